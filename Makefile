@@ -1,0 +1,76 @@
+# Everything that one does with this tree. `make` alone lists it.
+
+VENV := .venv
+BIN := $(VENV)/bin
+# The first of these that is new enough makes the environment; `make install PYTHON=…` decides otherwise.
+PYTHON ?= python3 python3.14 python3.13 python3.12 python3.11
+# Passed on to what a target runs: make test ARGS="tests/guard -x", make up ARGS="--without planner"
+ARGS ?=
+
+# Stamps: pip runs again only when one of the two files below has changed since.
+RUN := $(VENV)/.installed
+DEV := $(VENV)/.installed-dev
+PINS := pyproject.toml constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: help install up test check format bench pins clean
+.DEFAULT_GOAL := help
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+
+install: $(DEV) ## make .venv with everything that development needs
+
+up: $(RUN) ## run the cluster here, in the foreground; needs no key and no server
+	@$(BIN)/promptdock up $(ARGS)
+
+test: $(DEV) ## run all tests
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: $(DEV) ## format, lint, types, and which room may import which
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(DEV) ## put the code into the house's format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(DEV) ## measure
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+pins: $(DEV) ## resolve all libraries anew into constraints.txt
+	rm -rf $(VENV)/fresh
+	$(BIN)/python -m venv $(VENV)/fresh
+	$(VENV)/fresh/bin/python -m pip install --quiet --disable-pip-version-check ".[dev,sandbox]"
+	sed '/==[^;]*$$/d' constraints.txt > $(VENV)/pins
+	$(VENV)/fresh/bin/python -m pip freeze --exclude promptdock >> $(VENV)/pins
+	mv $(VENV)/pins constraints.txt
+	rm -rf $(VENV)/fresh
+
+clean: ## remove what these targets made; .promptdock, the data, stays
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/pyvenv.cfg:
+	@for python in $(PYTHON); do \
+	    "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
+	    "$$python" -m venv --clear $(VENV) && exit 0; \
+	    rm -rf $(VENV); \
+	    echo "$$python cannot make a virtual environment. On Debian and Ubuntu: apt-get install python3-venv" >&2; \
+	    exit 1; \
+	done; \
+	echo "PromptDock needs Python 3.11 or newer, and none of these is: $(PYTHON)." >&2; \
+	echo "Install one, or name it: make install PYTHON=/path/to/python3.12" >&2; \
+	exit 1
+
+$(RUN): $(VENV)/pyvenv.cfg $(PINS)
+	@echo "Installing PromptDock into $(VENV) (once; needs the network)" >&2
+	@$(PIP) --editable ".[sandbox]"
+	@touch $@
+
+$(DEV): $(VENV)/pyvenv.cfg $(PINS)
+	@echo "Installing PromptDock and its development tools into $(VENV) (once; needs the network)" >&2
+	@$(PIP) --editable ".[dev,sandbox]"
+	@touch $(RUN) $@

@@ -1,0 +1,1 @@
+"""Backend: its profile, its prompt, and the process that runs it."""

@@ -1,0 +1,1 @@
+"""Chatter: its profile, its prompt, and the process that runs it."""

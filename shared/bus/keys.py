@@ -1,0 +1,50 @@
+"""Every key and channel name, in one place (docs/wire.md for channels; keys are internal)."""
+
+from __future__ import annotations
+
+HUMAN_INPUT = "human-input"
+CHATTER_OUTPUT = "chatter-output"
+STATUS = "agent:status"
+BROADCAST = "broadcast"
+CHATTER = "chatter"
+
+SCHEMA = 1  # of the keys; a worker that meets a newer one refuses to start
+WIRE = 1  # of the envelopes' field `v`
+
+DAY = 86_400
+
+
+class Names:
+    """Names under one namespace; the empty one gives the contract's channel names."""
+
+    def __init__(self, namespace: str = "") -> None:
+        self.namespace = namespace
+        self._prefix = f"{namespace}:" if namespace else ""
+        self.root = f"pd:{namespace}:"
+        self.presence = f"{self.root}presence"
+        self.meta = f"{self.root}meta"
+        self.agents = f"{self.root}agents"
+
+    def channel(self, name: str) -> str:
+        """The channel as it is called on the server."""
+        return self._prefix + name
+
+    def bare(self, channel: str) -> str:
+        """The channel as the contract calls it."""
+        return channel.removeprefix(self._prefix)
+
+    def agent(self, name: str) -> str:
+        """The channel of an agent."""
+        return self.channel(f"agent:{name}")
+
+    def events(self, session: str) -> str:
+        """The channel of a session's live events."""
+        return self.channel(f"events:{session}")
+
+    def desk(self, agent: str) -> str:
+        """The prefix of all keys of one agent: one hash tag, so that each script touches one slot."""
+        return f"{self.root}{{{agent}}}:"
+
+    def stream(self, session: str) -> str:
+        """The stream that keeps a session's live events for readers who reconnect."""
+        return f"{self.desk(CHATTER)}events:{session}"

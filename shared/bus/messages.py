@@ -1,0 +1,326 @@
+"""The messages of the public contract (docs/wire.md): what may come in, and what we send.
+
+`read` turns bytes from anywhere into an object that is safe to look at; `human` and `agent` then check the
+fields. What cannot be used raises BadMessage, whose words go to the sender.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+)
+
+from shared.bus.keys import WIRE
+from shared.errors import BadMessage
+
+MAX_BYTES = 256 * 1024
+MAX_DEPTH = 64
+_FORBIDDEN_KEYS = frozenset({"__proto__", "constructor", "prototype", "__class__"})
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+
+Id = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\s\x00-\x1f\x7f]+$")]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[a-z0-9][a-z0-9_.-]*$")]
+UserId = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+SessionId = Annotated[
+    str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^@\s\x00-\x1f\x7f][^\s\x00-\x1f\x7f]*$")
+]
+Text = Annotated[str, StringConstraints(max_length=MAX_BYTES)]
+
+
+def now() -> str:
+    """This moment as the contract writes it: ISO 8601, UTC."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class Envelope(BaseModel):
+    """What all messages share; unknown fields are kept and passed on."""
+
+    model_config = ConfigDict(extra="allow", strict=True, populate_by_name=True, allow_inf_nan=False)
+
+    timestamp: str | None = None
+    v: int = WIRE
+
+    @field_validator("timestamp")
+    @classmethod
+    def _iso(cls, value: str | None) -> str | None:
+        if value is not None:
+            year = datetime.fromisoformat(value).year
+            if not 1970 <= year < 2200:
+                raise ValueError("the year is out of range")
+        return value
+
+    @field_validator("v")
+    @classmethod
+    def _known(cls, value: int) -> int:
+        if value > WIRE:
+            raise ValueError(
+                f"version {value} of the envelope is newer than this release, which reads {WIRE}"
+            )
+        return value
+
+
+class Human(Envelope):
+    """From a person; `session` is where it belongs."""
+
+    user_id: UserId
+    id: Id | None = None
+    session_id: SessionId | None = None
+    user_name: Annotated[str, StringConstraints(max_length=200)] | None = None
+    roles: list[str] = []
+    deadline: str | None = None
+
+    @property
+    def session(self) -> str:
+        """The session that it names, else the person's default one."""
+        return self.session_id or f"user:{self.user_id.replace(' ', '_')}"
+
+
+class Said(Human):
+    """A person's words."""
+
+    type: Literal["message"] = "message"
+    content: Text
+    in_reply_to: str | None = None
+    project_id: str | None = None
+    profile_id: str | None = None
+    model: str | None = None
+    temperature: float | None = None
+    use_memory: bool = True
+    mode: Literal["simple", "full"] = "simple"
+    notes: bool = False
+    force: bool = False
+    source: str | None = None
+
+
+class Approval(Human):
+    """A person's answer to a request for leave."""
+
+    type: Literal["approval"]
+    approval_id: Id
+    decision: Literal["allow_once", "always", "deny"]
+    pattern: str | None = None
+    reason: str | None = None
+
+
+class Amend(Human):
+    """Words for the turn that is running."""
+
+    type: Literal["amend"]
+    content: Text
+    turn_id: Id | None = None
+
+
+class Stop(Human):
+    """End a turn, or one request of it."""
+
+    type: Literal["stop"]
+    turn_id: Id | None = None
+    request_id: Id | None = None
+
+
+class Command(Human):
+    """One tool through the command handler."""
+
+    type: Literal["command"]
+    tool: str
+    arguments: dict[str, Any] = {}
+
+
+AnyHuman: TypeAlias = Said | Approval | Amend | Stop | Command
+_HUMAN: TypeAdapter[AnyHuman] = TypeAdapter(
+    Annotated[Said | Approval | Amend | Stop | Command, Field(discriminator="type")]
+)
+
+AgentType = Literal["question", "task", "response", "progress", "amend", "cancel", "command", "error"]
+REQUESTS = frozenset({"question", "task", "command"})
+ANSWERS = frozenset({"response", "error"})
+
+
+class Agent(Envelope):
+    """Between agents. A `response`, `error` or `progress` carries `payload.request_id`."""
+
+    id: Id
+    sender: Name = Field(alias="from")
+    to: Name
+    type: AgentType
+    payload: dict[str, Any] = {}
+    patience: float | None = None
+    deadline: str | None = None
+    hops: Annotated[int, Field(ge=0, le=1000)] = 0
+    reply_channel: str | None = None
+    traceparent: str | None = None
+
+    @property
+    def request_id(self) -> str | None:
+        """The request that this answers."""
+        value = self.payload.get("request_id")
+        return value if isinstance(value, str) and value else None
+
+
+Status = Literal["progress", "awaiting_input", "awaiting_approval", "task_update", "complete", "error"]
+CLOSING = frozenset({"complete", "error", "awaiting_input"})
+
+
+class Output(Envelope):
+    """What the person reads."""
+
+    user_id: str
+    content: str
+    status: Status
+    id: str
+    session_id: str
+    in_reply_to: str | None = None
+    answers: list[str] = []
+    thread_id: str | None = None
+    demo: bool | None = None
+    model: str | None = None
+    question: str | None = None
+    options: list[str] | None = None
+    approval: dict[str, Any] | None = None
+    task: dict[str, Any] | None = None
+    result: dict[str, Any] | None = None
+    usage: dict[str, Any] | None = None
+    via: str | None = None
+
+    def text(self, via: str) -> str:
+        """As it is sent on the channel `via`."""
+        stamped = self.model_copy(update={"via": via, "timestamp": self.timestamp or now()})
+        return stamped.model_dump_json(exclude_none=True)
+
+
+def read(data: bytes) -> dict[str, Any]:
+    """A JSON object from bytes that anybody may have sent; BadMessage says what is wrong with it."""
+    if len(data) > MAX_BYTES:
+        raise BadMessage(
+            f"the message is too large ({len(data)} bytes)",
+            f"at most {MAX_BYTES} bytes are taken",
+            "send larger things by reference",
+        )
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadMessage("the message is not UTF-8", str(error.reason), "send JSON in UTF-8") from None
+    if _too_deep(text):
+        raise BadMessage("the message is nested too deeply", f"at most {MAX_DEPTH} levels are taken")
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_object, parse_constant=_no_constant, parse_float=_float, parse_int=_int
+        )
+    except (ValueError, RecursionError) as error:
+        raise BadMessage(
+            "the message is not JSON that can be used", str(error)[:200], "send one JSON object"
+        ) from None
+    if not isinstance(value, dict):
+        raise BadMessage(
+            "the message is not a JSON object", f"it is a {type(value).__name__}", "send one JSON object"
+        )
+    if "\\ud" in text.lower():
+        _no_surrogates(value)
+    return value
+
+
+def _too_deep(text: str) -> bool:
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return False
+    depth = 0
+    for found in _BRACKETS.finditer(text):
+        mark = found.group()
+        if mark in "[{":
+            depth += 1
+            if depth > MAX_DEPTH:
+                return True
+        elif mark in "]}":
+            depth -= 1
+    return False
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a key stands twice in one object")
+    if not _FORBIDDEN_KEYS.isdisjoint(made):
+        raise ValueError("a key has a reserved name")
+    return made
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a number of JSON")
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if value in (float("inf"), float("-inf")):
+        raise ValueError("a number is too large")
+    return value
+
+
+def _int(text: str) -> int:
+    if len(text) > 20:
+        raise ValueError("a number is too large")
+    return int(text)
+
+
+def _no_surrogates(value: dict[str, Any]) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        raise BadMessage("the message holds half a character", "a lone surrogate is no text") from None
+
+
+def _told(error: ValidationError) -> str:
+    seen = []
+    for item in error.errors(include_url=False, include_input=False)[:4]:
+        place = ".".join(
+            str(part) for part in item["loc"] if part not in ("message", "approval", "amend", "stop")
+        )
+        seen.append(f"{place or 'message'}: {item['msg']}")
+    return "; ".join(seen)
+
+
+def human(value: dict[str, Any]) -> AnyHuman:
+    """A person's message; without a type it is words."""
+    try:
+        return _HUMAN.validate_python({"type": "message"} | value)
+    except ValidationError as error:
+        raise BadMessage(
+            "the message cannot be understood", _told(error), "see the format of human-input"
+        ) from None
+
+
+def agent(value: dict[str, Any]) -> Agent:
+    """A message between agents."""
+    try:
+        message = Agent.model_validate(value)
+    except ValidationError as error:
+        raise BadMessage(
+            "the message cannot be understood", _told(error), "see the format of agent:<name>"
+        ) from None
+    if message.type in ANSWERS | {"progress", "cancel"} and message.request_id is None:
+        raise BadMessage(f"a {message.type} must say what it answers", "payload.request_id is missing")
+    if message.sender in ("system", "operator", "human"):
+        raise BadMessage("the sender cannot be taken", f"the name {message.sender!r} is reserved")
+    return message
+
+
+def deadline_ms(iso: str | None) -> int:
+    """Milliseconds of a deadline since 1970, 0 for none; BadMessage where it is no time."""
+    if iso is None:
+        return 0
+    try:
+        moment = datetime.fromisoformat(iso)
+    except ValueError:
+        raise BadMessage(
+            "the deadline is not a time", "it must be ISO 8601", "e.g. 2030-01-31T12:00:00Z"
+        ) from None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)

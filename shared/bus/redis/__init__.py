@@ -1,0 +1,5 @@
+"""The bus on redis-py; the only room that imports redis."""
+
+from shared.bus.redis.client import RedisBus
+
+__all__ = ["RedisBus"]

@@ -1,0 +1,113 @@
+"""Every error of ours, drawn once and named for the reader who must act.
+
+PromptDockError           what happened, why, and what to do
+├─ ConfigurationError     the operator: a setting, key or version is wrong        (exit 4)
+├─ Unreachable            the operator: no cluster, Redis or Store answers        (exit 3)
+│  ├─ BusUnreachable
+│  └─ StoreUnavailable
+├─ UsageError             the person: a command or argument is wrong              (exit 2)
+├─ TimedOut               the person: nothing came in time                        (exit 5)
+├─ Denied                 the person: a rule or a person said no                  (exit 6)
+├─ Busy                   the sender: a bound is reached, try again later
+├─ BadMessage             the sender: the message was not understood
+├─ Conflict               the caller: the row changed meanwhile, or exists
+├─ ToolError              the model: a tool could not do what was asked
+├─ ModelError             the person: the model provider failed
+│  ├─ ModelRefused        the provider does not take the key
+│  └─ ModelOverloaded     busy, stalled or cut; was tried again
+└─ Fenced                 nobody: this worker lost its lease and must stop here
+"""
+
+from __future__ import annotations
+
+
+class PromptDockError(Exception):
+    """An error that says what happened, why, and what to do about it."""
+
+    exit_code = 1
+
+    def __init__(self, what: str, why: str = "", fix: str = "") -> None:
+        super().__init__(what)
+        self.what, self.why, self.fix = what, why, fix
+
+    def __str__(self) -> str:
+        return ". ".join(part.rstrip(".") for part in (self.what, self.why, self.fix) if part)
+
+    def as_dict(self) -> dict[str, str]:
+        """`{error, why, fix}` without the empty ones: the shape in which tools and HTTP report it."""
+        parts = {"error": self.what, "why": self.why, "fix": self.fix}
+        return {name: text for name, text in parts.items() if text}
+
+
+class ConfigurationError(PromptDockError):
+    """A setting, a key or a version is wrong."""
+
+    exit_code = 4
+
+
+class Unreachable(PromptDockError):
+    """Something that we stand on does not answer."""
+
+    exit_code = 3
+
+
+class BusUnreachable(Unreachable):
+    """Redis does not answer."""
+
+
+class StoreUnavailable(Unreachable):
+    """The Store does not answer; what needs it can be tried again."""
+
+
+class UsageError(PromptDockError):
+    """A command or an argument is wrong."""
+
+    exit_code = 2
+
+
+class TimedOut(PromptDockError):
+    """Nothing came in time."""
+
+    exit_code = 5
+
+
+class Denied(PromptDockError):
+    """A rule or a person said no."""
+
+    exit_code = 6
+
+
+class Busy(PromptDockError):
+    """A bound is reached; try again later."""
+
+
+class BadMessage(PromptDockError):
+    """A message was not understood."""
+
+
+class Conflict(PromptDockError):
+    """The row changed meanwhile, or exists already."""
+
+
+class ToolError(PromptDockError):
+    """A tool could not do what was asked; the model reads why."""
+
+
+class ModelError(PromptDockError):
+    """The model provider failed."""
+
+
+class ModelRefused(ModelError):
+    """The provider does not take the key."""
+
+
+class ModelOverloaded(ModelError):
+    """The provider is busy, stalled or cut the answer; trying again later may help."""
+
+    def __init__(self, what: str, why: str = "", fix: str = "", retry_after: float | None = None) -> None:
+        super().__init__(what, why, fix)
+        self.retry_after = retry_after
+
+
+class Fenced(PromptDockError):
+    """This worker lost its lease: whatever it does now must not count."""

@@ -1,0 +1,307 @@
+"""git for tools and tasks: arguments are built and checked here, and nothing of a repository's own is run."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from shared.errors import ToolError
+from shared.guard.gitdir import layout
+from shared.guard.gitrun import OUTPUT, Runner
+from shared.guard.refs import check_commit, check_ref, check_remote
+
+__all__ = ["STEP", "Change", "Commit", "Git", "check_commit", "check_ref", "check_remote"]
+
+STEP = "PromptDock-Step"
+_LISTS = 8 * 1024 * 1024  # for lists that are cut by us afterwards, not by bytes
+_RECENT = 200  # commits that are searched for a step
+
+# Submodules: looking for changes inside one would run git there, under its configuration.
+_DIFF = ("--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--ignore-submodules=dirty")
+
+_STATUS = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty")
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One commit; `when` is ISO 8601 with the author's own offset."""
+
+    sha: str
+    author: str
+    when: str
+    subject: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """A path and what happened to it, as git's two letters of `status --porcelain` say it."""
+
+    code: str
+    path: str
+
+
+class Git(Runner):
+    """Every method is a ToolError where git says no, and where an argument or the repository is not safe."""
+
+    # Asking
+
+    async def head(self) -> str:
+        """The id of the commit that is checked out; "" where there is none yet."""
+        return await self.commit_of("HEAD")
+
+    async def commit_of(self, name: str) -> str:
+        """The commit id that a branch, tag or id means; "" for one that does not exist."""
+        done = await self._git(
+            "rev-parse", "--verify", "--quiet", f"{check_commit(name)}^{{commit}}", check=False
+        )
+        return done.stdout.strip() if done.ok else ""
+
+    async def branch(self) -> str:
+        """The branch that is checked out; "" where HEAD is detached."""
+        done = await self._git("symbolic-ref", "--short", "-q", "HEAD", check=False)
+        return done.stdout.strip() if done.ok else ""
+
+    async def branches(self) -> list[str]:
+        """The names of all local branches."""
+        done = await self._git("for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads", limit=_LISTS)
+        return done.stdout.split()
+
+    async def log(self, count: int = 20, path: str = "", since: str = "", ref: str = "HEAD") -> list[Commit]:
+        """The newest commits first: of `path` alone, and after the commit `since`, where they are given."""
+        await self._need_commit(ref)
+        span = f"{check_commit(since)}..{check_commit(ref)}" if since else check_commit(ref)
+        form = "--format=%H%x1f%an <%ae>%x1f%aI%x1f%s%x1e"
+        done = await self._git("log", f"-{max(1, min(count, 1000))}", form, span, *_paths(path), limit=_LISTS)
+        fields = (entry.strip("\n").split("\x1f") for entry in done.stdout.split("\x1e"))
+        return [Commit(*entry) for entry in fields if len(entry) == 4]
+
+    async def show(self, commit: str = "HEAD", path: str = "", limit: int = OUTPUT) -> str:
+        """One commit with its message and diff."""
+        await self._need_commit(commit)
+        return await self._text(
+            "show", *_DIFF, "--format=fuller", "--stat", "--patch", commit, *_paths(path), limit=limit
+        )
+
+    async def file(self, commit: str, path: str, limit: int = OUTPUT) -> str:
+        """A file's text as it was at a commit."""
+        await self._need_commit(commit)
+        return await self._text("cat-file", "blob", f"{commit}:{path}", limit=limit)
+
+    async def diff(self, base: str = "HEAD", path: str = "", to: str = "", limit: int = OUTPUT) -> str:
+        """What the files, or the commit `to`, changed since `base`; untracked files are not in it."""
+        return await self._text("diff", *_DIFF, *await self._span(base, to), *_paths(path), limit=limit)
+
+    async def diff_stat(self, base: str = "HEAD", to: str = "") -> str:
+        """The same as a summary: files, lines added and removed."""
+        return await self._text("diff", *_DIFF, "--stat=100", *await self._span(base, to))
+
+    async def changed_files(self, base: str = "HEAD", to: str = "") -> list[str]:
+        """Paths that differ from `base`; without `to` also untracked ones, ignored ones never."""
+        found = await self._names("diff", *_DIFF, "--name-only", "-z", *await self._span(base, to), "--")
+        if not to and self.where and self.where.tree:
+            found += await self._names("ls-files", "--others", "--exclude-standard", "-z")
+        return sorted({_shown(name) for name in found})
+
+    async def status(self) -> list[Change]:
+        """What is not committed."""
+        return [Change(entry[:2], _shown(entry[3:])) for entry in await self._names("status", *_STATUS)]
+
+    async def blame(self, path: str, first: int, last: int, commit: str = "HEAD", limit: int = OUTPUT) -> str:
+        """Who wrote lines `first` to `last` of a file."""
+        await self._need_commit(commit)
+        span = f"-L{max(1, first)},{max(first, last, 1)}"
+        return await self._text("blame", "--date=short", span, commit, *_paths(path), limit=limit)
+
+    # Changing
+
+    async def commit_all(self, message: str, step: str, agent: str = "agent") -> str | None:
+        """Commit all changes, marked with the id of the step that made them; None where nothing changed.
+
+        A step is committed once: if one of the last commits carries its mark, that commit's id is returned.
+        Repositories within this one (submodules too) are left as they are: to look into one would run git
+        under a configuration that nobody has checked.
+        """
+        if not re.fullmatch(r"[\w.:#/-]{1,200}", step, re.ASCII) or not re.fullmatch(
+            r"[\w.-]{1,64}", agent, re.ASCII
+        ):
+            raise ToolError(
+                "nothing was committed", "the id of the step or the agent's name has another form", ""
+            )
+        if done := await self.commit_of_step(step):
+            return done
+        changed = [entry[3:] for entry in await self._names("status", *_STATUS)]
+        paths = [
+            path for path in changed if not (self.path / path).is_dir() or (self.path / path).is_symlink()
+        ]
+        listed = os.fsencode("\0".join(paths))
+        if paths:
+            await self._git("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=listed)
+        if (await self._git("diff", "--cached", "--quiet", "--no-ext-diff", check=False)).exit_code == 0:
+            return None
+        # A mark within the text would be taken for one of ours.
+        text = re.sub(rf"(?im)^\s*{STEP}\s*:.*$", "", message).strip() or "Work of a step"
+        who = f"PromptDock {agent} <{agent}@promptdock.invalid>"
+        arguments = ("-c", f"user.name=PromptDock {agent}", "-c", f"user.email={agent}@promptdock.invalid")
+        text = f"{text}\n\n{STEP}: {step}\n"
+        flags = (
+            "--quiet",
+            "--no-verify",
+            "--no-gpg-sign",
+            "--cleanup=verbatim",
+            f"--author={who}",
+            "--file=-",
+        )
+        await self._git("commit", *flags, options=arguments, stdin=text.encode("utf-8", "replace"))
+        return await self.head()
+
+    async def commit_of_step(self, step: str) -> str:
+        """The commit among the last ones that carries this step's mark; "" where there is none."""
+        if not await self.head():
+            return ""
+        form = f"--format=%H %(trailers:key={STEP},valueonly,separator=%x2C)"
+        done = await self._git("log", f"-{_RECENT}", form, "HEAD", limit=_LISTS)
+        marks = (line.partition(" ") for line in done.stdout.splitlines())
+        return next((sha for sha, _, found in marks if step in found.split(",")), "")
+
+    async def create_branch(self, name: str, base: str = "HEAD") -> None:
+        """Make a branch at a commit, without checking it out."""
+        await self._need_commit(base)
+        await self._git("branch", "--no-track", "--", check_ref(name), base)
+
+    async def delete_branch(self, name: str, force: bool = False) -> None:
+        """Remove a branch; one that is not merged only with `force`."""
+        await self._git("branch", "-D" if force else "-d", "--", check_ref(name))
+
+    async def switch(self, name: str) -> None:
+        """Check out a branch that exists; refused where that would lose changes."""
+        await self._git("switch", "--no-guess", check_ref(name))
+
+    async def worktree_add(self, path: Path, branch: str, base: str) -> None:
+        """Check out `branch` at `path`, made from `base` where it does not exist."""
+        name = check_ref(branch)
+        await self._git("worktree", "prune")
+        known = await self.commit_of(f"refs/heads/{name}")
+        fresh = [] if known else ["--no-track", "-b", name]
+        await self._need_commit(base)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        what = [*fresh, "--", str(path), name if known else base]
+        await self._git("worktree", "add", "--quiet", *what, write=[path.parent])
+
+    async def worktree_detach(self, path: Path, commit: str) -> None:
+        """Check out a commit at `path` without a branch."""
+        await self._need_commit(commit)
+        await self._git("worktree", "prune")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        await self._git(
+            "worktree", "add", "--quiet", "--detach", "--", str(path), commit, write=[path.parent]
+        )
+
+    async def worktree_remove(self, path: Path, force: bool = False) -> None:
+        """Remove a worktree's files and its entry; with changes that are not committed only with `force`."""
+        await self._git(
+            "worktree", "remove", *(["--force"] if force else []), "--", str(path), write=[path.parent]
+        )
+
+    async def init(self, branch: str = "main") -> None:
+        """Make a repository at `path`, without anybody's templates."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        await self._raw(
+            "init", "--quiet", "--template=", f"--initial-branch={check_ref(branch)}", str(self.path)
+        )
+        self.where = layout(self.path)
+
+    # Other places
+
+    async def mirror(self, url: str, allow_local: bool = False) -> None:
+        """Make `path` a bare repository of what `url` has; its branches are under `refs/remotes/origin`.
+
+        So our own branches, under `refs/heads`, are never overwritten by a fetch.
+        """
+        check_remote(url, allow_local)
+        if self.where is None:
+            self.path.mkdir(parents=True, exist_ok=True)
+            await self._raw(
+                "init", "--quiet", "--bare", "--template=", "--initial-branch=main", str(self.path)
+            )
+            self.where = layout(self.path)
+        entries = {"remote.origin.url": url, "remote.origin.fetch": "+refs/heads/*:refs/remotes/origin/*"}
+        for key, value in entries.items():
+            await self._raw("config", "--file", str(self.path / "config"), "--replace-all", key, value)
+        await self.fetch(allow_local=allow_local)
+
+    async def fetch(self, remote: str = "origin", allow_local: bool = False) -> None:
+        """Bring the remote's branches here, and learn which one is its default."""
+        await self._check_url(remote, allow_local)
+        arguments = (
+            "fetch",
+            "--quiet",
+            "--prune",
+            "--no-tags",
+            "--no-recurse-submodules",
+            "--no-auto-maintenance",
+        )
+        await self._git(*arguments, check_ref(remote), network=True, local=allow_local)
+        await self._git(
+            "remote", "set-head", check_ref(remote), "--auto", network=True, local=allow_local, check=False
+        )
+
+    async def push(self, branch: str, remote: str = "origin", allow_local: bool = False) -> None:
+        """Send a branch under its own name; never by force."""
+        await self._check_url(remote, allow_local, push=True)
+        spec = f"refs/heads/{check_ref(branch)}:refs/heads/{branch}"
+        arguments = ("push", "--quiet", "--no-verify", "--no-signed", "--no-recurse-submodules")
+        await self._git(*arguments, check_ref(remote), spec, network=True, local=allow_local)
+
+    async def remote_url(self, remote: str = "origin") -> str:
+        """The remote's address; "" where there is none of that name."""
+        done = await self._git("config", "--get", f"remote.{check_ref(remote)}.url", check=False)
+        return done.stdout.strip()
+
+    async def default_branch(self) -> str:
+        """The remote's default branch as far as it is known, else the branch that is checked out."""
+        done = await self._git("symbolic-ref", "--short", "-q", "refs/remotes/origin/HEAD", check=False)
+        return done.stdout.strip().partition("/")[2] if done.ok else await self.branch()
+
+    async def _check_url(self, remote: str, allow_local: bool, push: bool = False) -> None:
+        kinds = ["url", "pushurl"] if push else ["url"]
+        urls = []
+        for kind in kinds:
+            done = await self._git("config", "--get-all", f"remote.{check_ref(remote)}.{kind}", check=False)
+            urls += done.stdout.split("\n")
+        if not any(urls):
+            raise ToolError(f"there is no remote called {remote!r}", "", "ask the person to add one")
+        for url in filter(None, urls):
+            check_remote(url, allow_local)
+
+    async def _need_commit(self, name: str) -> None:
+        if not await self.commit_of(name):
+            raise ToolError(f"there is no commit {name!r}", "", "look at git_log for those that there are")
+
+    async def _span(self, base: str, to: str) -> list[str]:
+        await self._need_commit(base)
+        if to:
+            await self._need_commit(to)
+        return [base, to] if to else [base]
+
+    async def _names(self, *arguments: str) -> list[str]:
+        """What a command lists, with NUL between; a name's bytes come back as `os.fsencode` makes them."""
+        done = await self._git(*arguments, limit=_LISTS, errors="surrogateescape")
+        if done.truncated:
+            raise ToolError("there are too many changes to list", "", "let git ignore what is generated")
+        return [name for name in done.stdout.split("\0") if name]
+
+    async def _text(self, *arguments: str, limit: int = OUTPUT) -> str:
+        return (await self._git(*arguments, limit=limit)).stdout
+
+
+def _shown(name: str) -> str:
+    """A name as text, with escapes for bytes that are no UTF-8."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def _paths(path: str) -> list[str]:
+    if "\0" in path:
+        raise ToolError(f"{path!r} cannot be used", "a path holds no NUL", "")
+    return ["--", path] if path else ["--"]

@@ -1,0 +1,188 @@
+"""How git is run: hardened, in the sandbox, bounded, and only where its configuration may be trusted.
+
+Hooks, drivers, helpers, pagers and editors are off on each command line. What that does not reach (filters,
+for one) is refused by the check of the repository's own configuration, and confined by the sandbox.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from shared.errors import ToolError
+from shared.guard import gitconfig
+from shared.guard.gitdir import Layout, layout
+from shared.guard.process import Finished, Lock, environment, run
+from shared.guard.sandbox import Sandbox
+
+SECONDS, NETWORK_SECONDS = 60.0, 300.0
+OUTPUT = 256 * 1024
+
+_SETTINGS = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.pager=cat",
+    "core.editor=false",
+    "core.askPass=false",
+    "core.sshCommand=ssh -oBatchMode=yes",
+    "core.alternateRefsCommand=false",
+    "core.attributesFile=/dev/null",
+    "core.excludesFile=/dev/null",
+    "core.protectHFS=true",
+    "core.protectNTFS=true",
+    "core.quotePath=false",
+    "credential.helper=",
+    "diff.external=",
+    "commit.gpgSign=false",
+    "tag.gpgSign=false",
+    "log.showSignature=false",
+    "gpg.program=false",
+    "sequence.editor=false",
+    "uploadpack.packObjectsHook=",
+    "submodule.recurse=false",
+    "fetch.recurseSubmodules=false",
+    "diff.ignoreSubmodules=dirty",  # looking for changes in a submodule would run git in it
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "http.followRedirects=false",
+    "safe.bareRepository=explicit",
+    "advice.detachedHead=false",
+)
+
+
+@dataclass
+class Runner:
+    """One repository or checkout at `path`, found when this object is made.
+
+    With a `lock`, no command starts once a successor has taken the checkout over (Fenced).
+    """
+
+    path: Path
+    sandbox: Sandbox
+    lock: Lock | None = None
+    where: Layout | None = None
+    _trusted: set[str] = field(default_factory=set, repr=False)
+
+    def __post_init__(self) -> None:
+        self.path = Path(self.path).resolve()
+        # Found once, here: a command that changes .git later does not lead us elsewhere.
+        self.where = self.where or layout(self.path)
+
+    def is_repo(self) -> bool:
+        """Whether `path` itself is a checkout, a worktree or a bare repository."""
+        return self.where is not None
+
+    async def _git(
+        self,
+        *arguments: str,
+        options: Sequence[str] = (),
+        check: bool = True,
+        stdin: bytes | None = None,
+        limit: int = OUTPUT,
+        network: bool = False,
+        local: bool = False,
+        write: Sequence[Path] = (),
+        errors: str = "replace",
+    ) -> Finished:
+        """Run one command in this repository, after its configuration was looked at."""
+        if self.where is None:
+            raise ToolError("this folder is no git repository", "", "name one that is, or make it one")
+        await self._trust(self.where)
+        places = [
+            f"--git-dir={self.where.folder}",
+            *([f"--work-tree={self.where.tree}"] if self.where.tree else []),
+        ]
+        argv = [*_command(), *places, *options, *arguments]
+        home = self.where.tree or self.where.folder
+        if self.sandbox.confines and not network:
+            argv = ["/usr/bin/env", *(f"{k}={v}" for k, v in _variables(local).items()), *argv]
+            argv = self.sandbox.wrap(
+                argv, home, True, extra_write=[self.where.common, *write], protect=_protected(self.where)
+            )
+        done = await run(
+            argv, cwd=home, env=_surroundings(network, local), stdin=stdin, limit=limit, lock=self.lock,
+            errors=errors, timeout=NETWORK_SECONDS if network else SECONDS,
+        )  # fmt: skip
+        return _checked(done, arguments[0]) if check or done.timed_out else done
+
+    async def _raw(self, *arguments: str) -> Finished:
+        """Run a command that makes or sets up a repository of ours, where no configuration is read yet."""
+        where = self.path if self.path.is_dir() else self.path.parent
+        done = await run(
+            [*_command(), *arguments], cwd=where, env=_surroundings(False, False), timeout=SECONDS
+        )
+        return _checked(done, arguments[0])
+
+    async def _trust(self, where: Layout) -> None:
+        """Check the configuration, once for each content that it has."""
+        for file in (
+            where.common / "config",
+            where.folder / "config.worktree",
+            where.common / "config.worktree",
+        ):
+            if file.is_symlink():
+                raise ToolError("this repository's git configuration is not trusted", "it is a link", "")
+            if not file.is_file():
+                continue
+            seen = hashlib.sha256(file.read_bytes()).hexdigest()
+            if seen not in self._trusted:
+                listing = await self._raw("config", "--file", str(file), "--no-includes", "--list", "-z")
+                if listing.truncated:
+                    raise ToolError(
+                        "this repository's git configuration is not trusted", "it is too long", ""
+                    )
+                gitconfig.check(gitconfig.parse(listing.stdout))
+                self._trusted.add(seen)
+
+
+def _command() -> list[str]:
+    settings = [word for setting in _SETTINGS for word in ("-c", setting)]
+    return ["git", "--no-pager", "--no-replace-objects", "--literal-pathspecs", *settings]
+
+
+def _protected(where: Layout) -> list[Path]:
+    names = ("config", "config.worktree", "hooks", "info/attributes")
+    dot = [where.tree / ".git"] if where.tree and where.folder != where.tree / ".git" else []
+    return [*(where.common / name for name in names), where.folder / "config.worktree", *dot]
+
+
+def _variables(local: bool) -> dict[str, str]:
+    return {
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ASKPASS": "false",
+        "GIT_EDITOR": "false",
+        "GIT_PAGER": "cat",
+        "GIT_ALLOW_PROTOCOL": "https:http:ssh:git" + (":file" if local else ""),
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_NO_LAZY_FETCH": "1",
+        "LC_ALL": "C.UTF-8",
+    }
+
+
+def _surroundings(network: bool, local: bool) -> dict[str, str]:
+    """The environment; with network also the person's ssh agent and proxy, as remotes may need them."""
+    names = (
+        ("SSH_AUTH_SOCK", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy", "SSL_CERT_FILE")
+        if network
+        else ()
+    )
+    passed = {name: os.environ[name] for name in names if name in os.environ}
+    return environment(extra={**passed, **_variables(local)})
+
+
+def _checked(done: Finished, command: str) -> Finished:
+    if done.timed_out:
+        raise ToolError(
+            f"git {command} took too long", f"it was ended after {done.ms // 1000} s", "try less at once"
+        )
+    if done.exit_code != 0:
+        lines = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith("hint:")]
+        why = " / ".join(lines[-3:])[:600] or f"exit code {done.exit_code}"
+        raise ToolError(f"git {command} failed", why, "")
+    return done

@@ -1,0 +1,150 @@
+"""Confine this process with Landlock, then become the command; run as a script, it needs nothing of ours.
+
+    python -I -S landlock.py JSON COMMAND…
+
+JSON is `{"start": folder, "confine": bool, "network": bool, "read": [paths], "write": [paths],
+"processes": n, "limits": {"FSIZE": bytes, …}}`. What is in neither list cannot be opened. TCP is refused
+where the kernel knows how (ABI 4), signals and abstract sockets to processes outside from ABI 6 on; UDP and
+sockets with a path stay open, which is why this is not called a network boundary.
+Exit code 125 means that the confinement failed, and nothing was run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+
+_CREATE, _ADD, _RESTRICT = 444, 445, 446  # alike on all architectures but Alpha
+_VERSION_FLAG, _PATH_RULE = 1, 1
+_NO_NEW_PRIVILEGES, _DROP_CAPABILITY = 38, 24
+
+_EXECUTE, _WRITE, _READ, _LIST = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_ALL_FILES = (1 << 13) - 1  # ABI 1: execute to make_sym
+_MAKE_DEVICES = 1 << 6 | 1 << 11  # a device node made by root would be a way out
+_REFER, _TRUNCATE, _DEVICE = 1 << 13, 1 << 14, 1 << 15  # ABI 2, 3, 5
+_FILE_RIGHTS = _EXECUTE | _WRITE | _READ | _TRUNCATE | _DEVICE  # what may be granted on a file
+_TCP = 0b11  # bind and connect
+_SCOPES = 0b11  # abstract sockets and signals
+
+
+class _Rules(ctypes.Structure):
+    _fields_ = (("files", ctypes.c_uint64), ("network", ctypes.c_uint64), ("scopes", ctypes.c_uint64))
+
+
+class _Beneath(ctypes.Structure):
+    _pack_ = 1
+    _layout_ = "ms"
+    _fields_ = (("access", ctypes.c_uint64), ("folder", ctypes.c_int32))
+
+
+def _call(number: int, *arguments: object) -> int:
+    libc = ctypes.CDLL(None, use_errno=True)
+    result = libc.syscall(ctypes.c_long(number), *arguments)
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return int(result)
+
+
+def version() -> int:
+    """The kernel's Landlock ABI; 0 where there is none."""
+    if not sys.platform.startswith("linux"):
+        return 0
+    try:
+        return _call(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION_FLAG))
+    except OSError:
+        return 0
+
+
+def _handled(abi: int) -> int:
+    rights = _ALL_FILES
+    for since, right in ((2, _REFER), (3, _TRUNCATE), (5, _DEVICE)):
+        rights |= right if abi >= since else 0
+    return rights
+
+
+def restrict(read: Iterable[str], write: Iterable[str], network: bool = False) -> None:
+    """From now on, this process and its children can read beneath `read` and also change beneath `write`.
+
+    Capabilities are given up as well, so that root is confined like anybody else after the next exec.
+
+    Raises OSError where the kernel refuses; a path that does not exist is passed over.
+    """
+    abi = version()
+    handled = _handled(abi)
+    rules = _Rules(handled, _TCP if abi >= 4 and not network else 0, _SCOPES if abi >= 6 else 0)
+    size = 24 if abi >= 6 else 16 if abi >= 4 else 8
+    ruleset = _call(_CREATE, ctypes.byref(rules), ctypes.c_size_t(size), ctypes.c_uint32(0))
+    for path in read:
+        _allow(ruleset, path, _EXECUTE | _READ | _LIST)
+    for path in write:
+        _allow(ruleset, path, handled & ~_MAKE_DEVICES)
+    libc = ctypes.CDLL(None, use_errno=True)
+    for capability in range(64):
+        libc.prctl(_DROP_CAPABILITY, capability, 0, 0, 0)
+    libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+    _call(_RESTRICT, ctypes.c_int(ruleset), ctypes.c_uint32(0))
+    os.close(ruleset)
+
+
+def _allow(ruleset: int, path: str, rights: int) -> None:
+    try:
+        fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        granted = rights if os.path.isdir(path) else rights & _FILE_RIGHTS  # noqa: PTH112 - pathlib is slow to import
+        rule = _Beneath(granted, fd)
+        _call(_ADD, ctypes.c_int(ruleset), ctypes.c_int(_PATH_RULE), ctypes.byref(rule), ctypes.c_uint32(0))
+    finally:
+        os.close(fd)
+
+
+def bound(limits: Mapping[str, int], processes: int) -> None:
+    """Set resource limits, named as in the `resource` module without RLIMIT_.
+
+    `processes` may be added to those that this user has now, since the kernel counts per user.
+    """
+    for name, value in {**limits, "NPROC": processes + _threads()}.items():
+        which = getattr(resource, f"RLIMIT_{name}")
+        hard = resource.getrlimit(which)[1]
+        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(which, (value, value))
+
+
+def _threads() -> int:
+    """Threads of this user now; 0 where there is no /proc to count them."""
+    count, user = 0, os.getuid()
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():  # noqa: PTH112, PTH208
+        try:
+            if name.isdigit() and os.stat(f"/proc/{name}").st_uid == user:  # noqa: PTH116
+                count += len(os.listdir(f"/proc/{name}/task"))  # noqa: PTH208
+        except OSError:
+            continue  # it ended meanwhile
+    return count
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Confine, then exec; only comes back where it failed."""
+    plan, command = json.loads(arguments[0]), list(arguments[1:])
+    try:
+        os.chdir(plan["start"])
+        bound(plan["limits"], plan["processes"])
+        if plan["confine"]:
+            restrict(plan["read"], plan["write"], plan["network"])
+    except (OSError, ValueError) as error:
+        print(f"the sandbox could not be set up: {error}", file=sys.stderr)
+        return 125
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        print(f"{command[0]}: {error.strerror}", file=sys.stderr)
+        return 127
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

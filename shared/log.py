@@ -1,0 +1,114 @@
+"""Logs: console lines on a terminal, JSON elsewhere; secrets never pass."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from collections.abc import Callable, MutableMapping
+from typing import Any, Literal
+
+import structlog
+from structlog.contextvars import bind_contextvars, bound_contextvars, clear_contextvars, merge_contextvars
+
+__all__ = ["bind_contextvars", "bound_contextvars", "clear_contextvars", "get", "hide", "redact", "setup"]
+
+Event = MutableMapping[str, Any]
+Sink = Callable[[str, str, dict[str, Any]], None]
+
+# Shapes of secrets that people paste or libraries print; the configured values are hidden by `hide`.
+_SHAPES = re.compile(
+    r"sk-ant-[\w-]{8,}|sk-[\w-]{20,}|sb_secret_[\w-]+|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*"
+    r"|gh[pousr]_\w{20,}|xox[bap]-[\w-]+"
+    r"|(?<=://)[^/\s:@]*:[^/\s@]+(?=@)"
+    r"|(?i:(?<=authorization: bearer )|(?<=x-api-key: ))\S+"
+)
+_hidden: set[str] = set()
+_sinks: list[Sink] = []
+
+
+def hide(*secrets: str | None) -> None:
+    """From now on replace these values wherever they would be logged."""
+    _hidden.update(secret for secret in secrets if secret and len(secret) >= 6)
+
+
+def redact(text: str) -> str:
+    """`text` without configured secrets and without anything that has the shape of one."""
+    for secret in _hidden:
+        text = text.replace(secret, "[hidden]")
+    return _SHAPES.sub("[hidden]", text)
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        return {key: _clean(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_clean(item) for item in value]
+    return value if isinstance(value, int | float | bool | None) else redact(repr(value))
+
+
+def _redact_event(_: Any, __: str, event: Event) -> Event:
+    return {key: _clean(value) for key, value in event.items()}
+
+
+def _to_sinks(_: Any, method: str, event: Event) -> Event:
+    if method in ("warning", "error", "critical", "exception"):
+        fields = {key: value for key, value in event.items() if key not in ("event", "timestamp", "level")}
+        for sink in _sinks:
+            sink(method, str(event.get("event", "")), fields)
+    return event
+
+
+def add_sink(sink: Sink) -> None:
+    """Also hand every line of level warning and up to `sink(level, message, fields)`; it must not block."""
+    _sinks.append(sink)
+
+
+def remove_sink(sink: Sink) -> None:
+    """Undo `add_sink`."""
+    _sinks.remove(sink)
+
+
+def _console(_: Any, __: str, event: Event) -> str:
+    """`[INFO] Chatter ready key=value`: the form that the docs show."""
+    level = str(event.pop("level", "info")).upper().replace("WARNING", "WARN")
+    event.pop("timestamp", None)
+    message, trace = event.pop("event", ""), event.pop("exception", None)
+    fields = "".join(f" {key}={value}" for key, value in event.items())
+    return f"[{level}] {message}{fields}" + (f"\n{trace}" if trace else "")
+
+
+def setup(level: str = "info", style: Literal["auto", "console", "json"] = "auto") -> None:
+    """Configure logging to stderr; libraries' own loggers pass the same redaction."""
+    plain = style == "console" or (style == "auto" and sys.stderr.isatty())
+    shared: list[Any] = [
+        merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+        _redact_event,
+    ]
+    renderer: Any = _console if plain else structlog.processors.JSONRenderer(ensure_ascii=False)
+    structlog.configure(
+        processors=[*shared, _to_sinks, renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+
+
+def get(**fields: Any) -> Any:
+    """A logger with these fields bound."""
+    return structlog.get_logger(**fields)

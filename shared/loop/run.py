@@ -1,0 +1,183 @@
+"""The loop itself."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+
+from shared.loop import final
+from shared.loop.base import Act, Call, Done, Joined, Journal, Leave, Limits, Live, Outcome
+from shared.loop.transcript import Transcript, answer_record, result_record
+from shared.models.base import Delta, Message, Model, Request
+
+WRAP_UP = (
+    "[You have reached a limit of this turn: {limit}. You have no tools now. "
+    "Say what was done, what is left, and what the person can do next.]"
+)
+
+
+async def _nothing() -> list[str]:
+    return []
+
+
+@dataclass(frozen=True)
+class _Hands:
+    """What the loop was handed, together."""
+
+    journal: Journal
+    model: Model
+    act: Act
+    leave: Leave
+    live: Live
+    joined: Joined
+    side_by_side: Callable[[str], bool]
+
+
+async def run(
+    turn_id: str,
+    request: Request,
+    *,
+    journal: Journal,
+    model: Model,
+    act: Act,
+    leave: Leave,
+    limits: Limits,
+    live: Live = lambda _kind, _payload: None,
+    joined: Joined = _nothing,
+    side_by_side: Callable[[str], bool] = lambda _tool: False,
+) -> Done:
+    """Carry a turn to its end, from wherever its journal stands.
+
+    `request` holds the conversation up to and including what the turn answers. `side_by_side` says which
+    tools of one answer may run at the same time.
+    """
+    hands = _Hands(journal, model, act, leave, live, joined, side_by_side)
+    script = Transcript(turn_id, journal.records)
+    while True:
+        if script.pending:
+            await _act(hands, script)
+        if script.ends is not None:
+            return _done(script, "question")
+        for text in await joined():
+            await _record(hands, script, {"k": "note", "text": text})
+        if script.answered:
+            return _done(script, "refusal" if script.last and script.last["stop"] == "refusal" else "answer")
+        limit = _limit(script, limits)
+        if limit:
+            return await _wrap_up(hands, script, request, limit)
+        await _think(hands, script, request)
+
+
+async def _record(hands: _Hands, script: Transcript, *records: dict[str, object]) -> None:
+    await hands.journal.step(*records)
+    for record in records:
+        script.add(record)
+
+
+async def _think(hands: _Hands, script: Transcript, request: Request) -> None:
+    """Ask the model; its answer, with the intents in it, is stored before anything is done with it."""
+    asked = replace(request, messages=_joined_roles([*request.messages, *script.request()]))
+    answer = await hands.model.answer(asked, lambda delta: _stream(hands.live, delta))
+    record = answer_record(answer)
+    if answer.stop_reason in ("tool_use", "max_tokens", "pause_turn"):
+        await hands.journal.step(record)
+    else:
+        hands.journal.keep(record)
+    script.add(record)
+
+
+def _stream(live: Live, delta: Delta) -> None:
+    live({"text": "chunk", "thinking": "thinking", "waiting": "waiting"}[delta.kind], {"content": delta.text})
+
+
+async def _act(hands: _Hands, script: Transcript) -> None:
+    """Run the calls in order; neighbours that may run side by side do."""
+    queue = script.pending
+    while queue:
+        batch = [queue.pop(0)]
+        while queue and hands.side_by_side(batch[0].tool) and hands.side_by_side(queue[0].tool):
+            batch.append(queue.pop(0))
+        results = await asyncio.gather(*(_one(hands, call) for call in batch))
+        await _record(hands, script, *results)
+
+
+async def _one(hands: _Hands, call: Call) -> dict[str, object]:
+    started = time.monotonic()
+    hands.live("tool_call", {"tool": call.tool, "arguments": call.arguments, "call_id": call.id})
+    verdict = await hands.leave(call)
+    if verdict.allowed:
+        outcome = await hands.act(call)
+    else:
+        outcome = Outcome({"error": "not allowed", "why": verdict.reason}, is_error=True)
+    ms = int((time.monotonic() - started) * 1000)
+    shown = {
+        "tool": call.tool,
+        "call_id": call.id,
+        "content": outcome.content,
+        "is_error": outcome.is_error,
+        "ms": ms,
+    }
+    hands.live("tool_result", shown)
+    return result_record(call, outcome.content, outcome.is_error, ms, outcome.ends)
+
+
+def _limit(script: Transcript, limits: Limits) -> str:
+    if limits.rounds is not None and script.rounds >= limits.rounds:
+        return f"{limits.rounds} rounds"
+    if script.errors >= limits.errors_in_a_row:
+        return f"{script.errors} tool errors in a row"
+    if script.same >= limits.same_in_a_row:
+        return "the same call gave the same result again and again"
+    if limits.cost is not None and script.usage.cost >= limits.cost:
+        return f"a budget of ${limits.cost:.2f}"
+    return ""
+
+
+async def _wrap_up(hands: _Hands, script: Transcript, request: Request, limit: str) -> Done:
+    """One last call without tools; only if that yields no text, the literal fallback."""
+    note = {"role": "user", "content": [{"type": "text", "text": WRAP_UP.format(limit=limit)}]}
+    asked = replace(request, messages=_joined_roles([*request.messages, *script.request(), note]), tools=())
+    answer = await hands.model.answer(asked, lambda delta: _stream(hands.live, delta))
+    record = answer_record(answer)
+    record["content"] = [block for block in record["content"] if block.get("type") != "tool_use"]
+    hands.journal.keep(record)
+    script.messages.append(note)
+    script.add(record)
+    return _done(script, "answer")
+
+
+def _done(script: Transcript, kind: str) -> Done:
+    last = script.last or {"content": [], "model": "", "demo": False}
+    text, thinking = final.split([*script.texts, *last["content"]])
+    if kind == "refusal" and not text:
+        text = "The model declined to answer this."
+    if not text and kind == "answer":
+        names = ", ".join(dict.fromkeys(script.tools))
+        text = f"Done. Actions taken: {names}" if names else "Done."
+    return Done(
+        text=text,
+        kind=kind,  # type: ignore[arg-type]
+        thinking=thinking,
+        question=script.ends,
+        messages=tuple(script.messages),
+        usage=script.usage,
+        model=last["model"],
+        demo=last["demo"],
+        tools=tuple(script.tools),
+        last=tuple(last["content"]),
+    )
+
+
+def _joined_roles(messages: Collection[Message]) -> tuple[Message, ...]:
+    """Neighbours of one role become one message: the provider wants the roles to alternate."""
+    joined: list[Message] = []
+    for message in messages:
+        content = message["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+        if joined and joined[-1]["role"] == message["role"]:
+            joined[-1] = {"role": message["role"], "content": [*joined[-1]["content"], *blocks]}
+        else:
+            joined.append({"role": message["role"], "content": blocks})
+    return tuple(joined)

@@ -1,0 +1,170 @@
+"""The journal of a turn, folded into what the model is sent: the same fold after a crash as before it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from shared.loop.base import Call
+from shared.models.base import Answer, Block, Message, Usage
+from shared.turns.records import Record
+
+CONTINUE = "[continue where the answer was cut off]"
+
+
+def answer_record(answer: Answer) -> Record:
+    """An answer as a journal record, without calls that were cut off: their arguments may be cut."""
+    content = list(answer.content)
+    if answer.stop_reason == "max_tokens":
+        content = [block for block in content if block.get("type") != "tool_use"]
+    usage = answer.usage
+    return {
+        "k": "model",
+        "at": _now_ms(),
+        "content": content,
+        "stop": answer.stop_reason,
+        "model": answer.model,
+        "demo": answer.demo,
+        "usage": [usage.input, usage.output, usage.cache_read, usage.cache_write, usage.cost],
+    }
+
+
+def result_record(
+    call: Call, content: dict[str, Any], is_error: bool, ms: int, ends: dict[str, Any] | None
+) -> Record:
+    """A call's result as a journal record."""
+    record: Record = {
+        "k": "result",
+        "at": _now_ms(),
+        "id": call.id,
+        "tool": call.tool,
+        "arguments": call.arguments,
+        "content": content,
+        "error": is_error,
+        "ms": ms,
+    }
+    return record | {"ends": ends} if ends is not None else record
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def usage_of(record: Record) -> Usage:
+    """Tokens and price of a model record."""
+    return Usage(*record["usage"])
+
+
+class Transcript:
+    """The fold: messages so far, calls without a result, and what the limits look at."""
+
+    def __init__(self, turn_id: str, records: Sequence[Record]) -> None:
+        self.turn_id = turn_id
+        self.messages: list[Message] = []
+        self.rounds = 0
+        self.usage = Usage()
+        self.tools: list[str] = []
+        self.errors = 0  # in a row
+        self.same = 0  # in a row: the same call with the same result
+        self.ends: dict[str, Any] | None = None
+        self.last: Record | None = None  # the newest model record
+        self.texts: list[Block] = []  # of answers that max_tokens cut, waiting for their end
+        self._calls: list[Call] = []
+        self._results: dict[str, Record] = {}
+        self._notes: list[str] = []
+        self._previous: tuple[str, str, str] | None = None
+        for record in records:
+            self.add(record, again=True)
+
+    def add(self, record: Record, again: bool = False) -> None:
+        """Take one more record in; `again` marks the calls of one that somebody before us may have run."""
+        kind = record["k"]
+        if kind == "model":
+            self._model(record, again)
+        elif kind == "result":
+            self._result(record)
+        elif kind == "note":
+            self._notes.append(record["text"])
+
+    @property
+    def pending(self) -> list[Call]:
+        """Calls of the newest answer that have no result yet, in order."""
+        return [call for call in self._calls if call.id not in self._results]
+
+    @property
+    def answered(self) -> bool:
+        """The newest answer asks for nothing more."""
+        stop = self.last["stop"] if self.last else None
+        return stop not in (None, "max_tokens", "pause_turn") and not self._calls and not self._notes
+
+    def request(self) -> list[Message]:
+        """What this turn adds to the conversation, as it must be sent now."""
+        said = [*self.messages]
+        if self._notes and not self.pending:
+            said.append({"role": "user", "content": [{"type": "text", "text": text} for text in self._notes]})
+        return said
+
+    def _model(self, record: Record, again: bool) -> None:
+        self._settle()
+        self.rounds += 1
+        self.last = record
+        self.usage += usage_of(record)
+        content: list[Block] = record["content"]
+        calls = [block for block in content if block.get("type") == "tool_use"]
+        self._calls = [
+            Call(
+                block["id"],
+                f"{self.turn_id}.{self.rounds}.{n}",
+                block["name"],
+                block.get("input") or {},
+                again,
+            )
+            for n, block in enumerate(calls, 1)
+        ]
+        self._results = {}
+        self.tools.extend(call.tool for call in self._calls)
+        if content:
+            self.messages.append({"role": "assistant", "content": content})
+        if record["stop"] == "max_tokens":
+            self.texts.extend(block for block in content if block.get("type") == "text")
+            self.messages.append({"role": "user", "content": [{"type": "text", "text": CONTINUE}]})
+        elif self._calls:
+            self.texts = []
+
+    def _result(self, record: Record) -> None:
+        self._results[record["id"]] = record
+        self.errors = self.errors + 1 if record["error"] else 0
+        call = next((c for c in self._calls if c.id == record["id"]), None)
+        arguments = json.dumps(call.arguments, sort_keys=True) if call else ""
+        now = (record["tool"], arguments, json.dumps(record["content"], sort_keys=True))
+        self.same = self.same + 1 if now == self._previous else 1
+        self._previous = now
+        self.ends = record.get("ends") or self.ends
+        if not self.pending:
+            self._settle()
+
+    def _settle(self) -> None:
+        """All results of an answer go back in one message, in the order of the calls; then what joined."""
+        if self._calls:
+            blocks = [_block(call, self._results.get(call.id)) for call in self._calls]
+            self._calls, self._results = [], {}
+            self.messages.append({"role": "user", "content": blocks})
+            self.last = self.last and self.last | {"stop": None}
+        if self._notes and self.messages:
+            notes = [{"type": "text", "text": text} for text in self._notes]
+            if self.messages[-1]["role"] == "user":
+                self.messages[-1]["content"].extend(notes)
+            else:
+                self.messages.append({"role": "user", "content": notes})
+            self._notes = []
+            self.last = self.last and self.last | {"stop": None}
+
+
+def _block(call: Call, record: Record | None) -> Block:
+    if record is None:
+        return {"type": "tool_result", "tool_use_id": call.id, "content": "not run", "is_error": True}
+    text = json.dumps(record["content"], ensure_ascii=False)
+    block: Block = {"type": "tool_result", "tool_use_id": call.id, "content": text}
+    return block | {"is_error": True} if record["error"] else block

@@ -1,0 +1,1 @@
+"""Models that answer: one small base, its implementations side by side."""

@@ -1,0 +1,121 @@
+"""What a model is to us.
+
+Above stands the loop, which is handed a `Model` and knows nothing else. Below stand the implementations
+side by side: `anthropic` (the real SDK) and `demo` (scripted, no network, no cost).
+Blocks are dicts in the form of Anthropic's Messages API, also inside other providers' adapters.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Block = dict[str, Any]
+Message = dict[str, Any]  # {"role": "user" | "assistant", "content": str | list[Block]}
+
+
+@dataclass(frozen=True)
+class ToolSpec:
+    """A tool as the model is shown it; `schema` is JSON Schema of an object."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Request:
+    """One call of a model. `system` parts go stable first, so that the provider's cache holds."""
+
+    model: str
+    system: tuple[str, ...]
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    max_tokens: int = 4096
+    temperature: float | None = None
+    agent: str = ""
+    deadline: float = 600.0  # seconds that all tries together may take
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens of one call, and its price in dollars where it is known."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    cost: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input + other.input,
+            self.output + other.output,
+            self.cache_read + other.cache_read,
+            self.cache_write + other.cache_write,
+            self.cost + other.cost,
+        )
+
+
+StopReason = Literal[
+    "end_turn",
+    "tool_use",
+    "max_tokens",
+    "stop_sequence",
+    "pause_turn",
+    "refusal",
+    "model_context_window_exceeded",
+]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A whole answer. `content` are the blocks as the provider sent them, to be sent back unchanged."""
+
+    content: tuple[Block, ...]
+    stop_reason: StopReason
+    usage: Usage = field(default_factory=Usage)
+    model: str = ""
+    demo: bool = False
+
+
+@dataclass(frozen=True)
+class Delta:
+    """A piece of an answer while it streams, or word that the provider makes us wait.
+
+    The pieces before a `waiting` one are void: the answer begins anew after it.
+    """
+
+    kind: Literal["text", "thinking", "waiting"]
+    text: str
+
+
+OnDelta = Callable[[Delta], None]
+
+
+class Model(ABC):
+    """A provider of answers.
+
+    `answer` is the one owner of retries: it comes back with a whole answer or raises ModelRefused (the key),
+    ModelOverloaded (was tried again, still failing) or ModelError. It may be cancelled at any time.
+    """
+
+    name: str = ""
+    demo: bool = False
+
+    @abstractmethod
+    async def answer(self, request: Request, on_delta: OnDelta | None = None) -> Answer:
+        """Ask for one answer; pieces of it go to `on_delta` as they come."""
+
+    @abstractmethod
+    async def models(self) -> list[str]:
+        """The names that may stand in `Request.model`, newest first."""
+
+    @abstractmethod
+    async def check(self) -> None:
+        """Raise ModelRefused if the key is not taken, ModelError if the provider cannot be asked."""
+
+    async def close(self) -> None:  # noqa: B027 - not every model holds something open
+        """Give back connections."""

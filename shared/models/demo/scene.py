@@ -1,0 +1,171 @@
+"""What the demo model sees of a request: who is asked, what was said, and what came of the calls since."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from shared.models.base import Block, Message, Request
+
+ESCALATE = "escalate_to_human"  # the tool that ends a turn with a question
+_FROM = re.compile(r"^\[from [^\]\n]*\]: ?", re.MULTILINE)
+_NOTE = re.compile(r"\[[^\]]*\]")  # words of the harness, not of a person
+_ABSENT = frozenset({"offline", "timeout", "silent", "late"})
+
+
+@dataclass(frozen=True)
+class Call:
+    """A tool call since the last message, and its result as text and, where it is JSON, as data."""
+
+    name: str
+    input: dict[str, Any]
+    text: str = ""
+    data: Any = None
+    marked: bool = False
+
+    @property
+    def error(self) -> str:
+        """Why the call failed; "" where it did not."""
+        data = self.data if isinstance(self.data, dict) else {}
+        if data.get("error"):
+            return ": ".join(str(data[name]) for name in ("error", "why") if data.get(name))
+        if self.marked:
+            return clip(self.text, 300) or "it failed"
+        state = str(data.get("status") or data.get("state") or "")
+        absent = self.name.startswith("consult_") and state in _ABSENT
+        return f"it is {state}" if absent else ""
+
+    @property
+    def advice(self) -> str:
+        """What the failed tool suggests to do."""
+        data = self.data if isinstance(self.data, dict) else {}
+        return str(data.get("fix") or data.get("suggestion") or "")
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One request as the script reads it. `said` is the last message, `before` are those before it."""
+
+    agent: str
+    offered: dict[str, dict[str, Any]]  # name to JSON Schema
+    said: str
+    before: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()  # said while the turn ran
+    calls: tuple[Call, ...] = ()
+    asked: bool = False  # the last message answers a question that the person was asked
+
+    def called(self, name: str) -> list[Call]:
+        """The calls of this tool since the last message."""
+        return [call for call in self.calls if call.name == name]
+
+    def good(self, name: str) -> Call | None:
+        """The last call of this tool that did not fail."""
+        return next((call for call in reversed(self.called(name)) if not call.error), None)
+
+    def takes(self, name: str, field: str) -> bool:
+        """Whether that tool is offered with that field."""
+        return field in self.offered.get(name, {}).get("properties", {})
+
+
+def read(request: Request) -> Scene:
+    """The scene of a request.
+
+    A person's message carries no tool result, except the result of an escalation that it answers; words
+    beside other results were added while the turn ran.
+    """
+    messages = request.messages
+    ended = {block["id"] for message in messages for block in _used(message) if block["name"] == ESCALATE}
+    places = [at for at, message in enumerate(messages) if _is_said(message, ended)]
+    place = places[-1] if places else -1
+    said = _spoken(messages[place]) if places else []
+    earlier = [text for at in places[:-1] for text in _spoken(messages[at])]
+    since = messages[place + 1 :]
+    return Scene(
+        agent=request.agent,
+        offered={tool.name: tool.schema for tool in request.tools},
+        said=said[-1] if said else "",
+        before=(*earlier, *said[:-1]),
+        added=tuple(text for m in since if m["role"] == "user" for text in _spoken(m)),
+        calls=tuple(_calls(since)),
+        asked=_asked(messages[:place]) if place > 0 else False,
+    )
+
+
+def blocks(message: Message) -> list[Block]:
+    """The content of a message as blocks."""
+    content = message["content"]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def clip(text: str, limit: int) -> str:
+    """`text` on one line, cut to `limit` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def dig(data: Any, *names: str) -> Any:
+    """The first value that is not empty under one of these names, outer levels of nested dicts first."""
+    level = [data]
+    while level:
+        dicts = [item for item in level if isinstance(item, dict)]
+        for item in dicts:
+            if found := next((item[name] for name in names if item.get(name)), None):
+                return found
+        level = [value for item in dicts for value in item.values()]
+    return None
+
+
+def _used(message: Message) -> list[Block]:
+    return [block for block in blocks(message) if block["type"] == "tool_use"]
+
+
+def _is_said(message: Message, ended: set[str]) -> bool:
+    results = {block["tool_use_id"] for block in blocks(message) if block["type"] == "tool_result"}
+    return message["role"] == "user" and results <= ended and bool(_spoken(message))
+
+
+def _spoken(message: Message) -> list[str]:
+    """What a message says; neighbours that were merged into one come apart at `[from NAME]:`."""
+    parts = [
+        part.strip()
+        for block in blocks(message)
+        if block["type"] == "text"
+        for part in _FROM.split(block["text"])
+    ]
+    return [part for part in parts if part and not _NOTE.fullmatch(part)]
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(block["text"] for block in content or () if block.get("type") == "text")
+
+
+def _calls(messages: tuple[Message, ...]) -> Iterator[Call]:
+    results = {
+        block["tool_use_id"]: block
+        for message in messages
+        for block in blocks(message)
+        if block["type"] == "tool_result"
+    }
+    for message in messages:
+        for block in _used(message):
+            result = results.get(block["id"], {})
+            text = _text(result.get("content"))
+            marked = bool(result.get("is_error")) or not result
+            yield Call(block["name"], dict(block["input"]), text, _json(text), marked)
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _asked(messages: tuple[Message, ...]) -> bool:
+    last = next((message for message in reversed(messages) if message["role"] == "assistant"), None)
+    return last is not None and any(block["name"] == ESCALATE for block in _used(last))

@@ -1,0 +1,273 @@
+"""What the demo model says and does: for each agent a function from the scene to the next move.
+
+Chatter goes by what the person's message names first: a plan, research, a status, a decision, something to
+build, an agent to ask. Calls are made only of tools that are offered; what failed is said as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from shared.models.demo import report
+from shared.models.demo.report import LABEL
+from shared.models.demo.scene import ESCALATE, Scene, clip
+
+Arguments = dict[str, Any]
+
+TEAM = ("planner", "researcher", "frontend", "backend")
+_FRONTEND = re.compile(
+    r"\b(?:pages?|css|buttons?|frontend|ui|html|react|forms?|components?|screens?)\b", re.I
+)
+_BACKEND = re.compile(r"\b(?:backend|api|apis|server|database|sql|endpoints?|routes?|auth\w*|jwt)\b", re.I)
+
+# The one that stands first in the text wins; the weak ones count only where none of the strong is found.
+_STRONG = {
+    "consult": r"\b(?:check with|ask)\s+(?:the\s+)?"
+    r"(?:planner|researcher|frontend|backend|[\w-]+\s+(?:agent|worker))\b",
+    "plan": r"\bplan(?:s|ned|ning|ner)?\b|\b(?:make|create|write|draw up)\s+(?:me\s+)?(?:a|the)\s+plan\b",
+    "research": r"\bresearch\w*|\blook (?:at|into)\b|\bfind\b|\bwhere\b",
+    "status": r"\bstatus\b",
+    "decide": r"\bdecide\b|\bchoose\b|\bambiguous\b|^\W*which\b",
+    "build": r"\b(?:build|implement|add|fix|create|make)\b",
+    "recall": r"\bremember\b|\bwhat (?:did|have) i\b",
+}
+_WEAK = {"decide": r"\bwhich\b", "recall": r"\b(?:before|earlier|previous\w*)\b", "build": r"\bdemo\b"}
+
+# words of questions rather than of code
+_PLAIN = re.compile(
+    r"research(?:er)?|look|find|where|wh(?:ich|at|en|ose)|this|that|th(?:ere|eir|em|ese)|with|from|have|into|about|"
+    r"already|exist(?:s|ing)?|implement(?:s|ed|ation)?|build|create|make|should|would|could|does|code|please|check|"
+    r"repo(?:s|sitory|sitories)?|question|analy[sz]e|conflicts?|both|frontend|backend|focus|areas?",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Move:
+    """The next answer: words, calls, or both."""
+
+    text: str = ""
+    calls: tuple[tuple[str, Arguments], ...] = ()
+
+
+def act(scene: Scene) -> Move:
+    """The demo's next move; depends on nothing but the scene."""
+    part = _PARTS.get(scene.agent, _other)
+    move = part(scene)
+    return move if move.text or move.calls else Move(f"{LABEL} There is nothing to do.")
+
+
+def topic(text: str) -> str:
+    """What a message is about: a key of the patterns above, or "" for small talk."""
+    for patterns in (_STRONG, _WEAK):
+        found = {name: match.start() for name, p in patterns.items() if (match := re.search(p, text, re.I))}
+        if found:
+            return min(found, key=lambda name: found[name])
+    return ""
+
+
+def words_of(text: str) -> str:
+    """The longest word of a question that is worth searching for, else `def`."""
+    words = [word for word in re.findall(r"\w+", text) if len(word) > 3 and not _PLAIN.fullmatch(word)]
+    return max(words, key=len, default="def")
+
+
+def slug(title: str) -> str:
+    """A title as a file name."""
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:50].strip("-") or "task"
+
+
+def _next(scene: Scene, name: str, arguments: Arguments, text: str = "") -> Move | None:
+    """A call of a tool that is offered and was not yet called since the last message."""
+    if name not in scene.offered or scene.called(name):
+        return None
+    return Move(text and f"{LABEL} {text}", ((name, arguments),))
+
+
+# Chatter
+
+
+def _chatter(scene: Scene) -> Move:
+    if not scene.offered and re.match(r"\W*summari[sz]e", scene.said, re.I):
+        return Move(
+            f"{LABEL} Summary. The person said: " + "; ".join(clip(text, 120) for text in scene.before)
+        )
+    return _TOPICS.get(topic(scene.said), _talk)(scene)
+
+
+def _question(scene: Scene) -> str:
+    return "\n".join((scene.said, *scene.added))
+
+
+def _ask_planner(scene: Scene) -> Move | None:
+    return _next(scene, "consult_planner", {"question": _question(scene)}, "I ask the Planner.")
+
+
+def _ask_researcher(scene: Scene) -> Move | None:
+    arguments = {"question": _question(scene), "repos": ["both"]}
+    return _next(scene, "consult_researcher", arguments, "I ask the Researcher.")
+
+
+def _plan(scene: Scene) -> Move:
+    return _ask_planner(scene) or Move(report.told(scene, ("consult_planner",)))
+
+
+def _research(scene: Scene) -> Move:
+    return _ask_researcher(scene) or Move(report.told(scene, ("consult_researcher",)))
+
+
+def _consult(scene: Scene) -> Move:
+    match = re.search(_STRONG["consult"], scene.said, re.I)
+    words = match[0].split() if match else []
+    agent = next(
+        (word for word in words if word.lower() in TEAM), words[-2] if len(words) > 1 else ""
+    ).lower()
+    if agent == "planner":
+        return _plan(scene)
+    if agent == "researcher":
+        return _research(scene)
+    if "consult_agent" in scene.offered:
+        arguments = {"agent": agent, "question": _question(scene)}
+        move = _next(scene, "consult_agent", arguments, f"I ask {agent}.")
+        return move or Move(report.told(scene, ("consult_agent",)))
+    move = _next(scene, "check_agent_status", {"agent": agent}, f"I look how {agent} is.")
+    return move or Move(report.status(scene))
+
+
+def _status(scene: Scene) -> Move:
+    if "check_agent_status" in scene.offered and not scene.called("check_agent_status"):
+        return Move(calls=tuple(("check_agent_status", {"agent": agent}) for agent in TEAM))
+    return Move(report.status(scene))
+
+
+def _decide(scene: Scene) -> Move:
+    arguments = {
+        "question": f"{LABEL} {clip(scene.said, 300)}",
+        "options": _options(scene.said),
+        "context": "The demo model does not decide for you: this is what an escalation looks like.",
+    }
+    return _next(scene, ESCALATE, arguments) or Move(
+        f"{LABEL} That is yours to decide: {clip(scene.said, 300)}"
+    )
+
+
+def _options(text: str) -> list[str]:
+    """The two sides of "between A and B" or "A or B", else ways to go on."""
+    found = re.search(r"\bbetween\s+(.{1,60}?)\s+(?:and|or)\s+([^?.!,;]{1,60})", text, re.I) or re.search(
+        r"([\w-]+)\s+or\s+([\w-]+)", text, re.I
+    )
+    if found:
+        return [found[1].strip(), found[2].strip()]
+    return ["Plan it first", "Build the simplest version", "Leave it"]
+
+
+def _build(scene: Scene) -> Move:
+    agent = "frontend" if _FRONTEND.search(scene.said) else "backend"
+    return (
+        _ask_planner(scene)
+        or _ask_researcher(scene)
+        or _next(
+            scene,
+            "assign_task",
+            {"agent": agent, "command_file": report.command_file(scene)},
+            f"I hand the task to {agent}.",
+        )
+        or Move(report.assigned(scene, agent))
+    )
+
+
+def _recall(scene: Scene) -> Move:
+    if scene.before:
+        return Move(f"{LABEL} Your message before this one was: “{clip(scene.before[-1], 500)}”")
+    return Move(f"{LABEL} This is the first message of yours that I can see here.")
+
+
+def _talk(scene: Scene) -> Move:
+    if scene.asked:
+        return Move(f"{LABEL} Noted: “{clip(scene.said, 300)}”. Say “build …” and I go on with it.")
+    return Move(report.greeting(scene))
+
+
+# The others
+
+
+def _planner(scene: Scene) -> Move:
+    return _next(scene, "submit_plan", _drawn(scene.said)) or Move(report.planned(scene))
+
+
+def _drawn(question: str) -> Arguments:
+    """A plan of one task or two: the server's side first where both are touched."""
+    subject = clip(question, 100)
+    front, back = bool(_FRONTEND.search(question)), bool(_BACKEND.search(question))
+    agents = [agent for agent, touched in (("backend", back), ("frontend", front)) if touched]
+    tasks = [
+        {
+            "title": f"{agent.capitalize()}: {subject}",
+            "description": f"Do the {agent}'s part of: {question.strip()}",
+            "agent": agent,
+            "depends_on": [place - 1] if place else [],
+            "acceptance": ["A test shows that it works", "The tests that were there still pass"],
+        }
+        for place, agent in enumerate(agents or ["backend", "frontend"])
+    ]
+    risks = ["This plan was drawn up by the demo model, which has not understood the question"]
+    return {"summary": f"{LABEL} Plan for: {subject}", "tasks": tasks, "risks": risks}
+
+
+_SEARCH: Arguments = {"case_insensitive": True, "max_results": 20}
+
+
+def _researcher(scene: Scene) -> Move:
+    word = words_of(scene.said)
+    arguments: Arguments = {"pattern": word}
+    arguments |= {field: value for field, value in _SEARCH.items() if scene.takes("grep", field)}
+    if move := _next(scene, "grep", arguments):
+        return move
+    reports = scene.called("report_findings")
+    if "report_findings" in scene.offered and (not reports or (len(reports) == 1 and reports[0].error)):
+        findings = [] if reports else report.findings(scene, word)  # citations that were refused are left out
+        return Move(calls=(("report_findings", _findings(findings, word)),))
+    return Move(report.researched(scene, word))
+
+
+def _findings(findings: list[Arguments], word: str) -> Arguments:
+    advice = f"{LABEL} Read the places where “{word}” stands before changing anything"
+    return {"findings": findings, "conflicts": [], "recommendations": [advice], "confidence": 0.5}
+
+
+def _coder(scene: Scene) -> Move:
+    if "create_file" not in scene.offered and not scene.calls:
+        return Move(f"{LABEL} {scene.agent} here. I take command files; you asked: “{clip(scene.said, 300)}”")
+    title = report.title(scene.said)
+    path = f"demo/{slug(title)}.md"
+    content = f"# {title}\n\nMade by the demo model from the command file of this task.\n"
+    return (
+        _next(scene, "create_file", {"path": path, "content": content}, f"I write {path}.")
+        or _next(scene, "bash", {"command": "ls demo"})
+        or Move(report.coded(scene, path))
+    )
+
+
+def _other(scene: Scene) -> Move:
+    return Move(f"{LABEL} {scene.agent or 'An agent'} here. You asked: “{clip(scene.said, 300)}”")
+
+
+_TOPICS: dict[str, Callable[[Scene], Move]] = {
+    "consult": _consult,
+    "plan": _plan,
+    "research": _research,
+    "status": _status,
+    "decide": _decide,
+    "build": _build,
+    "recall": _recall,
+}
+_PARTS: dict[str, Callable[[Scene], Move]] = {
+    "chatter": _chatter,
+    "planner": _planner,
+    "researcher": _researcher,
+    "frontend": _coder,
+    "backend": _coder,
+}

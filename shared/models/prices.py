@@ -1,0 +1,30 @@
+"""What a call costs, from a price list that is installed with us: nothing is looked up over the network."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from shared.models.base import Usage
+
+
+def cost(model: str, usage: Usage, provider: str = "anthropic") -> float:
+    """The price of `usage` in dollars; 0.0 for a model that the list does not know."""
+    from genai_prices import Usage as Tokens
+    from genai_prices import calc_price
+
+    # the list counts cached tokens as part of the input, the providers' usage counts them apart
+    tokens = Tokens(
+        input_tokens=usage.input + usage.cache_read + usage.cache_write,
+        output_tokens=usage.output,
+        cache_read_tokens=usage.cache_read,
+        cache_write_tokens=usage.cache_write,
+    )
+    try:
+        return float(calc_price(tokens, model, provider_id=provider).total_price)
+    except LookupError:
+        return 0.0
+
+
+def priced(model: str, usage: Usage, provider: str = "anthropic") -> Usage:
+    """`usage` with its cost filled in."""
+    return replace(usage, cost=cost(model, usage, provider))

@@ -1,0 +1,83 @@
+"""The one owner of retries for calls to a provider: full jitter, a bound on tries, a bound on time.
+
+An adapter turns its library's errors into ours first; here only ModelOverloaded is tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_exception_type,
+    stop_after_attempt,
+    stop_before_delay,
+    wait_random_exponential,
+)
+
+from shared import log
+from shared.errors import ModelOverloaded
+
+TRIES = 4
+FIX = "try again in a few minutes"
+
+T = TypeVar("T")
+Tell = Callable[[str], None]
+
+
+def _pause(base: float) -> Callable[[RetryCallState], float]:
+    """Full jitter below 1, 2, 4 … times `base` seconds, on top of what the provider asked for."""
+    jitter = wait_random_exponential(multiplier=base, max=30 * base)
+
+    def pause(state: RetryCallState) -> float:
+        error = state.outcome.exception() if state.outcome else None
+        asked = error.retry_after if isinstance(error, ModelOverloaded) else None
+        return float(jitter(state)) if asked is None else asked + min(float(jitter(state)), base)
+
+    return pause
+
+
+async def persist(
+    call: Callable[[], Awaitable[T]],
+    *,
+    deadline: float,
+    tell: Tell | None = None,
+    tries: int = TRIES,
+    base: float = 1.0,
+) -> T:
+    """Await `call()` until it answers, at most `tries` times and `deadline` seconds in all.
+
+    Before each further try `tell` hears, in words for a person, what happened and when it goes on. A wait
+    that would pass the deadline is not begun. Raises ModelOverloaded, or at once whatever else `call` raises.
+    """
+
+    def before_sleep(state: RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome else None
+        what = error.what if isinstance(error, ModelOverloaded) else str(error)
+        pause = max(1, round(state.upcoming_sleep))
+        log.get().info("model is tried again", why=str(error), tries=state.attempt_number, wait=pause)
+        if tell:
+            tell(f"{what}; trying again in {pause} s ({state.attempt_number + 1} of {tries})")
+
+    retrying = AsyncRetrying(
+        retry=retry_if_exception_type(ModelOverloaded),
+        stop=stop_after_attempt(tries) | stop_before_delay(deadline),
+        wait=_pause(base),
+        before_sleep=before_sleep,
+        reraise=True,
+    )
+    started = time.monotonic()
+    try:
+        async with asyncio.timeout(deadline):
+            return await retrying(call)
+    except TimeoutError as error:
+        raise ModelOverloaded(f"the model gave no whole answer within {deadline:g} s", "", FIX) from error
+    except ModelOverloaded as error:
+        count = retrying.statistics.get("attempt_number", 1)
+        told = f"tried {count} times in {time.monotonic() - started:.0f} s" if count > 1 else "tried once"
+        why = f"{error.why}; {told}" if error.why else told
+        raise ModelOverloaded(error.what, why, error.fix or FIX, error.retry_after) from error

@@ -1,0 +1,109 @@
+"""Settings: read once, in the composition roots, from the environment and from `.env`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from shared.errors import ConfigurationError
+
+HOME_NAME = ".promptdock"
+
+
+def find_home(start: Path | None = None) -> Path:
+    """The nearest `.promptdock` in `start` or above it; where there is none, the one to make in `start`."""
+    here = (start or Path.cwd()).resolve()
+    for folder in (here, *here.parents):
+        if (folder / HOME_NAME).is_dir():
+            return folder / HOME_NAME
+    return here / HOME_NAME
+
+
+class Settings(BaseSettings):
+    """Everything that can be set from outside; the alias is the variable's name (docs/configuration.md)."""
+
+    model_config = SettingsConfigDict(
+        env_file=".env", env_file_encoding="utf-8", extra="ignore", env_ignore_empty=True, frozen=True
+    )
+
+    anthropic_api_key: SecretStr | None = Field(None, alias="ANTHROPIC_API_KEY")
+    anthropic_base_url: str | None = Field(None, alias="ANTHROPIC_BASE_URL")
+    openai_api_key: SecretStr | None = Field(None, alias="OPENAI_API_KEY")
+    openai_base_url: str | None = Field(None, alias="OPENAI_BASE_URL")
+    ollama_base_url: str | None = Field(None, alias="OLLAMA_BASE_URL")
+
+    redis_url: SecretStr | None = Field(None, alias="REDIS_URL")
+    supabase_url: str | None = Field(None, alias="SUPABASE_URL")
+    supabase_key: SecretStr | None = Field(
+        None, validation_alias=AliasChoices("SUPABASE_SERVICE_ROLE_KEY", "SUPABASE_SECRET_KEY")
+    )
+
+    agent_name: str | None = Field(None, alias="AGENT_NAME")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", alias="LOG_LEVEL")
+    conversation_timeout_ms: int = Field(3_600_000, alias="CONVERSATION_TIMEOUT", ge=1)
+    tool_call_timeout_ms: int = Field(300_000, alias="TOOL_CALL_TIMEOUT", ge=1)
+
+    home: Path = Field(default_factory=find_home, alias="PROMPTDOCK_HOME")
+    namespace: str = Field("", alias="PROMPTDOCK_NAMESPACE", pattern=r"^[A-Za-z0-9_.-]{0,64}$")
+    env: Literal["development", "production"] = Field("development", alias="PROMPTDOCK_ENV")
+    model: str | None = Field(None, alias="PROMPTDOCK_MODEL")
+    chatter_model: str | None = Field(None, alias="CHATTER_MODEL")
+    planner_model: str | None = Field(None, alias="PLANNER_MODEL")
+    researcher_model: str | None = Field(None, alias="RESEARCHER_MODEL")
+    frontend_model: str | None = Field(None, alias="FRONTEND_MODEL")
+    backend_model: str | None = Field(None, alias="BACKEND_MODEL")
+
+    tool_mode: Literal["tiered", "full"] = Field("tiered", alias="TOOL_MODE")
+    permission_profile: str | None = Field(None, alias="PERMISSION_PROFILE")
+    approver_roles: Annotated[frozenset[str], NoDecode] = Field(frozenset(), alias="APPROVER_ROLES")
+    sandbox: Literal["auto", "bwrap", "landlock", "none"] = Field("auto", alias="SANDBOX")
+    budget_turn: float | None = Field(None, alias="BUDGET_TURN", ge=0)
+    budget_day: float | None = Field(None, alias="BUDGET_DAY", ge=0)
+
+    web_host: str = Field("127.0.0.1", alias="PROMPTDOCK_WEB_HOST")
+    web_port: int = Field(12319, alias="PROMPTDOCK_WEB_PORT")
+    web_token: SecretStr | None = Field(None, alias="PROMPTDOCK_WEB_TOKEN")
+    discord_token: SecretStr | None = Field(None, alias="DISCORD_TOKEN")
+
+    # Shrunk by tests, so that hundreds of faults fit in minutes; beat and watchdog follow from the lease.
+    lease_ms: int = Field(12_000, alias="PROMPTDOCK_LEASE", ge=200)
+
+    @field_validator("home", mode="after")
+    @classmethod
+    def _absolute(cls, value: Path) -> Path:
+        return value.expanduser().resolve()
+
+    @field_validator("approver_roles", mode="before")
+    @classmethod
+    def _roles(cls, value: object) -> object:
+        if isinstance(value, str):
+            return frozenset(role.strip() for role in value.split(",") if role.strip())
+        return value
+
+    def model_for(self, agent: str) -> str | None:
+        """The model that the environment names for this agent, else the default one, else None."""
+        own = getattr(self, f"{agent}_model", None) or os.environ.get(f"{agent.upper()}_MODEL")
+        return own or self.model
+
+    @property
+    def demo(self) -> bool:
+        """No provider is configured: the scripted model answers, and every surface says so."""
+        return self.anthropic_api_key is None
+
+
+def load(env_file: Path | None = None) -> Settings:
+    """Read the settings; a wrong one is a ConfigurationError that names the variable, never its value."""
+    try:
+        return Settings(_env_file=env_file or ".env")
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        name = str(first["loc"][0]) if first["loc"] else "a setting"
+        raise ConfigurationError(
+            f"{name} has a value that cannot be used",
+            first["msg"],
+            f"correct {name} in the environment or .env",
+        ) from None

@@ -1,0 +1,304 @@
+"""The Store in one SQLite file, for one machine: several processes may use it at once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sqlite3
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_random
+
+from shared.errors import ConfigurationError, Conflict, PromptDockError, StoreUnavailable
+from shared.store import query, schema
+from shared.store.base import Order, Store, Where
+from shared.store.query import Condition
+from shared.store.records import Project, Row
+
+if TYPE_CHECKING:
+    import aiosqlite
+
+R = TypeVar("R", bound=Row)
+
+BUSY = 5.0  # seconds that a write waits for another process's write
+WAIT = 10.0  # seconds that a call waits for the calls before it
+_REASONS = {
+    "SQLITE_BUSY": (f"another process kept it locked for {BUSY:.0f} s", "try again"),
+    "SQLITE_LOCKED": ("it is locked", "try again"),
+    "SQLITE_FULL": ("the disk is full", "make room"),
+    "SQLITE_IOERR": ("the disk failed, or is full", "look at the disk"),
+    "SQLITE_READONLY": ("it is read-only", "make the file and its folder writable"),
+    "SQLITE_CANTOPEN": ("it cannot be opened", "make its folder, or give access to it"),
+    "SQLITE_CORRUPT": ("it is damaged", "stop PromptDock and restore it from a backup"),
+    "SQLITE_NOTADB": ("it is not a database", "stop PromptDock and restore it from a backup"),
+}
+_OPS = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+
+
+class SqliteStore(Store):
+    """Rows in the SQLite file at `path`, which is made (0600, in a folder of 0700) where it is missing."""
+
+    name = "sqlite"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._db: aiosqlite.Connection | None = None
+        # One connection has one transaction at a time: whole transactions take turns.
+        self._turn = asyncio.Lock()
+
+    async def open(self) -> None:
+        import aiosqlite
+
+        if self._db is not None:
+            return
+        with _explained(self.path):
+            _prepare(self.path)
+            self._db = await aiosqlite.connect(self.path, timeout=BUSY, isolation_level=None)
+        try:
+            await self._begin()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _begin(self) -> None:
+        async with self._session() as db:
+            await db.execute("PRAGMA foreign_keys = ON")
+            version = await _version(db)
+            if version > schema.VERSION:
+                raise ConfigurationError(
+                    f"the database {self.path} was written by a newer PromptDock",
+                    f"its schema is {version}, this program knows those up to {schema.VERSION}",
+                    "upgrade PromptDock, or set PROMPTDOCK_HOME to another folder",
+                )
+            if version < schema.VERSION:
+                await _to_wal(db)
+        # A transaction even where nothing is to do: it proves that writing is allowed.
+        async with self._write() as db:
+            if await _version(db) < schema.VERSION:
+                await _migrate(db)
+
+    @asynccontextmanager
+    async def _session(self) -> AsyncIterator[aiosqlite.Connection]:
+        """The connection, to oneself; errors of SQLite come out as ours."""
+        try:
+            async with asyncio.timeout(WAIT):
+                await self._turn.acquire()
+        except TimeoutError:
+            raise StoreUnavailable(f"the database {self.path} is busy", f"no turn in {WAIT:.0f} s") from None
+        try:
+            if self._db is None:
+                raise StoreUnavailable(f"the database {self.path} is not open", "", "open the Store first")
+            with _explained(self.path):
+                yield self._db
+        finally:
+            self._turn.release()
+
+    @asynccontextmanager
+    async def _write(self) -> AsyncIterator[aiosqlite.Connection]:
+        async with self._session() as db, _transaction(db):
+            yield db
+
+    async def insert(self, row: Row) -> None:
+        async with self._write() as db:
+            await db.execute(_insert(type(row)), _values(row))
+
+    async def upsert(self, rows: Sequence[Row]) -> None:
+        async with self._write() as db:
+            for kind, group in query.by_table(rows).items():
+                await db.executemany(_upsert(kind), [_values(row) for row in group])
+
+    async def select(
+        self,
+        kind: type[R],
+        where: Where | None = None,
+        order: Order = (),
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> list[R]:
+        text, values = _where(query.conditions(kind, where))
+        parts = ", ".join(
+            f"{c} {'DESC' if down else 'ASC'} NULLS LAST" for c, down in query.ordering(kind, order)
+        )
+        sql = f"SELECT {_names(kind)} FROM {kind.table}{text} ORDER BY {parts} LIMIT ? OFFSET ?"
+        async with self._session() as db:
+            found = await db.execute_fetchall(sql, [*values, -1 if limit is None else limit, offset])
+        return [_row(kind, record) for record in found]
+
+    async def count(self, kind: type[Row], where: Where | None = None) -> int:
+        text, values = _where(query.conditions(kind, where))
+        async with self._session() as db:
+            found = list(await db.execute_fetchall(f"SELECT count(*) FROM {kind.table}{text}", values))
+        return int(found[0][0])
+
+    async def update(self, kind: type[R], changes: Mapping[str, Any], where: Where) -> list[R]:
+        changed = _stored(kind, query.changed(kind, changes))
+        text, values = _where(query.required(kind, where))
+        sets = ", ".join(f"{column} = ?" for column in changed)
+        sql = f"UPDATE {kind.table} SET {sets}{text} RETURNING {_names(kind)}"
+        async with self._write() as db:
+            found = await db.execute_fetchall(sql, [*changed.values(), *values])
+        return [_row(kind, record) for record in found]
+
+    async def delete(self, kind: type[Row], where: Where) -> int:
+        text, values = _where(query.required(kind, where))
+        async with self._write() as db:
+            return (await db.execute(f"DELETE FROM {kind.table}{text}", values)).rowcount
+
+    async def close(self) -> None:
+        db, self._db = self._db, None
+        if db is not None:
+            await db.close()
+
+
+def _prepare(path: Path) -> None:
+    """Make the file readable by its owner alone, before SQLite makes it readable by more."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    path.chmod(0o600)
+
+
+async def _version(db: aiosqlite.Connection) -> int:
+    return int(next(iter(await db.execute_fetchall("PRAGMA user_version")))[0])
+
+
+async def _to_wal(db: aiosqlite.Connection) -> None:
+    """Switch to a write-ahead log; the switch ignores SQLite's busy timeout, so it is tried again here."""
+    async for attempt in _patiently():
+        with attempt:
+            await db.execute_fetchall("PRAGMA journal_mode = WAL")
+
+
+def _patiently() -> AsyncRetrying:
+    return AsyncRetrying(
+        retry=retry_if_exception_type(sqlite3.OperationalError),
+        stop=stop_after_delay(BUSY),
+        wait=wait_random(0.01, 0.05),
+        reraise=True,
+    )
+
+
+async def _migrate(db: aiosqlite.Connection) -> None:
+    """Bring an empty or older file to this schema, inside the caller's transaction."""
+    fresh = await _version(db) == 0
+    for statement in schema.tables():
+        await db.execute(statement)
+    for statement in schema.additions(await _present(db)):
+        await db.execute(statement)
+    for statement in schema.indexes():
+        await db.execute(statement)
+    if fresh:
+        project = Project(slug="default", name="Default")
+        await db.execute(_insert(Project), _values(project))
+    await db.execute(f"PRAGMA user_version = {schema.VERSION}")
+
+
+async def _present(db: aiosqlite.Connection) -> dict[str, set[str]]:
+    sql = "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table'"
+    present: dict[str, set[str]] = {}
+    for table, column in await db.execute_fetchall(sql):
+        present.setdefault(table, set()).add(column)
+    return present
+
+
+@asynccontextmanager
+async def _transaction(db: aiosqlite.Connection) -> AsyncIterator[None]:
+    """All or nothing. IMMEDIATE: who reads first and writes later would be refused, not made to wait."""
+    try:
+        await db.execute("BEGIN IMMEDIATE")
+        yield
+        await db.commit()
+    except BaseException:
+        # Statements of one connection run in order, so this also undoes one whose caller was cancelled.
+        await asyncio.shield(db.rollback())
+        raise
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        raise _translated(error, path) from error
+
+
+def _translated(error: sqlite3.Error | OSError, path: Path) -> PromptDockError:
+    code = getattr(error, "sqlite_errorname", "")
+    if code in ("SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY"):
+        return Conflict(
+            "the row exists already", str(error), "choose another name, or change the row that is there"
+        )
+    if code == "SQLITE_CONSTRAINT_FOREIGNKEY":
+        return Conflict("the row belongs to one that does not exist", str(error), "write that one first")
+    if code.startswith(("SQLITE_CONSTRAINT", "SQLITE_MISMATCH")) or code == "SQLITE_ERROR":
+        return PromptDockError("the Store refused a row", str(error))
+    what = f"the database {path} cannot be used"
+    for prefix, (why, fix) in _REASONS.items():
+        if code.startswith(prefix):
+            return StoreUnavailable(what, why, fix)
+    return StoreUnavailable(what, str(error))
+
+
+def _names(kind: type[Row]) -> str:
+    return ", ".join(schema.columns(kind))
+
+
+def _insert(kind: type[Row]) -> str:
+    marks = ", ".join("?" for _ in schema.columns(kind))
+    return f"INSERT INTO {kind.table} ({_names(kind)}) VALUES ({marks})"
+
+
+def _upsert(kind: type[Row]) -> str:
+    sets = ", ".join(f"{name} = excluded.{name}" for name in schema.columns(kind) if name != "id")
+    return f"{_insert(kind)} ON CONFLICT (id) DO UPDATE SET {sets}"
+
+
+def _values(row: Row) -> list[Any]:
+    return list(_stored(type(row), row.model_dump(mode="json")).values())
+
+
+def _stored(kind: type[Row], values: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON columns as text; the other values are what SQLite takes."""
+    known = schema.columns(kind)
+    return {
+        name: json.dumps(value, ensure_ascii=False)
+        if known[name].kind == "json" and value is not None
+        else value
+        for name, value in values.items()
+    }
+
+
+def _row(kind: type[R], record: Any) -> R:
+    values = dict(zip(schema.columns(kind), record, strict=True))
+    for column in schema.columns(kind).values():
+        if column.kind == "json" and values[column.name] is not None:
+            values[column.name] = json.loads(values[column.name])
+    return kind.model_validate(values)
+
+
+def _where(conditions: list[Condition]) -> tuple[str, list[Any]]:
+    """` WHERE …` and its values; empty where there are no conditions."""
+    if not conditions:
+        return "", []
+    values: list[Any] = []
+    for condition in conditions:
+        if condition.op == "in":
+            values += condition.value
+        elif condition.op not in ("null", "filled"):
+            values.append(condition.value)
+    return " WHERE " + " AND ".join(_test(condition) for condition in conditions), values
+
+
+def _test(condition: Condition) -> str:
+    match condition.op:
+        case "null":
+            return f"{condition.column} IS NULL"
+        case "filled":
+            return f"{condition.column} IS NOT NULL"
+        case "in":
+            return f"{condition.column} IN ({', '.join('?' for _ in condition.value)})"
+        case op:
+            return f"{condition.column} {_OPS[op]} ?"

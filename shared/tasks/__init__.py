@@ -1,0 +1,1 @@
+"""What becomes of a task: its state, its worktree, its receipt."""

@@ -1,0 +1,103 @@
+"""The receipt of a task: what was done, from git and from commands that ran, never from a model's words."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from shared.guard.git import Git
+
+FILES, COMMANDS, COMMITS = 500, 200, 200
+
+Verified = Literal["verified", "partly", "unverified"]
+
+
+class Command(BaseModel):
+    """One command that ran in the worktree; `stdout_digest` is the SHA-256 of what it printed, as kept."""
+
+    command: str
+    exit_code: int
+    stdout_digest: str = ""
+    ms: int = 0
+    check: bool = False  # whether it was a check (tests, linter, build) rather than a step of the work
+    at: float = 0.0  # when it ended, in seconds since the epoch
+
+
+class Made(BaseModel):
+    """One commit of the task's branch."""
+
+    sha: str
+    subject: str
+
+
+class Receipt(BaseModel):
+    """What Chatter reports. `summary` is the agent's own account, everything else was recorded."""
+
+    summary: str = ""
+    branch: str = ""
+    base: str = ""
+    commits: list[Made] = Field(default_factory=list)
+    files_changed: list[str] = Field(default_factory=list)
+    diff_stat: str = ""
+    commands: list[Command] = Field(default_factory=list)
+    tokens: int = 0
+    verified: Verified = "unverified"
+
+
+def digest(text: str) -> str:
+    """The form in which outputs are recorded."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def verdict(commands: Iterable[Command], committed: bool, changed: float = 0.0) -> Verified:
+    """Whether checks stand behind the work: each check's last run counts, if it ended after the last change.
+
+    verified: there is a commit, and all checks passed; partly: some did; unverified: none did, or none ran.
+    """
+    last = {run.command: run.exit_code == 0 and run.at >= changed for run in commands if run.check}
+    if not last or not committed or not any(last.values()):
+        return "unverified"
+    return "verified" if all(last.values()) else "partly"
+
+
+def _last_change(git: Git, paths: Iterable[str]) -> float:
+    """When the newest of these files was changed, in seconds since the epoch."""
+    newest = 0.0
+    for path in paths:
+        with contextlib.suppress(OSError, ValueError):
+            newest = max(newest, (git.path / path).lstat().st_mtime)
+    return newest
+
+
+async def build(
+    git: Git,
+    branch: str,
+    base: str,
+    commands: Iterable[Command | Mapping[str, Any]] = (),
+    summary: str = "",
+    tokens: int = 0,
+) -> Receipt:
+    """The receipt of what `branch` holds above `base`, while its worktree `git` is still there.
+
+    Only committed work counts.
+
+    Raises ToolError where git cannot say.
+    """
+    ran = [Command.model_validate(command) for command in commands]
+    made = await git.log(COMMITS, since=base, ref=branch)
+    changed = await git.changed_files(base, branch)
+    return Receipt(
+        summary=summary,
+        branch=branch,
+        base=base,
+        commits=[Made(sha=commit.sha, subject=commit.subject) for commit in reversed(made)],
+        files_changed=changed[:FILES],
+        diff_stat=await git.diff_stat(base, branch) if made else "",
+        commands=ran[-COMMANDS:],
+        tokens=tokens,
+        verified=verdict(ran, bool(made), _last_change(git, changed)),
+    )

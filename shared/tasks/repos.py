@@ -1,0 +1,179 @@
+"""Repositories: linked by path on one home, or mirrored from a url; and what readers may read of them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+from shared import log
+from shared.errors import ConfigurationError, ToolError, UsageError
+from shared.guard import flock
+from shared.guard.git import Git, check_remote
+from shared.guard.sandbox import Sandbox
+from shared.store.records import Repo, RepoKind
+from shared.tasks.names import slug
+
+_FRESH = 60.0  # seconds that a fetch counts as fresh
+_READERS = 3600.0  # seconds that a checkout of an older commit is kept for whoever reads in it
+_WAIT = 300.0  # seconds that another process's fetch of the same mirror may take
+
+
+@dataclass(frozen=True)
+class Repos:
+    """The repositories as they lie on this home. Rows are made and read here, never stored.
+
+    `allow_local` lets urls name paths and servers of this machine.
+    """
+
+    home: Path
+    home_id: str
+    sandbox: Sandbox
+    allow_local: bool = False
+
+    async def add(
+        self, place: str, project: UUID, name: str = "", kind: RepoKind = "both", push_tasks: bool = False
+    ) -> Repo:
+        """The row of a new repository: `place` is a folder here, which stays where it is, or a url.
+
+        Raises UsageError where there is no repository, ToolError where git cannot reach or trust it.
+        """
+        if _is_url(place):
+            return await self._add_url(place, project, name, kind, push_tasks)
+        path = _top(place)
+        git = Git(path, self.sandbox)
+        branch = await git.default_branch() or "main"
+        if not await git.commit_of(branch):
+            branch = await git.branch() or branch
+        return Repo(
+            project_id=project, name=name or path.name, kind=kind, path=str(path), home=self.home_id,
+            default_branch=branch, push_tasks=push_tasks,
+        )  # fmt: skip
+
+    async def _add_url(self, url: str, project: UUID, name: str, kind: RepoKind, push_tasks: bool) -> Repo:
+        check_remote(url, self.allow_local)
+        guess = re.sub(r"\.git$", "", re.split(r"[/:]", url.rstrip("/"))[-1])
+        repo = Repo(project_id=project, name=name or guess, kind=kind, url=url, push_tasks=push_tasks)
+        git = await self.source(repo)
+        return repo.model_copy(update={"default_branch": await git.default_branch() or "main"})
+
+    async def source(self, repo: Repo, fresh: bool = False) -> Git:
+        """Where task branches are made: the linked repository, or our mirror, fetched if `fresh`."""
+        if repo.path:
+            return self._linked(repo)
+        if not repo.url:
+            raise ConfigurationError(
+                f"the repository {repo.name!r} has neither a path nor a url", "", "add it again"
+            )
+        git = Git(self.home / "mirrors" / f"{slug(repo.name)}-{repo.id.hex[-8:]}.git", self.sandbox)
+        async with _alone(git.path):
+            # Made by another process while we waited, or cut off in the middle by a crash.
+            git = Git(git.path, self.sandbox)
+            if not git.is_repo() or not await git.remote_url():
+                await git.mirror(repo.url, self.allow_local)
+            elif fresh and _age(git.path / "FETCH_HEAD") > _FRESH:
+                await self._refresh(git, repo)
+        return git
+
+    async def _refresh(self, git: Git, repo: Repo) -> None:
+        try:
+            await git.fetch(allow_local=self.allow_local)
+        except ToolError as error:
+            # What was fetched before can still be read, and its commit is cited.
+            if not await git.commit_of(f"refs/remotes/origin/{repo.default_branch}"):
+                raise
+            log.get().warning("a mirror could not be fetched", repo=repo.name, why=error.why)
+
+    def _linked(self, repo: Repo) -> Git:
+        if repo.home and repo.home != self.home_id:
+            raise ToolError(f"the repository {repo.name!r} lies on another machine", f"home {repo.home}", "")
+        git = Git(Path(repo.path or ""), self.sandbox)
+        if not git.is_repo():
+            raise ToolError(
+                f"the repository {repo.name!r} is gone", "its folder is no git repository any more", ""
+            )
+        return git
+
+    async def base(self, repo: Repo) -> str:
+        """The commit that new task branches start from: the default branch's."""
+        git = await self.source(repo)
+        names = [f"refs/heads/{repo.default_branch}", "HEAD"] if repo.path else []
+        for name in [*names, f"refs/remotes/origin/{repo.default_branch}"]:
+            if commit := await git.commit_of(name):
+                return commit
+        raise ToolError(
+            f"the repository {repo.name!r} has no commit yet", "", "make a first commit, then try again"
+        )
+
+    async def read_root(self, repo: Repo) -> tuple[Path, str]:
+        """Where readers read, and the commit that they cite.
+
+        A linked repository is read as it lies there, and its HEAD is cited. Of a mirror, a checkout is made
+        for each commit of the default branch, so that nothing moves under a reader.
+        """
+        git = await self.source(repo, fresh=True)
+        if repo.path:
+            return git.path, await git.head()
+        commit = await self.base(repo)
+        folder = self.home / "reading" / git.path.stem
+        path, ready = folder / commit[:16], folder / f"{commit[:16]}.ready"
+        async with _alone(path):
+            if not ready.exists():
+                if path.exists():  # cut off in the middle of its checkout
+                    await git.worktree_remove(path, force=True)
+                await git.worktree_detach(path, commit)
+            ready.touch()
+            await self._forget(git, folder, ready)
+        return path, commit
+
+    async def _forget(self, git: Git, folder: Path, kept: Path) -> None:
+        """Remove the checkouts of older commits that nobody has asked for in a while."""
+        for ready in _unread(folder, kept):
+            await git.worktree_remove(ready.with_suffix(""), force=True)
+            ready.unlink(missing_ok=True)
+
+
+@contextlib.asynccontextmanager
+async def _alone(path: Path) -> AsyncIterator[None]:
+    """One process at a time makes or fetches what lies at `path`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fd = await flock.acquire(path.with_name(f".{path.name}.lock"), _WAIT)
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+def _age(file: Path) -> float:
+    """Seconds since it was last changed; one that is not there is very old."""
+    try:
+        return time.time() - file.stat().st_mtime
+    except FileNotFoundError:
+        return float("inf")
+
+
+def _unread(folder: Path, kept: Path) -> list[Path]:
+    return [ready for ready in folder.glob("*.ready") if ready != kept and _age(ready) > _READERS]
+
+
+def _is_url(place: str) -> bool:
+    return "://" in place or "::" in place or bool(re.match(r"[^/\s]+@[^/\s]+:", place))
+
+
+def _top(place: str) -> Path:
+    """The checkout that this folder lies in."""
+    path = Path(place).expanduser()
+    if not path.is_dir():
+        raise UsageError(
+            f"{str(path)!r} is no folder here", "", "give the path of a git repository, or its url"
+        )
+    path = path.resolve()
+    for folder in (path, *path.parents):
+        if (folder / ".git").exists():
+            return folder
+    raise UsageError(f"{str(path)!r} is no git repository", "", "run git init there, or give another path")

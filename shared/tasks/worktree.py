@@ -1,0 +1,92 @@
+"""A task's own checkout: a git worktree on a branch of its own; the main checkout is never touched."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from shared.errors import ToolError
+from shared.guard.git import Git
+from shared.guard.gitdir import layout
+from shared.store.records import Repo
+from shared.tasks.hold import Hold
+from shared.tasks.names import slug
+from shared.tasks.repos import Repos
+
+PREFIX = "promptdock/"
+
+
+@dataclass(frozen=True)
+class Worktree:
+    """A worktree that this worker holds. `base` is the commit that its branch started from.
+
+    `git` and `lock` are fenced: after a successor has taken over, they raise Fenced and start nothing.
+    """
+
+    path: Path
+    branch: str
+    base: str
+    git: Git
+    lock: Hold
+    source: Git
+
+    @classmethod
+    async def acquire(cls, repos: Repos, repo: Repo, task: str, epoch: int) -> Worktree:
+        """Take the task's worktree, ending what an earlier owner left running, and going on with its files.
+
+        Raises Fenced where a living owner has a later epoch, Busy where it cannot be taken now, ToolError
+        where the repository cannot be used.
+        """
+        name = slug(task)
+        path, branch = repos.home / "worktrees" / slug(repo.name) / name, PREFIX + name
+        lock = Hold(path.parent, name, epoch)
+        notes = await lock.take()
+        try:
+            source = await repos.source(repo)
+            source = Git(source.path, source.sandbox, lock, source.where)
+            base = str(notes.get("base") or await repos.base(repo))
+            if not (notes.get("ready") and layout(path)):
+                await _make(source, path, branch, base)
+                await lock.note(base=base, ready=True)
+            git = Git(path, source.sandbox, lock)
+            _unlock(git, branch)
+            return cls(path, branch, base, git, lock, source)
+        except BaseException:
+            await lock.release()
+            raise
+
+    async def release(self) -> None:
+        """End what still runs and give the worktree back; it stays for whoever goes on with the task."""
+        await self.lock.release()
+
+    async def remove(self, force: bool = False) -> None:
+        """Remove the files and every trace but the branch; ToolError where changes would be lost."""
+        if not force and (left := await self.git.status()):
+            raise ToolError(
+                "the worktree is not removed",
+                f"{len(left)} changes in it are not committed",
+                "commit them first",
+            )
+        await self.source.worktree_remove(self.path, force=True)
+        await self.lock.release(forget=True)
+        with contextlib.suppress(OSError):
+            self.path.parent.rmdir()
+
+
+async def _make(source: Git, path: Path, branch: str, base: str) -> None:
+    """Make the worktree; the remains of one that a crash cut off go first, the branch is gone on with."""
+    if layout(path):
+        await source.worktree_remove(path, force=True)
+    else:
+        shutil.rmtree(path, ignore_errors=True)
+    await source.worktree_add(path, branch, base)
+
+
+def _unlock(git: Git, branch: str) -> None:
+    """Remove the lock files that a killed git leaves for ever; nobody else uses them while we hold it."""
+    if git.where is not None:
+        for name in ("index.lock", "HEAD.lock"):
+            (git.where.folder / name).unlink(missing_ok=True)
+        (git.where.common / "refs" / "heads" / f"{branch}.lock").unlink(missing_ok=True)

@@ -1,0 +1,181 @@
+"""Category coding: change files and run commands in the one workspace that a task has.
+
+The worker hands over, in `context.extras`: `sandbox` (Sandbox), and where the workspace is a task's worktree
+`lock` (its Hold) and `commands` (a list that gets a record of each command that ran).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import re
+import time
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from pydantic import Field
+
+from shared.errors import ToolError
+from shared.guard.jail import Jail
+from shared.guard.process import Lock, run
+from shared.guard.sandbox import Sandbox
+from shared.tasks.receipt import digest
+from shared.tools.context import Context, Root
+from shared.tools.registry import Category, Result
+from shared.tools.roots import checked, full
+
+category = Category("coding", "Create, change and view files, and run commands, in the workspace of a task")
+
+STDOUT, STDERR = 4000, 2000
+LINES, LINE, CHARACTERS = 2000, 2000, 60_000
+
+# Commands whose success says something about the work.
+_CHECKS = re.compile(
+    r"\b(pytest|unittest|tox|nox|ruff|mypy|pyright|flake8|eslint|tsc|vitest|jest|mocha|playwright"
+    r"|(npm|pnpm|yarn|bun)\s+(run\s+)?(test|lint|build|check|typecheck)|make\s+(test|check|lint|build)"
+    r"|cargo\s+(test|check|clippy|build)|go\s+(test|vet|build)|mvn\s+\S*(test|verify)|gradlew?\s+\S*(test|check))\b"
+)
+
+
+def is_check(command: str) -> bool:
+    """Whether the success of a command says something about the work: tests, linters, builds."""
+    return bool(_CHECKS.search(command))
+
+
+def _workspace(context: Context) -> Root:
+    writable = [root for root in context.roots.values() if root.writable]
+    if len(writable) != 1:
+        raise ToolError(
+            "there is no workspace to change", "this turn works on no task", "assign a task for the work"
+        )
+    return writable[0]
+
+
+def _inside(context: Context, root: Root, path: str) -> str:
+    """`path` in the workspace; the workspace's name may stand before it, as in the tools that read."""
+    head, slash, rest = path.partition("/")
+    jail = Jail(root.path)
+    return rest if slash and head == root.name and not jail.exists(head) else path
+
+
+def _lock(context: Context) -> Lock | None:
+    lock: Lock | None = context.extras.get("lock")
+    return lock
+
+
+@contextlib.asynccontextmanager
+async def _changing(context: Context, jail: Jail, path: str) -> AsyncIterator[None]:
+    """Around a change of one file: nobody else changes it, and the workspace is still ours."""
+    lock = _lock(context)
+    async with jail.lock(path), lock.held() if lock else contextlib.nullcontext():
+        yield
+
+
+def _sum(data: bytes | None) -> str | None:
+    return None if data is None else hashlib.sha256(data).hexdigest()
+
+
+def _before(jail: Jail, path: str) -> bytes | None:
+    return jail.read(path) if jail.exists(path) else None
+
+
+@category.tool(effect="idempotent", detail=lambda arguments: str(arguments["path"]))
+async def create_file(context: Context, path: str, content: str) -> Result:
+    """Create a file in the workspace, or replace the whole of it. Missing folders are made."""
+    root = _workspace(context)
+    path, data = _inside(context, root, path), _encoded(content)
+    jail = Jail(root.path, writable=True)
+    async with _changing(context, jail, path):
+        before = _before(jail, path)
+        jail.write(path, data)
+    sums = {"before": _sum(before), "after": _sum(data)}
+    return {"path": full(root, path), "created": before is None, **sums, "bytes": len(data)}
+
+
+@category.tool(effect="once", detail=lambda arguments: str(arguments["path"]))
+async def str_replace(context: Context, path: str, old_str: str, new_str: str) -> Result:
+    """Replace text in a file of the workspace. `old_str` must occur exactly once, with its white space."""
+    if not old_str:
+        raise ToolError("old_str is empty", "", "give the text to replace, or use create_file")
+    root = _workspace(context)
+    path, old, new = _inside(context, root, path), _encoded(old_str), _encoded(new_str)
+    jail = Jail(root.path, writable=True)
+    async with _changing(context, jail, path):
+        before = jail.read(path)
+        if (count := before.count(old)) != 1:
+            why = "it does not occur in the file" if not count else f"it occurs {count} times"
+            raise ToolError(
+                f"old_str was not replaced in {path!r}", why, "view the file and give more of its text"
+            )
+        after = before.replace(old, new)
+        jail.write(path, after)
+    line = before[: before.index(old)].count(b"\n") + 1
+    return {"path": full(root, path), "line": line, "before": _sum(before), "after": _sum(after)}
+
+
+@category.tool(effect="pure", detail=lambda arguments: str(arguments["path"]))
+async def view(
+    context: Context,
+    path: str,
+    offset: Annotated[int, Field(ge=1)] = 1,
+    limit: Annotated[int, Field(ge=1, le=LINES)] = LINES,
+) -> Result:
+    """Show a file of the workspace with line numbers, from line `offset`; or what a folder holds."""
+    root = _workspace(context)
+    path = checked(root, _inside(context, root, path))
+    jail, answer = Jail(root.path), {"path": full(root, path), "source": "repository"}
+    if jail.stat(path).kind == "dir":
+        entries = [{"name": e.name, "kind": e.kind, "size": e.size} for e in jail.list(path)]
+        return {**answer, "entries": entries[:limit], "truncated": len(entries) > limit}
+    data = jail.read(path)
+    if b"\0" in data[:8192]:
+        return {**answer, "binary": True, "bytes": len(data)}
+    lines = data.decode("utf-8", "replace").removesuffix("\n").split("\n")
+    shown, content, room = lines[offset - 1 : offset - 1 + limit], [], CHARACTERS
+    for number, line in enumerate(shown, offset):
+        content.append(f"{number}\t{line[:LINE]}")
+        room -= len(content[-1])
+        if room < 0:
+            break
+    last = offset - 1 + len(content)
+    return {**answer, "content": "\n".join(content), "lines": len(lines), "truncated": last < len(lines)}
+
+
+@category.tool(effect="once", detail=lambda arguments: str(arguments["command"]))
+async def bash(context: Context, command: str, timeout: Annotated[int, Field(ge=1, le=1800)] = 120) -> Result:
+    """Run a shell command in the workspace, confined to it and without network; `timeout` in seconds.
+
+    Each call is a new shell, and what it leaves in the background ends with it. Git's own folder is
+    read-only here: changes are committed for you after each step.
+    """
+    if "\0" in command:
+        raise ToolError("the command was not run", "it holds a NUL", "leave it out")
+    root = _workspace(context)
+    sandbox: Sandbox | None = context.extras.get("sandbox")
+    if sandbox is None:
+        raise ToolError("commands cannot be run here", "there is no sandbox", "see promptdock doctor")
+    argv = sandbox.wrap(["bash", "-c", command], root.path, writable=True)
+    done = await run(
+        argv, cwd=root.path, timeout=timeout, limit=STDOUT, error_limit=STDERR, lock=_lock(context)
+    )
+    record = {
+        "command": command,
+        "exit_code": done.exit_code,
+        "stdout_digest": digest(done.stdout),
+        "ms": done.ms,
+        "check": bool(_CHECKS.search(command)) and not done.timed_out,
+        "at": time.time(),
+    }
+    context.extras.get("commands", []).append(record)
+    result = {"exit_code": done.exit_code, "stdout": done.stdout, "stderr": done.stderr, "ms": done.ms}
+    told = {"timed_out": True, "warning": f"it was ended after {timeout} s"} if done.timed_out else {}
+    return {**result, **told, "truncated": done.truncated, "sandbox": sandbox.mode}
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise ToolError(
+            "the text was not written", "it holds half of a surrogate pair", "give valid text"
+        ) from None

@@ -1,0 +1,199 @@
+"""Chatter's own tools: consult an agent, assign a task, look who is there, ask the person."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from shared.errors import Conflict, ToolError
+from shared.store.records import Project, Repo, Task, TaskEvent
+from shared.store.row import derived
+from shared.tools import names
+from shared.tools.context import Cluster, Context
+from shared.tools.registry import Category, Result
+
+category = Category("consult", "Consult the other agents, assign tasks to them, and ask the person")
+
+Priority = Literal["low", "medium", "high"]
+_PRIORITY = {"low": 200, "medium": 100, "high": 50}
+
+
+def _cluster(here: Context) -> Cluster:
+    if here.cluster is None:
+        raise ToolError("no cluster is at hand", "this tool runs inside a turn only")
+    return here.cluster
+
+
+@category.tool(effect="keyed")
+async def consult_planner(
+    here: Context, question: str, context: dict[str, Any] | None = None, priority: Priority | None = None
+) -> Result:
+    """Ask the Planner agent to create a project plan, break down tasks, or coordinate work between agents.
+
+    Use this when you need strategic planning or task delegation.
+    """
+    payload: dict[str, Any] = {"question": question, "context": context or {}}
+    if priority:
+        payload["priority"] = priority
+    return await _cluster(here).ask("planner", payload, here.step_id)
+
+
+@category.tool(effect="keyed")
+async def consult_researcher(
+    here: Context,
+    question: str,
+    repos: list[Literal["frontend", "backend", "both"]],
+    focus_areas: list[str] | None = None,
+) -> Result:
+    """Ask the Researcher agent to analyze existing code, check for conflicts, or validate integration points.
+
+    Use this when you need to understand what already exists in the codebase.
+    """
+    payload = {"question": question, "repos": repos, "focus_areas": focus_areas or []}
+    return await _cluster(here).ask("researcher", payload, here.step_id)
+
+
+@category.tool(effect="keyed")
+async def consult_agent(
+    here: Context, agent: str, question: str, context: dict[str, Any] | None = None
+) -> Result:
+    """Ask any other agent of the roster, by name, a question."""
+    return await _cluster(here).ask(agent, {"question": question, "context": context or {}}, here.step_id)
+
+
+@category.tool(effect="keyed")
+async def assign_task(
+    here: Context,
+    agent: Literal["frontend", "backend"],
+    command_file: str,
+    priority: Priority | None = None,
+    repo: str | None = None,
+) -> Result:
+    """Assign a specific implementation task to Frontend or Backend worker.
+
+    Only use this after Planner has approved the task and Researcher has validated there are no conflicts.
+    command_file is the complete command file in markdown; repo names the repository where there are several.
+    """
+    missing = sorted({"planner", "researcher"} - here.consulted())
+    if missing and not here.force:
+        raise ToolError(
+            f"the task is not validated: {' and '.join(missing)} did not answer in this conversation",
+            "a task is assigned after Planner planned it and Researcher checked it",
+            "consult " + " and ".join(missing) + " first; only the person can override this, with force",
+        )
+    if not command_file.strip():
+        raise ToolError(
+            "the command file is empty", "the worker sees nothing but it", "write the whole task into it"
+        )
+    cluster = _cluster(here)
+    target = await _repo_for(here, agent, repo)
+    task = await _write(here, agent, command_file, priority or "medium", target)
+    payload = {
+        "task_id": task.slug,
+        "title": task.title,
+        "command_file": command_file,
+        "priority": priority or "medium",
+        "repo": target.name,
+        "project": here.project_id,
+    }
+    place = await cluster.send(agent, payload, here.step_id)
+    result: Result = {
+        "task_id": task.slug,
+        "status": "assigned",
+        "agent": agent,
+        "repo": target.name,
+        "waiting": place,
+    }
+    status = await cluster.status(agent)
+    if not status["online"]:
+        result["warning"] = f"{agent} is offline: the task waits until it is started"
+    elif place or status.get("current"):
+        result["warning"] = f"{agent} is busy: the task is number {place + 1} in its queue"
+    return result
+
+
+@category.tool(effect="pure")
+async def check_agent_status(here: Context, agent: str) -> Result:
+    """Check if an agent is online and what it's currently working on."""
+    return await _cluster(here).status(agent)
+
+
+@category.tool(effect="pure")
+async def escalate_to_human(
+    here: Context, question: str, context: str, options: list[str] | None = None
+) -> Result:
+    """Ask the user directly when there is ambiguity, conflict, or a decision that requires human judgment.
+
+    This ends your turn; the user's next message is the answer.
+    """
+    return {
+        "asked": question,
+        "options": options or [],
+        "context": context,
+        "status": "waiting for the person",
+    }
+
+
+async def _repo_for(here: Context, agent: str, name: str | None) -> Repo:
+    projects = await here.store.select(Project, {"slug": here.project_id}, limit=1)
+    repos = (
+        await here.store.select(Repo, {"project_id": projects[0].id}, order=[("name", "asc")])
+        if projects
+        else []
+    )
+    fitting = [repo for repo in repos if repo.name == name or (name is None and repo.kind in (agent, "both"))]
+    if len(fitting) == 1:
+        return fitting[0]
+    names = ", ".join(repo.name for repo in (fitting or repos)) or "none"
+    if name is not None:
+        raise ToolError(f"there is no repository called {name!r}", f"there are: {names}")
+    why = f"several fit {agent}: {names}" if fitting else f"none is of kind {agent}; registered: {names}"
+    raise ToolError("it is not clear which repository is meant", why, "name it with repo, or register one")
+
+
+async def _write(here: Context, agent: str, command_file: str, priority: Priority, repo: Repo) -> Task:
+    identity = derived("task", here.step_id)
+    found = await here.store.select(Task, {"id": identity}, limit=1)
+    if found:
+        return found[0]  # written before a crash
+    task = Task(
+        id=identity,
+        slug=names.slug(identity),
+        project_id=repo.project_id,
+        title=_title(command_file),
+        description=command_file,
+        status="READY",
+        priority=_PRIORITY[priority],
+        assignee=agent,
+        repo_id=repo.id,
+        session_id=here.session_id,
+        user_id=here.user_id,
+        request_id=here.step_id,
+    )
+    task = await _insert(here, task)
+    event = TaskEvent(
+        id=derived("task-event", here.step_id, "created"),
+        task_id=task.id,
+        project_id=repo.project_id,
+        event="created",
+        to_status="READY",
+        actor=here.agent,
+    )
+    await here.store.upsert([event])
+    return task
+
+
+async def _insert(here: Context, task: Task) -> Task:
+    for attempt in range(1, 6):
+        try:
+            await here.store.insert(task)
+            return task
+        except Conflict:  # another task has this name
+            task = task.model_copy(update={"slug": names.slug(task.id, attempt)})
+    raise ToolError("no free name was found for the task", "", "try again")
+
+
+def _title(command_file: str) -> str:
+    for line in command_file.splitlines():
+        if text := line.lstrip("# ").strip():
+            return text[:120]
+    return "Task"

@@ -1,0 +1,81 @@
+"""What a tool is handed beside its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from shared.errors import ToolError
+from shared.store.base import Store
+
+
+class Cluster(Protocol):
+    """The other agents, as a tool sees them from inside a turn."""
+
+    async def ask(self, agent: str, payload: dict[str, Any], key: str) -> dict[str, Any]:
+        """Ask an agent and await its answer: its payload, or an `error` that says offline, silent or late."""
+
+    async def send(self, agent: str, payload: dict[str, Any], key: str) -> int:
+        """Deliver a task whose outcome comes to this session later; how many wait before it."""
+
+    async def status(self, agent: str) -> dict[str, Any]:
+        """Whether it is online, since when, what it works on, how much waits for it."""
+
+    async def stop(self, agent: str, request_id: str) -> str:
+        """Take a request back: `withdrawn` before it ran, `running` (it is told to stop), or `gone`."""
+
+    async def roster(self) -> dict[str, str]:
+        """The agents that are known, with what they are for."""
+
+
+async def _silent(_text: str) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class Root:
+    """A checkout that the tools of this turn may touch: a repository, a mirror at a commit, a worktree."""
+
+    name: str
+    path: Path
+    kind: str = "both"  # frontend | backend | both
+    commit: str = ""
+    writable: bool = False
+
+
+@dataclass(frozen=True)
+class Context:
+    """One call's surroundings. `step_id` is the same when the call is replayed after a crash."""
+
+    agent: str
+    session_id: str
+    turn_id: str
+    store: Store
+    step_id: str = ""
+    user_id: str = ""
+    project_id: str = "default"
+    force: bool = False
+    roots: Mapping[str, Root] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    say: Callable[[str], Awaitable[None]] = _silent
+    cluster: Cluster | None = None
+    consulted: Callable[[], frozenset[str]] = frozenset  # agents that answered in this session
+    extras: Mapping[str, Any] = field(default_factory=dict)
+
+    def locate(self, path: str) -> tuple[Root, str]:
+        """The root that `path` means, and the rest of the path.
+
+        A path begins with a root's name; where there is only one root, the name may be left out.
+        """
+        if not self.roots:
+            raise ToolError(
+                "no repository is registered", "", "ask the person to run: promptdock repo add PATH|URL"
+            )
+        head, _, rest = path.partition("/")
+        if head in self.roots:
+            return self.roots[head], rest
+        if len(self.roots) == 1:
+            return next(iter(self.roots.values())), path
+        raise ToolError(f"{path!r} does not begin with a repository", f"there are: {', '.join(self.roots)}")

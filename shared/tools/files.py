@@ -1,0 +1,183 @@
+"""Tools of category files: read, browse and search the repositories of a turn.
+
+A path is `<repository>/<path in it>`; where there is only one repository its name may be left out, and an
+empty path means all of them. What comes back was written by others, and is marked so:
+`"source": "repository"`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from shared.errors import ToolError
+from shared.guard.jail import Jail
+from shared.tools.context import Context
+from shared.tools.registry import Category, Result
+from shared.tools.roots import checked, full, one, own, read_lines, within
+from shared.tools.search import Found, Hit, Query, search
+
+category = Category("files", "Read, write, edit, search, and browse files in project workspaces")
+
+CHARACTERS = 100_000  # of one answer: what a model can still use
+WIDTH = 2000  # characters of one line that read_file shows
+ENTRIES = 1000
+
+Lines = Annotated[int, Field(ge=1, le=20_000)]
+Most = Annotated[int, Field(ge=1, le=2000)]
+Pattern = Annotated[str, Field(min_length=1, max_length=4000)]
+Around = Annotated[int, Field(ge=0, le=20)]
+
+
+def _path(arguments: dict[str, Any]) -> str:
+    return str(arguments.get("path", ""))
+
+
+def _marked(truncated: bool = False, **fields: Any) -> Result:
+    answer: Result = {**fields, "source": "repository"}
+    return answer | {"truncated": True} if truncated else answer
+
+
+@category.tool(effect="pure", detail=_path)
+async def read_file(
+    context: Context,
+    path: str,
+    max_lines: Lines = 2000,
+    offset: Annotated[int, Field(ge=1)] = 1,
+    limit: Lines | None = None,
+    numbered: bool = False,
+) -> Result:
+    """Read a file's contents from a workspace.
+
+    `offset` is the first line (from 1), `limit` or `max_lines` how many; `numbered` shows line numbers.
+    """
+    root, inner = context.locate(path)
+    lines = await asyncio.to_thread(read_lines, root, inner)
+    if offset > max(1, len(lines)):
+        raise ToolError(f"{path} has {len(lines)} lines", f"line {offset} is past its end")
+    shown = _fit(lines[offset - 1 : offset - 1 + min(limit or max_lines, max_lines)], offset, numbered)
+    answer = _marked(path=full(root, inner), lines=len(lines), offset=offset, content="\n".join(shown))
+    if offset - 1 + len(shown) < len(lines):
+        answer |= {"truncated": True, "next_offset": offset + len(shown)}
+    return answer
+
+
+def _fit(lines: list[str], first: int, numbered: bool) -> list[str]:
+    """The lines, each and all together cut to what an answer may hold."""
+    shown: list[str] = []
+    room = CHARACTERS
+    for number, line in enumerate(lines, first):
+        text = line if len(line) <= WIDTH else f"{line[:WIDTH]} [… {len(line) - WIDTH} more characters]"
+        text = f"{number:>6}\t{text}" if numbered else text
+        room -= len(text) + 1
+        if room < 0 and shown:
+            break
+        shown.append(text)
+    return shown
+
+
+@category.tool(effect="pure", detail=_path)
+async def list_directory(
+    context: Context, path: str = "", project_id: str = "", workspace: str = ""
+) -> Result:
+    """List files and directories at a given path within a project workspace.
+
+    Without a path it lists the repositories, or the top folder of the only one. `workspace` names one.
+    """
+    own(context, project_id)
+    if not path and not workspace and len(context.roots) > 1:
+        repositories = [
+            {"name": root.name, "kind": "repository", "holds": root.kind, "commit": root.commit}
+            for root in context.roots.values()
+        ]
+        return _marked(path="", entries=repositories)
+    root, inner = one(context, project_id, workspace, path)
+    found = await asyncio.to_thread(Jail(root.path).list, checked(root, inner) or ".")
+    entries = [
+        {"name": entry.name, "kind": entry.kind, "size": entry.size}
+        for entry in found
+        if entry.name != ".git"
+    ]
+    return _marked(len(entries) > ENTRIES, path=full(root, inner), entries=entries[:ENTRIES])
+
+
+@category.tool(effect="pure", detail=_path)
+async def glob_files(context: Context, pattern: Pattern, path: str = "") -> Result:
+    """Find files matching a glob pattern (e.g. `**/*.py`, `src/**/*.{ts,tsx}`, or `*.md` at any depth)."""
+    found = await _everywhere(context, path, Query(mode="files", globs=[pattern]), ENTRIES)
+    return _marked(found.truncated, files=[hit.path for hit in found.hits])
+
+
+@category.tool(effect="pure", detail=_path)
+async def grep(
+    here: Context,
+    pattern: Pattern,
+    path: str = "",
+    context: Around = 0,
+    case_insensitive: bool = False,
+    glob: Pattern | None = None,
+    output_mode: Literal["content", "files_with_matches", "count"] = "content",
+    max_results: Most = 100,
+) -> Result:
+    """Search file contents using regex patterns (ripgrep-style); `context` is lines around a match."""
+    query = Query(
+        pattern,
+        mode="count" if output_mode == "count" else "lines",
+        globs=[glob] if glob else [],
+        ignore_case=case_insensitive,
+        per_file=1 if output_mode == "files_with_matches" else max_results + 1,
+    )
+    found = await _everywhere(here, path, query, max_results)
+    if output_mode == "files_with_matches":
+        return _marked(found.truncated, files=[hit.path for hit in found.hits])
+    if output_mode == "count":
+        counts = [{"path": hit.path, "count": hit.number} for hit in found.hits]
+        return _marked(found.truncated, counts=counts, total=sum(hit.number for hit in found.hits))
+    matches = _matches(found.hits)
+    if context:
+        await asyncio.to_thread(_surround, here, matches, context)
+    return _marked(found.truncated, matches=matches)
+
+
+@category.tool(effect="pure", detail=_path)
+async def search_files(
+    context: Context, pattern: Pattern, path: str = "", mode: Literal["grep", "find"] = "grep"
+) -> Result:
+    """Search for files or content in a workspace: `grep` by a regex in the text, `find` by file name."""
+    if mode == "find":
+        glob = pattern if set(pattern) & set("*?[{/") else f"*{pattern}*"
+        found = await _everywhere(context, path, Query(mode="files", globs=[glob]), ENTRIES)
+        return _marked(found.truncated, files=[hit.path for hit in found.hits])
+    found = await _everywhere(context, path, Query(pattern), 100)
+    return _marked(found.truncated, matches=_matches(found.hits))
+
+
+def _matches(hits: tuple[Hit, ...]) -> list[dict[str, Any]]:
+    return [{"path": hit.path, "line": hit.number, "text": hit.text} for hit in hits]
+
+
+async def _everywhere(context: Context, path: str, query: Query, limit: int) -> Found:
+    """Search in every root that `path` means; the hits' paths begin with the root's name."""
+    hits: list[Hit] = []
+    truncated = False
+    for root, inner in within(context, path):
+        found = await search(root.path, query, inner, limit - len(hits) + 1)
+        hits += [Hit(full(root, hit.path), hit.number, hit.text) for hit in found.hits]
+        truncated = truncated or found.truncated
+        if len(hits) > limit:
+            return Found(tuple(hits[:limit]), True)
+    return Found(tuple(hits), truncated)
+
+
+def _surround(context: Context, matches: list[dict[str, Any]], around: int) -> None:
+    """Add the lines `before` and `after` to each match."""
+    texts: dict[str, list[str]] = {}
+    for match in matches:
+        path = str(match["path"])
+        if path not in texts:
+            texts[path] = [line[:WIDTH] for line in read_lines(*context.locate(path))]
+        at = match["line"] - 1
+        match["before"] = texts[path][max(0, at - around) : at]
+        match["after"] = texts[path][at + 1 : at + 1 + around]

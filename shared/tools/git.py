@@ -1,0 +1,122 @@
+"""Tools of category git that read: log, diff, status, changed files; of category history: who wrote a line.
+
+What comes back was written by others, and is marked so: `"source": "repository"`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from shared.guard.git import Git
+from shared.guard.jail import Jail
+from shared.guard.sandbox import Sandbox
+from shared.tools.context import Context, Root
+from shared.tools.registry import Category, Result
+from shared.tools.roots import checked, full, one
+
+category = Category("git", "Look at and change the git history of a project's repositories")
+history = Category("history", "Find out who wrote a line, when, and with what commit")
+
+TEXT = 100_000  # bytes of a diff that are shown: what a model can still use
+FILES = 2000
+
+Line = Annotated[int, Field(ge=1)]
+
+
+def _detail(arguments: dict[str, Any]) -> str:
+    return str(arguments.get("path") or arguments.get("workspace") or arguments.get("project_id") or "")
+
+
+@category.tool(effect="pure", detail=_detail)
+async def get_git_status(context: Context, project_id: str = "", workspace: str = "") -> Result:
+    """Get the git status of a project's repository."""
+    root, _ = one(context, project_id, workspace)
+    git = _git(context, root)
+    changes = await git.status()
+    answer: Result = {
+        "workspace": root.name,
+        "branch": await git.branch(),
+        "commit": await git.head(),
+        "clean": not changes,
+        "changes": [asdict(change) for change in changes[:FILES]],
+        "source": "repository",
+    }
+    return answer | {"truncated": True} if len(changes) > FILES else answer
+
+
+@category.tool(effect="pure", detail=_detail)
+async def git_log(
+    context: Context,
+    project_id: str = "",
+    count: Annotated[int, Field(ge=1, le=200)] = 10,
+    workspace: str = "",
+    path: str = "",
+) -> Result:
+    """Show recent git commits for a project's repository, or those that changed a file or folder (`path`)."""
+    root, inner = one(context, project_id, workspace, path)
+    git = _git(context, root)
+    commits = await git.log(count, _inside(root, inner))
+    return {"workspace": root.name, "commits": [asdict(commit) for commit in commits], "source": "repository"}
+
+
+@category.tool(effect="pure", detail=_detail)
+async def git_diff(
+    context: Context, project_id: str = "", base_branch: str = "", workspace: str = "", path: str = ""
+) -> Result:
+    """Show the git diff for a project's repository against a base branch, else what is not committed."""
+    root, inner = one(context, project_id, workspace, path)
+    git = _git(context, root)
+    base = base_branch or "HEAD"
+    diff = await git.diff(base, _inside(root, inner), limit=TEXT)
+    answer: Result = {"workspace": root.name, "base": base, "diff": diff, "source": "repository"}
+    return answer | {"truncated": True} if len(diff.encode()) > TEXT else answer
+
+
+@category.tool(effect="pure", detail=_detail)
+async def git_changed_files(
+    context: Context, project_id: str = "", base_branch: str = "", workspace: str = ""
+) -> Result:
+    """List files changed compared to a base branch (by default the repository's default branch)."""
+    root, _ = one(context, project_id, workspace)
+    git = _git(context, root)
+    base = base_branch or await _base(git)
+    files = await git.changed_files(base)
+    answer: Result = {"workspace": root.name, "base": base, "files": files[:FILES], "source": "repository"}
+    return answer | {"truncated": True} if len(files) > FILES else answer
+
+
+@history.tool(effect="pure", detail=_detail)
+async def git_blame(
+    context: Context, path: str, line_start: Line = 1, line_end: Line | None = None
+) -> Result:
+    """Show who wrote the lines of a file, when, and in which commit (200 lines without `line_end`)."""
+    root, inner = context.locate(path)
+    git = _git(context, root)
+    last = line_end or line_start + 199
+    text = await git.blame(_inside(root, inner), line_start, last, limit=TEXT)
+    return {"path": full(root, inner), "blame": text, "source": "repository"}
+
+
+def _git(context: Context, root: Root) -> Git:
+    # git is hardened by itself; a sandbox, where the turn has one, is the second wall.
+    sandbox: Sandbox = context.extras.get("sandbox") or Sandbox("refused", "this turn has no sandbox")
+    return Git(root.path, sandbox, context.extras.get("lock"))
+
+
+def _inside(root: Root, inner: str) -> str:
+    """The path for git; ToolError for one that breaks the workspace's rules. It need not exist any more."""
+    if inner:
+        Jail(root.path).exists(checked(root, inner))
+    return inner
+
+
+async def _base(git: Git) -> str:
+    """The default branch, here or as the remote had it; HEAD where there is neither."""
+    name = await git.default_branch()
+    for ref in (name, f"origin/{name}"):
+        if name and await git.commit_of(ref):
+            return ref
+    return "HEAD"

@@ -1,0 +1,145 @@
+"""Pins: which major versions of a dependency a repository's manifests allow.
+
+Read are package.json, requirements*.txt and pyproject.toml (PEP 621 and Poetry). A range without an upper end
+allows what is to come, so it pins nothing and is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+MANIFESTS = ("package.json", "requirements*.txt", "pyproject.toml")
+
+_REQUIREMENT = re.compile(
+    r"^\s*([A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]*\])?\s*\(?((?:[~=!<>]=?=?\s*[\w.*+!-]+\s*,?\s*)+)"
+)
+_CLAUSE = re.compile(r"(===?|~=|>=|<=|!=|<|>)\s*v?(\d+)(?:\.(\d+))?")
+_SEMVER = re.compile(r"^(\^|~|=|v|>=|<=|<|>)?\s*v?(\d+)")
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A dependency of an ecosystem (`npm`, `python`) at these majors, and the line that says so."""
+
+    ecosystem: str
+    name: str
+    majors: frozenset[int]
+    shown: str
+    file: str
+    line: int
+
+
+def pins(file: str, text: str) -> list[Pin]:
+    """What a manifest pins; nothing where it cannot be parsed."""
+    lines = text.split("\n")
+    if file.endswith("package.json"):
+        found = [("npm", name, spec, npm_majors(spec)) for name, spec in _npm(text)]
+    elif file.endswith(".toml"):
+        found = [("python", name, spec, majors) for name, spec, majors in _pyproject(text)]
+    else:
+        found = [("python", name, spec, python_majors(spec)) for name, spec in _requirements(lines)]
+    return [
+        Pin(ecosystem, name, majors, spec, file, line)
+        for ecosystem, name, spec, majors in found
+        if majors and (line := _line(lines, name, spec))
+    ]
+
+
+def _npm(text: str) -> Iterator[tuple[str, str]]:
+    try:
+        manifest = json.loads(text)
+    except ValueError:
+        return
+    for group in ("dependencies", "devDependencies", "peerDependencies"):
+        entries = manifest.get(group) if isinstance(manifest, dict) else None
+        for name, spec in entries.items() if isinstance(entries, dict) else ():
+            if isinstance(spec, str):
+                yield name, spec
+
+
+def _requirements(lines: list[str]) -> Iterator[tuple[str, str]]:
+    for line in lines:
+        if told := _REQUIREMENT.match(line):
+            yield _name(told[1]), told[2].strip()
+
+
+def _pyproject(text: str) -> Iterator[tuple[str, str, frozenset[int]]]:
+    try:
+        manifest = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return
+    project = _table(manifest, "project")
+    extras = _table(project, "optional-dependencies").values()
+    for requirement in [
+        *_list(project.get("dependencies")),
+        *(item for extra in extras for item in _list(extra)),
+    ]:
+        if told := _REQUIREMENT.match(requirement):
+            yield _name(told[1]), told[2].strip(), python_majors(told[2])
+    poetry = _table(_table(manifest, "tool"), "poetry")
+    for name, spec in _table(poetry, "dependencies").items():
+        spec = spec.get("version") if isinstance(spec, dict) else spec
+        if isinstance(spec, str) and name != "python":
+            yield _name(name), spec, npm_majors(spec) if spec[:1] in "^~0123456789" else python_majors(spec)
+
+
+def _table(value: Any, key: str) -> dict[str, Any]:
+    inner = value.get(key) if isinstance(value, dict) else None
+    return inner if isinstance(inner, dict) else {}
+
+
+def _list(value: Any) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def _name(name: str) -> str:
+    """A Python distribution's name as indexes compare it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def npm_majors(spec: str) -> frozenset[int]:
+    """The majors that a semver range allows; empty where it has no upper end or is no range of versions."""
+    majors: set[int] = set()
+    for option in spec.split("||"):
+        told = _SEMVER.match(option.strip())
+        if not told or told[1] in (">", "<", "<="):
+            return frozenset()
+        upper = re.search(r"\s(<|<=|-)\s*(\d+)(\.\d+)?", option)
+        if told[1] == ">=" and not upper:
+            return frozenset()
+        first = last = int(told[2])
+        if upper:
+            below = upper[1] == "<" and upper[3] in (None, ".0")
+            last = min(int(upper[2]) - below, first + 50)
+        majors |= set(range(first, last + 1))
+    return frozenset(majors)
+
+
+def python_majors(spec: str) -> frozenset[int]:
+    """The majors that a PEP 440 specifier allows; empty where it has no upper end."""
+    low, high = 0, None
+    for sign, major, minor in _CLAUSE.findall(spec):
+        number = int(major)
+        if sign in ("==", "===", "~="):
+            return frozenset({number})
+        if sign in (">=", ">"):
+            low = max(low, number)
+        elif sign in ("<", "<="):
+            below = number - 1 if sign == "<" and minor in ("", "0") else number
+            high = below if high is None else min(high, below)
+    return frozenset() if high is None else frozenset(range(low, min(high, low + 50) + 1))
+
+
+def _line(lines: list[str], name: str, spec: str) -> int:
+    """The line that declares a dependency (from 1); 0 where it cannot be told."""
+    spelled = re.escape(name).replace(r"\-", "[-_.]+") if not name.startswith("@") else re.escape(name)
+    pattern = re.compile(rf"(?:^|[\"'\s\[,])({spelled})(?![\w-])", re.IGNORECASE)
+    for number, line in enumerate(lines, 1):
+        if pattern.search(line) and spec in line:
+            return number
+    return 0

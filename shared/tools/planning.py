@@ -1,0 +1,168 @@
+"""Tools of category planning: hand in an ordered plan, and write it as tasks."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from shared.errors import Conflict, ToolError
+from shared.store.records import Project, Task, TaskDependency, derived, project_key
+from shared.tools.context import Context
+from shared.tools.names import slug
+from shared.tools.registry import Category, Result
+
+category = Category("planning", "Hand in plans, and write them as tasks")
+
+_TRIES = 5
+
+
+class PlannedTask(BaseModel):
+    """One task of a plan; `depends_on` are indexes of earlier tasks of the same plan, from 0."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    title: str = Field(min_length=1, max_length=200)
+    description: str = Field(min_length=1, max_length=50_000)
+    agent: Literal["frontend", "backend"]
+    depends_on: list[int] = Field(default_factory=list, max_length=100)
+    acceptance: list[str] = Field(min_length=1, max_length=50)
+    priority: int = Field(100, ge=0, le=1000)
+
+
+@category.tool(effect="keyed")
+async def submit_plan(
+    context: Context,
+    summary: str,
+    tasks: list[PlannedTask],
+    risks: tuple[str, ...] = (),
+    write: bool = False,
+) -> Result:
+    """Hand in a plan: its tasks in the order in which they are to be done; call it once, at the end.
+
+    Each task names its agent, what must hold when it is done (`acceptance`), and by index the earlier tasks
+    that it depends on (`depends_on`, from 0). `write` also writes the tasks, so that they are scheduled.
+    """
+    validate(tasks)
+    plan: dict[str, Any] = {
+        "summary": summary,
+        "tasks": [{"index": index, **task.model_dump()} for index, task in enumerate(tasks)],
+        "risks": list(risks),
+    }
+    answer: Result = {"plan": plan, "order": list(range(len(tasks)))}
+    if write:
+        answer["written"] = await _write(context, tasks)
+    return answer
+
+
+def validate(tasks: list[PlannedTask]) -> None:
+    """ToolError that lists every dependency that does not lead to an earlier task, and titles given twice.
+
+    Since a task depends only on earlier ones there can be no cycle, and the given order is one to work in.
+    """
+    wrong: list[str] = [] if tasks else ["it has no tasks"]
+    titles: dict[str, int] = {}
+    for index, task in enumerate(tasks):
+        for other in task.depends_on:
+            if not 0 <= other < len(tasks):
+                wrong.append(f"task {index} depends on {other}, and there are tasks 0 to {len(tasks) - 1}")
+            elif other == index:
+                wrong.append(f"task {index} depends on itself")
+            elif other > index:
+                cycle = (
+                    " and that one on it, a cycle" if _reaches(tasks, other, index) else ", which comes later"
+                )
+                wrong.append(f"task {index} depends on {other}{cycle}")
+        if (earlier := titles.setdefault(task.title.strip().casefold(), index)) != index:
+            wrong.append(f"tasks {earlier} and {index} have the same title")
+        if not all(item.strip() for item in task.acceptance):
+            wrong.append(f"task {index} has an empty acceptance criterion")
+    if wrong:
+        raise ToolError(
+            "this plan cannot be used", "; ".join(wrong[:20]), "correct it and call submit_plan again"
+        )
+
+
+def _reaches(tasks: list[PlannedTask], start: int, goal: int) -> bool:
+    """Whether `start` depends on `goal`, also through others."""
+    open_, seen = [start], set[int]()
+    while open_:
+        index = open_.pop()
+        if index == goal:
+            return True
+        if index not in seen and 0 <= index < len(tasks):
+            seen.add(index)
+            open_ += tasks[index].depends_on
+    return False
+
+
+async def _write(context: Context, tasks: list[PlannedTask]) -> list[dict[str, Any]]:
+    """Write what is not there yet: the ids follow from the step, so that a replay finds what it wrote before.
+
+    Rows that are there are left alone, since they may be worked on by now.
+    """
+    project = await _project(context)
+    step = context.step_id or context.turn_id
+    ids = [derived("plan", step, index) for index in range(len(tasks))]
+    for attempt in range(_TRIES):
+        known = {task.id: task for task in await context.store.select(Task, {"id": ("in", ids)})}
+        fresh = [
+            _row(context, project, task, id, [ids[other] for other in task.depends_on], attempt)
+            for id, task in zip(ids, tasks, strict=True)
+            if id not in known
+        ]
+        edges = _edges(ids, tasks)
+        there = (
+            await context.store.select(TaskDependency, {"id": ("in", [edge.id for edge in edges])})
+            if edges
+            else []
+        )
+        met = {edge.id for edge in there}
+        try:
+            await context.store.upsert([*fresh, *(edge for edge in edges if edge.id not in met)])
+        except Conflict:
+            continue  # a name is taken, or another process wrote meanwhile
+        rows = known | {row.id: row for row in fresh}
+        return [{"index": i, "task_id": rows[id].slug, "status": rows[id].status} for i, id in enumerate(ids)]
+    raise ToolError(
+        "the plan's tasks could not be written", "other rows were in the way", "call submit_plan again"
+    )
+
+
+def _edges(ids: list[UUID], tasks: list[PlannedTask]) -> list[TaskDependency]:
+    return [
+        TaskDependency(id=derived("edge", str(id), str(ids[other])), task_id=id, depends_on_id=ids[other])
+        for id, task in zip(ids, tasks, strict=True)
+        for other in sorted(set(task.depends_on))
+    ]
+
+
+async def _project(context: Context) -> UUID:
+    found = await context.store.select(Project, {"slug": context.project_id}, limit=1)
+    if found:
+        return found[0].id
+    if context.project_id != "default":
+        raise ToolError(f"there is no project {context.project_id!r}", "", "create it, or plan without write")
+    with suppress(Conflict):  # another process made it meanwhile
+        await context.store.insert(Project(slug="default", name="Default"))
+    return project_key("default")
+
+
+def _row(
+    context: Context, project: UUID, task: PlannedTask, id: UUID, needs: list[UUID], attempt: int
+) -> Task:
+    return Task(
+        id=id,
+        slug=slug(id, attempt),
+        project_id=project,
+        title=task.title,
+        description=task.description,
+        acceptance=task.acceptance,
+        status="DEFINED" if needs else "READY",
+        priority=task.priority,
+        assignee=task.agent,
+        session_id=context.session_id or None,
+        user_id=context.user_id or None,
+    )

@@ -1,0 +1,137 @@
+"""The registry: a tool is a typed async function with a docstring, registered by a decorator.
+
+    category = Category("files", "Read, write, edit, search, and browse files in project workspaces")
+
+    @category.tool(effect="pure")
+    async def read_file(context: Context, path: str, max_lines: int = 2000) -> dict[str, Any]:
+        '''Read a file's contents from a workspace.'''
+
+Name, description and JSON Schema come from the function; pydantic validates the arguments. What a tool
+returns is a JSON object; a failure is a ToolError, which the door turns into `{"error": …}`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+
+from shared.errors import ToolError
+
+# pure: reads only; idempotent: run again; keyed: the other side refuses the second; once: probe, else ask.
+Effect = Literal["pure", "idempotent", "keyed", "once"]
+Result = dict[str, Any]
+Function = Callable[..., Awaitable[Result]]
+Detail = Callable[[dict[str, Any]], str]
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool: how the model is shown it, how its arguments are checked, and what runs."""
+
+    name: str
+    category: str
+    description: str
+    effect: Effect
+    function: Function
+    arguments: type[BaseModel]
+    detail: Detail = field(default=lambda _arguments: "")
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """JSON Schema of the arguments, without pydantic's titles."""
+        schema: dict[str, Any] = _untitled(self.arguments.model_json_schema())
+        return schema
+
+    @property
+    def reads_only(self) -> bool:
+        return self.effect == "pure"
+
+    def check(self, arguments: Any) -> dict[str, Any]:
+        """The arguments, validated; ToolError says which one is wrong and why."""
+        try:
+            checked = self.arguments.model_validate(arguments)
+        except ValidationError as error:
+            told = "; ".join(
+                f"{'.'.join(map(str, item['loc'])) or 'arguments'}: {item['msg']}"
+                for item in error.errors()[:5]
+            )
+            raise ToolError(
+                f"{self.name} cannot take these arguments", told, "correct them and call it again"
+            ) from None
+        return {name: getattr(checked, name) for name in type(checked).model_fields}
+
+
+def _untitled(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        return {k: _untitled(v) for k, v in schema.items() if not (k == "title" and isinstance(v, str))}
+    return [_untitled(item) for item in schema] if isinstance(schema, list) else schema
+
+
+def _arguments(function: Function) -> type[BaseModel]:
+    hints = get_type_hints(function, include_extras=True)
+    parameters = list(inspect.signature(function).parameters.values())[1:]  # the first is the context
+    fields: dict[str, Any] = {
+        p.name: (hints[p.name], ... if p.default is inspect.Parameter.empty else p.default)
+        for p in parameters
+    }
+    return create_model(function.__name__, __config__=ConfigDict(extra="forbid"), **fields)
+
+
+@dataclass
+class Category:
+    """A named set of tools, in the order in which they were written."""
+
+    name: str
+    description: str
+    tools: list[Tool] = field(default_factory=list)
+
+    def tool(
+        self, *, effect: Effect = "once", detail: Detail | None = None
+    ) -> Callable[[Function], Function]:
+        """Register the function below as a tool; `detail` makes the last part of its action string."""
+
+        def register(function: Function) -> Function:
+            self.tools.append(
+                Tool(
+                    name=function.__name__,
+                    category=self.name,
+                    description=inspect.cleandoc(function.__doc__ or ""),
+                    effect=effect,
+                    function=function,
+                    arguments=_arguments(function),
+                    detail=detail or (lambda _arguments: ""),
+                )
+            )
+            return function
+
+        return register
+
+
+class Registry:
+    """All tools of a process by name; names are globally unique."""
+
+    def __init__(self, categories: Iterable[Category]) -> None:
+        self.categories = list(categories)
+        self._tools: dict[str, Tool] = {}
+        for tool in (tool for category in self.categories for tool in category.tools):
+            if tool.name in self._tools:
+                raise ValueError(f"two tools are called {tool.name}")
+            self._tools[tool.name] = tool
+
+    def __iter__(self) -> Any:
+        return iter(self._tools.values())
+
+    def get(self, name: str) -> Tool:
+        """The tool of that name; ToolError for an unknown one."""
+        tool = self._tools.get(name)
+        if tool is None:
+            raise ToolError(f"there is no tool called {name!r}", "", "use one of the tools that were listed")
+        return tool
+
+    def pick(self, names: Iterable[str]) -> list[Tool]:
+        """The tools of these names, in this order."""
+        return [self.get(name) for name in names]

@@ -1,0 +1,1 @@
+"""The durable turn: post, hear, claim, step, finish, beat (docs/bus.md)."""

@@ -1,0 +1,224 @@
+"""The archive: what happened, on its way from Redis to the Store.
+
+Entries are written in the same script as what they record, stored by primary key, then deleted: nothing falls
+between, and what is stored twice is stored once. One worker at a time drains each desk's archive.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from shared import log
+from shared.bus.base import Bus
+from shared.bus.keys import CHATTER_OUTPUT, Names
+from shared.errors import BusUnreachable, Conflict, PromptDockError, StoreUnavailable
+from shared.store import records
+from shared.store.base import Store
+from shared.store.records import Row
+from shared.store.row import derived
+
+BATCH = 500
+_LOCK_MS = 10_000
+Apply = Callable[[Store, dict[str, Any]], Awaitable[None]]
+_TABLES: dict[str, type[Row]] = {
+    kind.table: kind
+    for kind in vars(records).values()
+    if isinstance(kind, type) and issubclass(kind, Row) and getattr(kind, "table", None)
+}
+
+
+@dataclass(frozen=True)
+class Change:
+    """A conditional write on its way: whoever drains hands `values` to the applier of that name."""
+
+    applier: str
+    values: dict[str, Any]
+
+
+def pack(rows: Sequence[Row | Change]) -> bytes:
+    """Rows and changes as one archive entry."""
+    return json.dumps(
+        [
+            {"apply": row.applier, "values": row.values}
+            if isinstance(row, Change)
+            else {"table": row.table, "row": row.model_dump(mode="json")}
+            for row in rows
+        ],
+        default=str,
+        ensure_ascii=False,
+        separators=(",", ":"),
+    ).encode("utf-8", "replace")
+
+
+class Archive:
+    """Puts rows in, and drains every desk's archive into the Store."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        names: Names,
+        store: Store,
+        agent: str,
+        instance: str,
+        appliers: dict[str, Apply] | None = None,
+    ) -> None:
+        self._bus, self._names, self._store = bus, names, store
+        self._appliers = appliers or {}
+        self._agent, self._instance = agent, instance
+        self.stored = 0
+
+    async def put(self, rows: Sequence[Row | Change]) -> None:
+        """Rows that belong to no turn: log lines, task events."""
+        if rows:
+            key = f"{self._names.desk(self._agent)}archive"
+            await self._bus.command("XADD", key, "*", "kind", "rows", "data", pack(rows))
+
+    async def run(self, pause: float = 1.0) -> None:
+        """Drain until cancelled; with the Store down, wait for it."""
+        quiet = True
+        while True:
+            try:
+                moved = await self.drain()
+                if not quiet:
+                    log.get().info("The store answers again", stored=moved)
+                quiet = True
+            except (StoreUnavailable, BusUnreachable) as error:
+                if quiet:
+                    log.get().warning("Rows wait for the store", why=str(error))
+                quiet, moved = False, 0
+            await asyncio.sleep(0 if moved >= BATCH else pause)
+
+    async def drain(self) -> int:
+        """Store what waits on all desks; how many entries it was."""
+        agents = {name.decode() for name in await self._bus.command("SMEMBERS", self._names.agents)}
+        return sum([await self._desk(agent) for agent in sorted(agents | {self._agent})])
+
+    async def _desk(self, agent: str) -> int:
+        prefix = self._names.desk(agent)
+        lock = f"{prefix}archive:owner"
+        mine = await self._bus.command("SET", lock, self._instance, "NX", "PX", _LOCK_MS)
+        if not mine and await self._bus.command("GET", lock) != self._instance.encode():
+            return 0
+        moved = 0
+        while entries := await self._bus.command("XRANGE", f"{prefix}archive", "-", "+", "COUNT", BATCH):
+            rows = [row for entry_id, fields in entries for row in _rows(agent, entry_id.decode(), fields)]
+            await self._store_all(rows)
+            await self._bus.command("XDEL", f"{prefix}archive", *(entry_id for entry_id, _ in entries))
+            await self._bus.command("PEXPIRE", lock, _LOCK_MS)
+            moved += len(entries)
+            self.stored += len(rows)
+            if len(entries) < BATCH:
+                break
+        return moved + await self._said(agent, prefix)
+
+    async def _said(self, agent: str, prefix: str) -> int:
+        """What was said to people lies in the stream of outputs already: read on from where we were."""
+        cursor = await self._bus.command("GET", f"{prefix}archive:said") or b"-"
+        start = b"(" + cursor if cursor != b"-" else cursor
+        entries = await self._bus.command("XRANGE", f"{prefix}out", start, "+", "COUNT", BATCH)
+        if not entries:
+            return 0
+        rows = [_output(agent, entry_id.decode(), fields[1]) for entry_id, fields in entries]
+        await self._store.upsert(rows)
+        await self._bus.command("SET", f"{prefix}archive:said", entries[-1][0])
+        self.stored += len(rows)
+        return len(entries)
+
+    async def _store_all(self, items: list[Row | Change]) -> None:
+        rows = [item for item in items if isinstance(item, Row)]
+        try:
+            await self._store.upsert(rows)
+        except Conflict:
+            for row in rows:
+                await self._store_one(row)
+        for change in items:
+            if isinstance(change, Change):
+                await self._apply(change)
+
+    async def _apply(self, change: Change) -> None:
+        try:
+            await self._appliers[change.applier](self._store, change.values)
+        except StoreUnavailable:
+            raise
+        except (PromptDockError, KeyError) as error:
+            log.get().error("A change could not be stored", change=change.applier, why=str(error))
+
+    async def _store_one(self, row: Row) -> None:
+        """A row that collides: a conversation that went on while the Store could not tell its last number."""
+        try:
+            await self._store.upsert([row])
+        except Conflict as error:
+            if not isinstance(row, records.ConversationMessage):
+                log.get().error("A row could not be stored", table=row.table, why=str(error))
+                return
+            where = {"session_id": row.session_id}
+            last = await self._store.select(
+                records.ConversationMessage, where, order=[("seq", "desc")], limit=1
+            )
+            await self._store.upsert([row.model_copy(update={"seq": last[0].seq + 1})])
+
+
+def _rows(agent: str, entry_id: str, flat: list[bytes]) -> list[Row | Change]:
+    fields = dict(zip((name.decode() for name in flat[::2]), flat[1::2], strict=True))
+    kind = fields["kind"]
+    try:
+        if kind in (b"message", b"dead"):
+            return [_message(agent, entry_id, fields)]
+        return [_item(item) for item in json.loads(fields["data"])]
+    except (ValueError, KeyError, PromptDockError) as error:
+        log.get().error("An archive entry could not be read", entry=entry_id, why=str(error))
+        return []
+
+
+def _item(item: dict[str, Any]) -> Row | Change:
+    if "apply" in item:
+        return Change(item["apply"], item["values"])
+    return _TABLES[item["table"]].model_validate(item["row"])
+
+
+def _output(agent: str, entry_id: str, data: bytes) -> Row:
+    """The row of something that was said to a person."""
+    content: dict[str, Any] = json.loads(data)
+    return records.Message(
+        id=derived("said", agent, entry_id),
+        created_at=datetime.fromtimestamp(int(entry_id.split("-")[0]) / 1000, UTC),
+        message_id=content.get("id"),
+        from_agent=agent,
+        to_agent="user",
+        type=content.get("status", "complete"),
+        payload=content,
+        channel=content.get("via") or CHATTER_OUTPUT,
+        session_id=content.get("session_id"),
+        user_id=content.get("user_id"),
+    )
+
+
+def _message(agent: str, entry_id: str, fields: dict[str, bytes]) -> Row:
+    """The row of a message that passed on the bus, from its bytes."""
+    text = fields["data"].decode("utf-8", "replace")
+    try:
+        value: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    content: dict[str, Any] = value if isinstance(value, dict) else {"raw": text}
+    told = content.get("payload")
+    payload: dict[str, Any] = told if isinstance(told, dict) else content
+    dead = fields.get("reason", b"").decode()
+    return records.Message(
+        id=derived("message", agent, entry_id),
+        created_at=datetime.fromtimestamp(int(entry_id.split("-")[0]) / 1000, UTC),
+        message_id=fields["id"].decode(),
+        from_agent=str(content.get("from") or "user"),
+        to_agent=str(content.get("to") or agent),
+        type="dead" if dead else str(content.get("type") or "message"),
+        payload=payload | {"reason": dead} if dead else payload,
+        channel=fields["channel"].decode(),
+        session_id=fields["session"].decode() or None,
+        request_id=str(payload.get("request_id")) if payload.get("request_id") else None,
+        user_id=str(content["user_id"]) if content.get("user_id") else None,
+    )

@@ -1,0 +1,272 @@
+"""One agent's desk: its inbox, its sessions and their turns, as calls (the scripts say what each does)."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from shared.bus import keys
+from shared.bus.base import Argument, Bus, Script
+from shared.errors import BusUnreachable, Fenced, PromptDockError
+from shared.turns import scripts
+
+Place = Literal["mail", "reply", "join", "front", "answer", "dead"]
+DEADLINE_MS = 15 * 60 * 1000
+LIMIT = 1000
+
+
+@dataclass(frozen=True)
+class Mail:
+    """A message on its way in: where it belongs, and what is said if it cannot be taken."""
+
+    id: str
+    session: str
+    channel: str
+    data: bytes
+    place: Place = "mail"
+    deadline: int = -DEADLINE_MS  # milliseconds since 1970; negative counts from the acceptance; 0 is none
+    reply: str = ""
+    refusal: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A message that was accepted."""
+
+    id: str
+    session: str
+    channel: str
+    data: bytes
+    deadline: int
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What became of a post: `accepted`, `known` (with its state: it had been accepted before), or `busy`."""
+
+    outcome: Literal["accepted", "known", "busy"]
+    waiting: int = 0
+    state: str = ""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A turn that is ours under a lease: everything that is needed to go on with it."""
+
+    session: str
+    epoch: int
+    tries: int  # deliveries without progress, this one included
+    fails: int  # times that it was given back after a failure
+    entries: list[Entry]
+    journal: list[bytes]
+    window: list[bytes]
+    seq: int | None
+    now: int  # the server's milliseconds
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What a finished turn leaves."""
+
+    channel: str = ""
+    output: str = ""
+    archive: bytes = b""
+    dead: str = ""
+    drop: int = 0  # how many of the oldest window records go
+    window: Sequence[bytes] = field(default_factory=tuple)
+    seq: int | None = None
+    window_ms: int = keys.DAY * 1000  # how long the window stays in Redis when nothing more comes
+
+
+def _entry(fields: list[bytes]) -> Entry:
+    pairs = dict(zip(fields[::2], fields[1::2], strict=True))
+    return Entry(
+        pairs[b"id"].decode(),
+        pairs[b"session"].decode(),
+        pairs[b"channel"].decode(),
+        pairs[b"data"],
+        int(pairs[b"deadline"]),
+    )
+
+
+class Desk:
+    """All calls on one agent's keys. A call whose reply was lost is made again for `patience` seconds."""
+
+    def __init__(
+        self, bus: Bus, names: keys.Names, agent: str, *, lease_ms: int = 12_000, limit: int = LIMIT
+    ) -> None:
+        self.bus, self.names, self.agent = bus, names, agent
+        self.prefix = names.desk(agent)
+        self.marker = names.channel(f"{self.prefix}ear")
+        self.bell = names.channel(f"{self.prefix}bell")
+        self.lease_ms, self.limit = lease_ms, limit
+        self._tokens = itertools.count()
+
+    async def _call(self, script: Script, *arguments: Argument, patience: float = 0.0) -> Any:
+        ends = asyncio.get_running_loop().time() + patience
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                return await self.bus.script(script, self.prefix, *arguments)
+            except BusUnreachable:
+                if asyncio.get_running_loop().time() >= ends:
+                    raise
+                await asyncio.sleep(random.uniform(0.02, min(1.0, 0.05 * 2**attempt)))
+
+    async def post(self, mail: Mail, patience: float = 0.0) -> Receipt:
+        """Accept, keep and publish in one step; coming back is the acknowledgement."""
+        code, told = await self._call(
+            scripts.POST,
+            *(
+                mail.channel,
+                mail.id,
+                mail.session,
+                mail.deadline,
+                mail.data,
+                self.limit,
+                mail.place,
+                mail.reply,
+            ),
+            patience=patience,
+        )
+        if code == 0:
+            return Receipt("known", state=told.decode())
+        return Receipt("accepted" if code == 1 else "busy", waiting=told)
+
+    async def join(self) -> int:
+        """Open a numbering of plain messages; its marker goes out on `self.marker`."""
+        return int(await self._call(scripts.JOIN, self.marker))
+
+    async def shut(self, k: int) -> None:
+        """Numbering k was heard to its end."""
+        await self._call(scripts.CLOSE, k, patience=600)
+
+    async def hear(self, k: int, i: int, mail: Mail, output: str) -> int:
+        """Hand in plain message i of numbering k: 1 taken, 2 buried, 0 known, -1 too old, -2 wait."""
+        return int(
+            await self._call(
+                scripts.HEAR,
+                *(
+                    k,
+                    i,
+                    mail.place,
+                    mail.id,
+                    mail.session,
+                    mail.channel,
+                    mail.data,
+                    mail.deadline,
+                    mail.reply,
+                ),
+                *(self.limit, output, mail.refusal, mail.reason),
+                patience=600,
+            )
+        )
+
+    async def claim(self, worker: str) -> Claim | int:
+        """The turn that has been due longest, or in how many ms the next is due (-1: none waits)."""
+        token = f"{worker}:{next(self._tokens)}"
+        retry = 0
+        while True:
+            try:
+                reply = await self.bus.script(scripts.CLAIM, self.prefix, worker, self.lease_ms, token, retry)
+                break
+            except BusUnreachable:
+                retry = 1
+                await asyncio.sleep(random.uniform(0.05, 0.5))
+        if reply[0] == 0:
+            return int(reply[1])
+        _, session, epoch, tries, fails, entries, journal, window, seq, now = reply
+        return Claim(
+            session.decode(),
+            *(int(epoch), tries, fails),
+            [_entry(fields) for fields in entries],
+            journal,
+            window,
+            int(seq) if seq else None,
+            int(now),
+        )
+
+    async def step(
+        self,
+        session: str,
+        epoch: int,
+        at: int,
+        known: int,
+        records: Sequence[bytes],
+        calls: Sequence[str] = (),
+    ) -> list[Entry]:
+        """Append records at `at`; what joined since `known` messages. Fenced if the lease is lost."""
+        reply = await self._call(
+            scripts.STEP,
+            *(session, epoch, self.lease_ms, at, known, len(calls)),
+            *calls,
+            *records,
+            patience=600,
+        )
+        if reply == -1:
+            raise Fenced(f"the turn of {session} belongs to another worker now")
+        if reply == -2:
+            raise PromptDockError(
+                "the turn's journal is full", "it may hold 8 MiB", "split the work into smaller turns"
+            )
+        return [_entry(fields) for fields in reply]
+
+    async def finish(self, session: str, epoch: int, ending: Ending) -> None:
+        """Close the turn with its one output; Fenced if the lease is lost."""
+        window = list(ending.window)
+        tail = [] if ending.seq is None else [ending.seq]
+        reply = await self._call(
+            scripts.FINISH,
+            *(session, epoch, ending.channel, ending.output, ending.archive, ending.dead, ending.drop),
+            *(ending.window_ms, len(window)),
+            *window,
+            *tail,
+            patience=600,
+        )
+        if reply == -1:
+            raise Fenced(f"the turn of {session} belongs to another worker now")
+
+    async def tell(self, session: str, epoch: int, channel: str, text: str) -> None:
+        """Say something before the closing output; not repeated when Redis is away: it is only progress."""
+        if await self._call(scripts.TELL, session, epoch, channel, text) == -1:
+            raise Fenced(f"the turn of {session} belongs to another worker now")
+
+    async def announce(self, channel: str, text: str) -> None:
+        """Say something that belongs to no turn of ours."""
+        await self._call(scripts.TELL, "", "", channel, text, patience=60)
+
+    async def beat(self, turns: dict[str, int]) -> list[str]:
+        """Renew the leases of session -> epoch; the sessions that are no longer ours."""
+        if not turns:
+            return []
+        pairs = [part for pair in turns.items() for part in pair]
+        lost = await self._call(scripts.BEAT, self.lease_ms, *pairs, patience=self.lease_ms / 3000)
+        return [session.decode() for session in lost]
+
+    async def release(self, session: str, epoch: int, delay_ms: int = 0, failed: bool = False) -> None:
+        """Give the turn back, to be claimed after `delay_ms`."""
+        await self._call(
+            scripts.RELEASE, session, epoch, delay_ms, int(failed), patience=self.lease_ms / 1000
+        )
+
+    async def respond(
+        self, request_id: str, channel: str, data: bytes
+    ) -> Literal["delivered", "unasked", "late"]:
+        """Deliver an answer to whoever waits for it on this desk; the first wins."""
+        code = await self._call(scripts.RESPOND, request_id, channel, data, patience=600)
+        return "delivered" if code == 1 else "unasked" if code == 0 else "late"
+
+    async def withdraw(self, request_id: str) -> str:
+        """Take back a request: `withdrawn` unclaimed, `running` (it is told to stop), or `gone`."""
+        reply = await self._call(scripts.WITHDRAW, request_id, self.bell)
+        return str(reply.decode())
+
+    async def size(self) -> int:
+        """How many accepted messages have not ended."""
+        return int(await self.bus.command("XLEN", f"{self.prefix}inbox"))

@@ -1,0 +1,114 @@
+"""The ear: takes plain PUBLISH in exactly once and in order, however many replicas hear it.
+
+What we send ourselves carries `via: <channel>` and is in the inbox already; the ear only rings for it. Plain
+messages are numbered: on each (re)connect a marker is published on the same connection's channels, and from
+then on all ears count alike, because one server delivers in one order. Identity is position, not content.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from shared import log
+from shared.bus import messages
+from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT
+from shared.errors import BadMessage, PromptDockError
+from shared.turns import route
+from shared.turns.desk import Desk, Mail
+
+# Rung for each message that came: its channel and content, or None where the desk should be looked at.
+OnBell = Callable[[str, dict[str, Any] | None], None]
+_Task = tuple[int, int, str, bytes] | int  # a plain message (k, i, channel, data), or a numbering to close
+
+
+class Ear:
+    """One replica's subscription to a desk's channels."""
+
+    def __init__(self, desk: Desk, channels: Sequence[str], on_bell: OnBell, plain: Sequence[str]) -> None:
+        self.desk = desk
+        self.names = desk.names
+        self.ready = asyncio.Event()
+        self._on_bell = on_bell
+        self._plain = frozenset(plain)  # channels whose plain messages are taken in
+        self._joined: int | None = None
+        self._count = 0
+        self._intake: asyncio.Queue[_Task] = asyncio.Queue()
+        self._listener = desk.bus.listener(
+            [*channels, desk.marker, desk.bell], self._on_message, self._on_ready, desk.prefix
+        )
+
+    async def run(self) -> None:
+        """Listen and hand in until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._listener.run())
+            group.create_task(self._hand_in())
+
+    async def _on_ready(self) -> None:
+        self._joined = None
+        await self.desk.join()
+
+    def _on_message(self, channel: str, data: bytes) -> None:
+        if channel == self.desk.marker:
+            if self._joined is not None:
+                self._intake.put_nowait(self._joined)
+            self._joined, self._count = int(data), 0
+            self.ready.set()
+            self._on_bell("", None)  # what came while nobody listened
+            return
+        if channel not in self._plain:
+            self._on_bell(channel, _look(data) or {"data": data.decode("utf-8", "replace")})
+            return
+        ours = _look(data) if b'"via"' in data else None
+        if ours is not None and ours.get("via") == channel:
+            self._on_bell(channel, ours)
+        elif self._joined is not None:
+            self._count += 1
+            self._intake.put_nowait((self._joined, self._count, channel, data))
+
+    async def _hand_in(self) -> None:
+        output = self.names.channel(CHATTER_OUTPUT)
+        while True:
+            task = await self._intake.get()
+            if isinstance(task, int):
+                await self.desk.shut(task)
+                continue
+            k, i, channel, data = task
+            mail, content = self._sort(channel, data)
+            if mail is None:
+                self._on_bell(channel, content)
+                continue
+            try:
+                taken = await self.desk.hear(k, i, mail, output)
+                while taken == -2:
+                    await asyncio.sleep(0.03)  # older ears still hand in
+                    taken = await self.desk.hear(k, i, mail, output)
+            except PromptDockError as error:
+                log.get().error("A message could not be taken in", why=str(error))
+                continue
+            if taken == 1:
+                self._on_bell(channel, content)
+
+    def _sort(self, channel: str, data: bytes) -> tuple[Mail | None, dict[str, Any] | None]:
+        try:
+            content = messages.read(data)
+            if channel == self.names.channel(HUMAN_INPUT):
+                return route.human(self.names, messages.human(content), data), content
+            message = messages.agent(content)
+            if self.names.agent(message.to) != channel:
+                raise BadMessage(f"the message is for {message.to!r}", f"it was published on {channel}")
+            return route.agent(self.names, message, data), content
+        except BadMessage as error:
+            log.get().error("Failed to parse message", channel=channel, why=str(error))
+            log.get().info("Continuing normally")
+            return route.dead(self.names, channel, data, error), None
+
+
+def _look(data: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

@@ -1,0 +1,94 @@
+"""Where a message belongs: which session of which desk, and how it is placed there.
+
+The same rules hold for what is posted and for what comes by plain PUBLISH.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from shared.bus import messages
+from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT, Names
+from shared.errors import BadMessage
+from shared.turns.desk import DEADLINE_MS, Mail, Place
+
+KEPT = 64 * 1024  # of a message that is too large, in the dead letters
+
+
+def human(names: Names, message: messages.AnyHuman, data: bytes) -> Mail:
+    """A person's message on `human-input`. Words that name a running turn may join it; a stop goes first."""
+    place: Place = "mail"
+    reply = ""
+    if isinstance(message, messages.Stop):
+        place = "front"
+    elif isinstance(message, messages.Amend | messages.Approval):
+        place = "join"
+    elif isinstance(message, messages.Said) and message.in_reply_to:
+        place, reply = "reply", message.in_reply_to
+    ends = messages.deadline_ms(message.deadline) or -DEADLINE_MS
+    channel = names.channel(HUMAN_INPUT)
+    busy = error_output(
+        names, message.user_id, message.id or "", message.session, "busy: too much is waiting, try later"
+    )
+    return Mail(message.id or "", message.session, channel, data, place, ends, reply, refusal=busy)
+
+
+def agent(names: Names, message: messages.Agent, data: bytes) -> Mail | None:
+    """A message on `agent:<name>`: a request is a session of its own; an answer belongs to whoever asked.
+
+    None for what is only to be looked at (progress, cancel): it is not kept.
+    """
+    channel = names.agent(message.to)
+    if message.type in messages.ANSWERS:
+        return Mail(message.id, message.request_id or "", channel, data, "answer", 0)
+    if message.type in messages.REQUESTS:
+        ends = messages.deadline_ms(message.deadline) or -DEADLINE_MS
+        return Mail(message.id, message.id, channel, data, "mail", ends)
+    return None
+
+
+def dead(names: Names, channel: str, data: bytes, error: BadMessage) -> Mail:
+    """What cannot be used, with an answer where somebody can be named who reads it."""
+    refusal = ""
+    kept = data if len(data) <= KEPT else data[:KEPT]
+    if channel == names.channel(HUMAN_INPUT):
+        sender = _sender(data)
+        if sender:
+            refusal = error_output(names, sender[0], sender[1], str(error), sender[2])
+    return Mail("", "", channel, kept, "dead", 0, refusal=refusal, reason=f"malformed: {error.what}"[:300])
+
+
+def error_output(names: Names, user: str, message_id: str, text: str, session: str = "") -> str:
+    """A closing output with status `error` for a message that is no turn."""
+    output = messages.Output(
+        user_id=user,
+        content=text,
+        status="error",
+        id=f"{message_id or 'unread'}.error",
+        session_id=session or f"user:{user.replace(' ', '_')}",
+        in_reply_to=message_id or None,
+        answers=[message_id] if message_id else [],
+    )
+    return output.text(names.channel(CHATTER_OUTPUT))
+
+
+def _sender(data: bytes) -> tuple[str, str, str] | None:
+    """Who sent something malformed, with its id and session, where they can be read."""
+    if len(data) > 8 * messages.MAX_BYTES:
+        return None
+    try:
+        value: Any = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    user = value.get("user_id") if isinstance(value, dict) else None
+    if not (isinstance(user, str) and 0 < len(user) <= 200 and user.isprintable()):
+        return None
+    message_id, session = value.get("id"), value.get("session_id")
+    return (
+        user,
+        message_id
+        if isinstance(message_id, str) and len(message_id) <= 200 and message_id.isprintable()
+        else "",
+        session if isinstance(session, str) and len(session) <= 200 and session.isprintable() else "",
+    )

@@ -1,0 +1,390 @@
+"""The Lua of one agent's desk. KEYS[1] is its prefix `pd:<namespace>:{<agent>}:`; all keys share its slot.
+
+Each script may be sent again when its reply was lost: it recognises what it has done already. Time is the
+server's. `#!lua` makes a server refuse a script that leaves its slot; what frees memory may run when memory
+is full.
+"""
+
+from __future__ import annotations
+
+from shared.bus.base import Script
+
+_PRELUDE = """
+local P = KEYS[1]
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+"""
+
+# A message is accepted: known by its id, in the inbox, in its session's mail (or among what may join the turn
+# that runs), its session due, and on its way to the Store. A negative deadline counts from now.
+_ADMIT = """
+local function admit(id, session, channel, data, deadline, place)
+  local was = redis.call('GET', P..'msg:'..id)
+  if was then return false, was end
+  redis.call('SET', P..'msg:'..id, 'accepted')
+  local ends = tonumber(deadline)
+  if ends < 0 then ends = now - ends end
+  local e = redis.call('XADD', P..'inbox', '*', 'id', id, 'session', session, 'channel', channel,
+    'data', data, 'deadline', string.format('%.0f', ends))
+  local list = 'mail:'
+  if place ~= 'mail' then list = 'join:' end
+  if place == 'front' then redis.call('LPUSH', P..list..session, e)
+  else redis.call('RPUSH', P..list..session, e) end
+  redis.call('ZADD', P..'due', 'NX', now, session)
+  redis.call('XADD', P..'archive', '*', 'kind', 'message', 'channel', channel, 'session', session,
+    'id', id, 'data', data)
+  return e, 'accepted'
+end
+-- A reply to something of the turn that runs joins it; else it waits like any other message.
+local function placed(session, place, reply)
+  if place ~= 'reply' then return place end
+  local root = redis.call('HGET', P..'turn:'..session, 'root')
+  if root and (reply == root or string.sub(reply, 1, #root + 1) == root..'.') then return 'join' end
+  return 'mail'
+end
+"""
+
+_BURY = """
+local function bury(reason, id, session, channel, data)
+  redis.call('XADD', P..'dead', 'MAXLEN', '~', 10000, '*', 'reason', reason, 'id', id,
+    'session', session, 'channel', channel, 'data', data)
+  redis.call('XADD', P..'archive', '*', 'kind', 'dead', 'reason', reason, 'channel', channel,
+    'session', session, 'id', id, 'data', data)
+end
+"""
+
+_SAY = """
+local function say(channel, text)
+  if text == '' then return '' end
+  local oldest = string.format('%.0f', now - 86400000)
+  local e = redis.call('XADD', P..'out', 'MINID', '~', oldest, '*', 'data', text)
+  redis.call('PUBLISH', channel, text)
+  return e
+end
+"""
+
+
+def _script(name: str, *parts: str, always: bool = False) -> Script:
+    header = "#!lua flags=allow-oom\n" if always else "#!lua\n"
+    return Script(name, header + "".join(parts))
+
+
+# channel id session deadline text limit place reply -> {1, waiting} | {0, state} known | {-1, waiting} busy
+POST = _script(
+    "post",
+    _PRELUDE,
+    _ADMIT,
+    """
+local waiting = redis.call('XLEN', P..'inbox')
+local full = redis.call('GET', P..'full')
+if full or waiting >= tonumber(ARGV[6]) then
+  local was = redis.call('GET', P..'msg:'..ARGV[2])
+  if was then return {0, was} end
+  return {-1, waiting}
+end
+local e, was = admit(ARGV[2], ARGV[3], ARGV[1], ARGV[5], ARGV[4], placed(ARGV[3], ARGV[7], ARGV[8]))
+if not e then return {0, was} end
+redis.call('PUBLISH', ARGV[1], ARGV[5])
+return {1, waiting}
+""",
+)
+
+# channel -> k. An ear opens a numbering; the marker travels in the order of the channels themselves.
+JOIN = _script(
+    "join",
+    _PRELUDE,
+    """
+local k = redis.call('INCR', P..'ear')
+redis.call('HSET', P..'ears', k, 0, 'wait', 0)
+redis.call('HDEL', P..'ears', k - 64)
+if redis.call('PUBLISH', ARGV[1], k) <= 1 then redis.call('HSET', P..'ears', 'closed', k - 1)
+else redis.call('HSET', P..'ears', 'wait', string.format('%.0f', now + 3000)) end
+return k
+""",
+)
+
+# k. Whoever heard numbering k to its end says so, after its last message of k.
+CLOSE = _script(
+    "close",
+    _PRELUDE,
+    """
+local closed = tonumber(redis.call('HGET', P..'ears', 'closed') or '0')
+if tonumber(ARGV[1]) > closed then redis.call('HSET', P..'ears', 'closed', ARGV[1]) end
+return 0
+""",
+)
+
+# k i kind id session channel data deadline reply limit output_channel refusal reason
+# kind: mail | reply | join | front | answer | dead.
+# -> 1 taken, 2 buried, 0 known, -1 numbering too old (others had it), -2 older ears still hand in
+HEAR = _script(
+    "hear",
+    _PRELUDE,
+    _ADMIT,
+    _BURY,
+    _SAY,
+    """
+local k, i, kind = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local had = redis.call('HGET', P..'ears', k)
+if not had then return -1 end
+if i <= tonumber(had) then return 0 end
+local w = redis.call('HMGET', P..'ears', 'closed', 'wait')
+if tonumber(w[1] or '0') < tonumber(k) - 1 and now < tonumber(w[2] or '0') then return -2 end
+redis.call('HSET', P..'ears', k, i)
+local id, session, channel, data = ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+if id == '' then id = 'p:'..k..':'..i end
+local reason = ARGV[13]
+local place = kind
+if kind == 'answer' then
+  local asked = redis.call('GET', P..'call:'..session)
+  if asked then id = 'answer:'..session; session = asked; place = 'join'
+  else kind = 'dead'; reason = 'unknown_request' end
+elseif kind ~= 'dead' and redis.call('XLEN', P..'inbox') >= tonumber(ARGV[10]) then
+  kind = 'dead'; reason = 'busy'
+end
+if kind == 'dead' then
+  bury(reason, id, session, channel, data)
+  say(ARGV[11], ARGV[12])
+  return 2
+end
+if not admit(id, session, channel, data, ARGV[8], placed(session, place, ARGV[9])) then return 0 end
+return 1
+""",
+)
+
+# worker lease token retry -> {0, ms until something is due or -1}
+#   | {1, session, epoch, tries, fails, {entry fields…}, journal, window, seq, now}
+CLAIM = _script(
+    "claim",
+    _PRELUDE,
+    """
+local worker, lease, token = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local function entries(session)
+  local found = {}
+  for _, e in ipairs(redis.call('LRANGE', P..'given:'..session, 0, -1)) do
+    local r = redis.call('XRANGE', P..'inbox', e, e)[1]
+    if r then found[#found + 1] = r[2] end
+  end
+  return found
+end
+local function taken(session, epoch)
+  local turn = redis.call('HMGET', P..'turn:'..session, 'tries', 'fails')
+  return {1, session, epoch, tonumber(turn[1]), tonumber(turn[2] or '0'), entries(session),
+    redis.call('LRANGE', P..'journal:'..session, 0, -1), redis.call('LRANGE', P..'window:'..session, 0, -1),
+    redis.call('GET', P..'seq:'..session) or '', string.format('%.0f', now)}
+end
+if ARGV[4] == '1' then
+  local last = redis.call('HMGET', P..'claims:'..worker, 'token', 'session', 'epoch')
+  if last[1] == token and redis.call('HGET', P..'turn:'..last[2], 'epoch') == last[3] then
+    return taken(last[2], tonumber(last[3]))
+  end
+end
+while true do
+  local session = redis.call('ZRANGEBYSCORE', P..'due', '-inf', string.format('%.0f', now), 'LIMIT', 0, 1)[1]
+  if not session then
+    local next = redis.call('ZRANGE', P..'due', 0, 0, 'WITHSCORES')
+    if next[2] then return {0, math.max(1, tonumber(next[2]) - now)} end
+    return {0, -1}
+  end
+  local turn, given = P..'turn:'..session, P..'given:'..session
+  local fresh = redis.call('LLEN', given) == 0
+  if fresh then
+    local e = redis.call('LPOP', P..'mail:'..session) or redis.call('LPOP', P..'join:'..session)
+    if e then redis.call('RPUSH', given, e) else fresh = nil end
+  end
+  if fresh == nil then
+    redis.call('ZREM', P..'due', session)
+    redis.call('DEL', turn)
+  else
+    while true do
+      local e = redis.call('LPOP', P..'join:'..session)
+      if not e then break end
+      redis.call('RPUSH', given, e)
+    end
+    local epoch = redis.call('INCR', P..'epoch')
+    redis.call('HINCRBY', turn, 'tries', 1)
+    local root = redis.call('HGET', turn, 'root')
+    if not root then
+      local first = redis.call('LINDEX', given, 0)
+      local r = redis.call('XRANGE', P..'inbox', first, first)[1]
+      redis.call('HSET', turn, 'root', r and r[2][2] or session)
+    end
+    redis.call('HSET', turn, 'epoch', epoch, 'owner', worker)
+    redis.call('ZADD', P..'due', string.format('%.0f', now + lease), session)
+    redis.call('HSET', P..'claims:'..worker, 'token', token, 'session', session, 'epoch', epoch)
+    redis.call('PEXPIRE', P..'claims:'..worker, lease)
+    return taken(session, epoch)
+  end
+end
+""",
+)
+
+# session epoch lease at known ncalls call… record…
+# -> -1 stale | -2 journal full | {entry fields of what came since}
+STEP = _script(
+    "step",
+    _PRELUDE,
+    """
+local s = ARGV[1]
+local turn = P..'turn:'..s
+if redis.call('HGET', turn, 'epoch') ~= ARGV[2] then redis.call('INCR', P..'stale'); return -1 end
+redis.call('ZADD', P..'due', 'XX', string.format('%.0f', now + tonumber(ARGV[3])), s)
+local ncalls = tonumber(ARGV[6])
+for i = 7, 6 + ncalls do redis.call('SET', P..'call:'..ARGV[i], s, 'EX', 172800) end
+local have = redis.call('LLEN', P..'journal:'..s)
+if have == tonumber(ARGV[4]) then
+  local size = 0
+  for i = 7 + ncalls, #ARGV do size = size + #ARGV[i] end
+  if size > 0 then
+    if redis.call('HINCRBY', turn, 'bytes', size) > 8388608 then return -2 end
+    for i = 7 + ncalls, #ARGV do redis.call('RPUSH', P..'journal:'..s, ARGV[i]) end
+    redis.call('HSET', turn, 'tries', 1)  -- it got on: whoever dies next dies of something else
+  end
+end
+local known = tonumber(ARGV[5])
+local came = {}
+if known < 0 then return came end
+while true do
+  local e = redis.call('LPOP', P..'join:'..s)
+  if not e then break end
+  redis.call('RPUSH', P..'given:'..s, e)
+end
+for _, e in ipairs(redis.call('LRANGE', P..'given:'..s, known, -1)) do
+  local r = redis.call('XRANGE', P..'inbox', e, e)[1]
+  if r then came[#came + 1] = r[2] end
+end
+return came
+""",
+    always=True,
+)
+
+# session epoch channel output archive dead_reason drop window_ms nwindow window… seq?
+# -> 1 done | -1 stale
+FINISH = _script(
+    "finish",
+    _PRELUDE,
+    _BURY,
+    _SAY,
+    """
+local s, epoch = ARGV[1], ARGV[2]
+local turn = P..'turn:'..s
+if redis.call('HGET', turn, 'epoch') ~= epoch then
+  if redis.call('GET', P..'ended:'..s) == epoch then return 1 end
+  redis.call('INCR', P..'stale')
+  return -1
+end
+local said = say(ARGV[3], ARGV[4])
+for _, e in ipairs(redis.call('LRANGE', P..'given:'..s, 0, -1)) do
+  local r = redis.call('XRANGE', P..'inbox', e, e)[1]
+  if r then
+    local f = r[2]
+    redis.call('SET', P..'msg:'..f[2], 'done:'..said, 'EX', 86400)
+    if ARGV[6] ~= '' then bury(ARGV[6], f[2], s, f[6], f[8]) end
+    redis.call('XDEL', P..'inbox', e)
+  end
+end
+if ARGV[5] ~= '' then redis.call('XADD', P..'archive', '*', 'kind', 'turn', 'session', s, 'data', ARGV[5]) end
+local n = tonumber(ARGV[9])
+if n > 0 then
+  for i = 10, 9 + n do redis.call('RPUSH', P..'window:'..s, ARGV[i]) end
+  if tonumber(ARGV[7]) > 0 then redis.call('LPOP', P..'window:'..s, ARGV[7]) end
+  redis.call('PEXPIRE', P..'window:'..s, ARGV[8])
+  if ARGV[10 + n] then redis.call('SET', P..'seq:'..s, ARGV[10 + n], 'EX', 7776000) end
+end
+redis.call('DEL', P..'journal:'..s, P..'given:'..s, turn)
+redis.call('SET', P..'ended:'..s, epoch, 'PX', 60000)
+if redis.call('EXISTS', P..'mail:'..s, P..'join:'..s) > 0 then
+  redis.call('ZADD', P..'due', string.format('%.0f', now), s)
+else redis.call('ZREM', P..'due', s) end
+return 1
+""",
+    always=True,
+)
+
+# session epoch channel text -> 1 | -1 stale. What is said before the closing output.
+TELL = _script(
+    "tell",
+    _PRELUDE,
+    _SAY,
+    """
+if ARGV[1] ~= '' and redis.call('HGET', P..'turn:'..ARGV[1], 'epoch') ~= ARGV[2] then
+  redis.call('INCR', P..'stale')
+  return -1
+end
+say(ARGV[3], ARGV[4])
+return 1
+""",
+    always=True,
+)
+
+# lease session epoch … -> the sessions that are no longer ours
+BEAT = _script(
+    "beat",
+    _PRELUDE,
+    """
+local lost = {}
+for i = 2, #ARGV, 2 do
+  if redis.call('HGET', P..'turn:'..ARGV[i], 'epoch') == ARGV[i + 1] then
+    redis.call('ZADD', P..'due', 'XX', string.format('%.0f', now + tonumber(ARGV[1])), ARGV[i])
+  else lost[#lost + 1] = ARGV[i] end
+end
+return lost
+""",
+    always=True,
+)
+
+# session epoch delay failed -> 1 | -1 stale. Give a turn back: after a failure with back-off, or handed over.
+RELEASE = _script(
+    "release",
+    _PRELUDE,
+    """
+local turn = P..'turn:'..ARGV[1]
+if redis.call('HGET', turn, 'epoch') ~= ARGV[2] then return -1 end
+redis.call('HDEL', turn, 'owner')
+redis.call('HSET', turn, 'epoch', redis.call('INCR', P..'epoch'))
+redis.call('HINCRBY', turn, 'tries', -1)
+if ARGV[4] == '1' then redis.call('HINCRBY', turn, 'fails', 1) end
+redis.call('ZADD', P..'due', string.format('%.0f', now + tonumber(ARGV[3])), ARGV[1])
+return 1
+""",
+    always=True,
+)
+
+# request_id channel text -> 1 delivered | 0 nobody asked | -1 answered already. The asker's desk.
+RESPOND = _script(
+    "respond",
+    _PRELUDE,
+    _ADMIT,
+    """
+local s = redis.call('GET', P..'call:'..ARGV[1])
+if not s then return 0 end
+if not admit('answer:'..ARGV[1], s, ARGV[2], ARGV[3], '0', 'join') then return -1 end
+redis.call('PUBLISH', ARGV[2], ARGV[3])
+return 1
+""",
+)
+
+# request_id bell -> withdrawn | running | gone
+WITHDRAW = _script(
+    "withdraw",
+    _PRELUDE,
+    """
+local id = ARGV[1]
+if redis.call('GET', P..'msg:'..id) ~= 'accepted' then return 'gone' end
+for _, e in ipairs(redis.call('LRANGE', P..'mail:'..id, 0, -1)) do
+  local r = redis.call('XRANGE', P..'inbox', e, e)[1]
+  if r and r[2][2] == id then
+    redis.call('LREM', P..'mail:'..id, 1, e)
+    redis.call('XDEL', P..'inbox', e)
+    redis.call('SET', P..'msg:'..id, 'withdrawn', 'EX', 86400)
+    if redis.call('EXISTS', P..'mail:'..id, P..'join:'..id, P..'given:'..id) == 0 then
+      redis.call('ZREM', P..'due', id)
+    end
+    return 'withdrawn'
+  end
+end
+redis.call('PUBLISH', ARGV[2], id)
+return 'running'
+""",
+    always=True,
+)

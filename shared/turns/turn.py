@@ -1,0 +1,98 @@
+"""A turn that is ours: its journal, the messages that it answers, and its end.
+
+A step is in Redis before `step` comes back. Records that are there already are not written again: whoever
+claims the turn after a crash reads them and goes on behind the last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from shared.errors import Fenced
+from shared.turns.desk import Claim, Desk, Ending, Entry
+from shared.turns.records import Record, pack, unpack
+
+
+class Turn:
+    """A claimed turn. Every call raises Fenced once the lease is lost; nothing may be done after that."""
+
+    def __init__(self, desk: Desk, claim: Claim) -> None:
+        self.desk = desk
+        self.session, self.epoch = claim.session, claim.epoch
+        self.tries, self.fails = claim.tries, claim.fails
+        self.given: list[Entry] = list(claim.entries)
+        self.records: list[Record] = [unpack(data) for data in claim.journal]
+        self._stored = len(self.records)
+        self.window: list[Record] = [unpack(data) for data in claim.window]
+        self.seq = claim.seq
+        self.claimed_at = claim.now  # the server's milliseconds
+        self._since = time.monotonic()
+        self.bell = asyncio.Event()  # rung when something may have joined
+        self.lost = asyncio.Event()
+        self.ended = False
+        self._lock = asyncio.Lock()
+        self._seen = len(self.given)
+
+    @property
+    def id(self) -> str:
+        """The id of the message that opened the turn; requests made in it are named after it."""
+        return self.given[0].id if self.given else self.session
+
+    def elapsed_ms(self) -> int:
+        """How long it is ours."""
+        return int((time.monotonic() - self._since) * 1000)
+
+    async def step(self, *records: Record, calls: Sequence[str] = ()) -> None:
+        """Append to the journal, renew the lease, take what joined; answers to `calls` are awaited."""
+        async with self._lock:
+            self._still_ours()
+            self.records.extend(records)
+            packed = [pack(record) for record in self.records[self._stored :]]
+            try:
+                came = await self.desk.step(
+                    self.session, self.epoch, self._stored, len(self.given), packed, calls
+                )
+            except Fenced:
+                self.lost.set()
+                raise
+            self._stored += len(packed)
+            self.given.extend(came)
+
+    def keep(self, record: Record) -> None:
+        """Append what the next step, or the end of the turn, will store."""
+        self.records.append(record)
+
+    async def look(self) -> None:
+        """Take what joined meanwhile, if the bell rang."""
+        if self.bell.is_set():
+            self.bell.clear()
+            await self.step()
+
+    def joined(self) -> list[Entry]:
+        """What joined since the last call of this."""
+        fresh, self._seen = self.given[self._seen :], len(self.given)
+        return fresh
+
+    async def tell(self, channel: str, text: str) -> None:
+        """Publish progress of this turn."""
+        self._still_ours()
+        await self.desk.tell(self.session, self.epoch, channel, text)
+
+    async def finish(self, ending: Ending) -> None:
+        """Close the turn."""
+        async with self._lock:
+            self._still_ours()
+            await self.desk.finish(self.session, self.epoch, ending)
+            self.ended = True
+
+    async def release(self, delay_ms: int = 0, failed: bool = False) -> None:
+        """Give the turn back for another try."""
+        if not (self.ended or self.lost.is_set()):
+            self.ended = True
+            await self.desk.release(self.session, self.epoch, delay_ms, failed)
+
+    def _still_ours(self) -> None:
+        if self.lost.is_set():
+            raise Fenced(f"the turn of {self.session} belongs to another worker now")

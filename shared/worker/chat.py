@@ -1,0 +1,513 @@
+"""A conversation's turn: a person's message until its one closing output."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+from shared import log
+from shared.bus import messages
+from shared.bus.keys import CHATTER_OUTPUT
+from shared.conversation import prompt, window
+from shared.errors import BadMessage, Fenced, PromptDockError, StoreUnavailable
+from shared.loop import Done
+from shared.loop.transcript import Transcript
+from shared.store.records import Project, Repo, Row, Session, Setting
+from shared.store.row import derived
+from shared.tools.context import Context
+from shared.turns import archive
+from shared.turns.desk import Ending, Entry
+from shared.turns.records import Record, pack
+from shared.turns.turn import Turn
+from shared.worker.colleagues import Colleagues
+from shared.worker.engine import Engine, waiting_notice
+from shared.worker.live import Live
+from shared.worker.rows import conversation_rows, turn_rows
+
+_CONSULTED = {"consult_planner": "planner", "consult_researcher": "researcher"}
+
+
+@dataclass
+class _Given:
+    """What a turn was given, sorted."""
+
+    said: list[messages.Said] = field(default_factory=list)
+    amends: list[messages.Amend] = field(default_factory=list)
+    stops: list[messages.Stop] = field(default_factory=list)
+    commands: list[messages.Command] = field(default_factory=list)
+    approvals: list[messages.Approval] = field(default_factory=list)
+    answers: list[messages.Agent] = field(default_factory=list)
+    requests: list[messages.Agent] = field(default_factory=list)
+
+
+def _sort(entries: list[Entry], human_channel: str) -> _Given:
+    given = _Given()
+    for entry in entries:
+        value = json.loads(entry.data)
+        if entry.channel != human_channel:
+            agent = messages.agent(value)
+            (given.answers if agent.type in messages.ANSWERS else given.requests).append(agent)
+            continue
+        message = messages.human({**value, "id": entry.id})
+        match message:
+            case messages.Said():
+                given.said.append(message)
+            case messages.Amend():
+                given.amends.append(message)
+            case messages.Stop():
+                given.stops.append(message)
+            case messages.Command():
+                given.commands.append(message)
+            case messages.Approval():
+                given.approvals.append(message)
+    return given
+
+
+class Chat:
+    """Runs one turn of a conversation. Made anew for each turn."""
+
+    def __init__(
+        self, engine: Engine, turn: Turn, spawn: Callable[[Coroutine[Any, Any, None]], None]
+    ) -> None:
+        self.engine, self.turn, self._spawn = engine, turn, spawn
+        self.parts = engine.parts
+        names = self.parts.names
+        self._human = names.channel("human-input")
+        self._channel = names.channel(CHATTER_OUTPUT)
+        self._given = _sort(turn.given, self._human)
+        turn.joined()
+        self._who: dict[str, Any] = {}
+        self._told = 0
+        self._live = Live(self.parts.bus, names, turn.session)
+        self._colleagues: Colleagues | None = None
+
+    async def run(self) -> None:
+        """From claim to finish; whatever goes wrong is said to the person as the closing output."""
+        self._who = await self._person()
+        if self._given.stops:
+            stopped = (
+                "Stopped." if len(self.turn.given) > len(self._given.stops) else "There is nothing to stop."
+            )
+            await self.close("complete" if stopped == "Stopped." else "error", stopped)
+        elif self._given.commands:
+            await self._command(self._given.commands[0])
+        elif self._given.said or self._given.requests or self._given.answers:
+            await self._converse()
+        else:
+            what = (
+                "There is no running turn to amend."
+                if self._given.amends
+                else "There is no such request for leave."
+            )
+            await self.close("error", f"{what} It may have ended already.")
+
+    async def stopped(self) -> None:
+        """The person ended this turn: everything under way is ended already."""
+        await self.close("complete", "Stopped. What was done until then stays as it is.", state="stopped")
+
+    async def failed(self, error: PromptDockError, dead: str = "") -> None:
+        """The turn cannot be answered; the message goes to the dead letters where it is to blame."""
+        await self.close("error", str(error), state="error", error=str(error), dead=dead)
+
+    @property
+    def deadline(self) -> int:
+        """When the message that opened the turn is worth nothing any more (milliseconds; 0: never)."""
+        return self.turn.given[0].deadline if self.turn.given else 0
+
+    async def say(self, text: str) -> None:
+        """Progress, as the person reads it."""
+        self._told += 1
+        try:
+            await self.turn.tell(self._channel, self._output("progress", text, suffix=f"p{self._told}"))
+        except Fenced:
+            raise
+        except PromptDockError as error:
+            log.get().warning("Progress was not sent", why=str(error))
+
+    # -- the conversation ------------------------------------------------------------------------------------
+
+    async def _converse(self) -> None:
+        if self._given.said:
+            log.get().info(f"Received message from user: {self._given.said[0].user_id}")
+        tasks = [answer for answer in self._given.answers if answer.payload.get("task_id")]
+        others = [answer for answer in self._given.answers if not answer.payload.get("task_id")]
+        past, seq = await self._past()
+        for answer in tasks:
+            await self._task_update(answer)
+        if not (self._given.said or others or self._given.requests):
+            await self._close_update(tasks, seq)
+            return
+        opening = [
+            *self._words(),
+            *(_late(answer) for answer in others),
+            *(_outcome(answer) for answer in tasks),
+        ]
+        self._live(
+            "start", {"turn_id": self.turn.id, "task_id": self.turn.id, "model": self.engine.parts.model.name}
+        )
+        done = await self._think(past, opening)
+        await self._finish(done, opening, past, seq)
+
+    async def _think(self, past: list[Record], opening: list[str]) -> Done:
+        said = self._given.said[0] if self._given.said else None
+        self._colleagues = Colleagues(
+            self.parts, self.engine.profile.name, self.turn, self._who, self._hops(), self._live, self.say
+        )
+        project = (said.project_id if said else None) or await self._active_project()
+        context = Context(
+            agent=self.engine.profile.name,
+            session_id=self.turn.session,
+            turn_id=self.turn.id,
+            store=self.parts.store,
+            user_id=str(self._who.get("user_id", "")),
+            project_id=project,
+            force=bool(said and said.force),
+            say=self.say,
+            cluster=self._colleagues,
+            consulted=lambda: self._consulted(past),
+            extras={"repos": self.parts.repos},
+        )
+        system = prompt.compose(
+            self.engine.profile.prompt,
+            roster=await self._colleagues.roster(),
+            repositories=await self._repositories(project),
+        )
+        user = {"role": "user", "content": [{"type": "text", "text": text} for text in opening]}
+        live = waiting_notice(self._live, self.say, self._spawn)
+        return await self.engine.think(
+            self.turn,
+            system,
+            [*window.messages(past), user],
+            context,
+            live,
+            self._joined,
+            model=said.model if said else None,
+            temperature=said.temperature if said else None,
+        )
+
+    async def _joined(self) -> list[str]:
+        """Words for this turn that came while it ran."""
+        await self.turn.look()
+        words: list[str] = []
+        for entry in self.turn.joined():
+            if self._colleagues and entry.channel != self._human and self._colleagues.take(entry):
+                continue
+            try:
+                more = _sort([entry], self._human)
+            except BadMessage as error:
+                log.get().warning("What joined the turn cannot be read", why=str(error))
+                continue
+            asked = self._colleagues.asked if self._colleagues else {}
+            for answer in more.answers:
+                if answer.payload.get("task_id"):
+                    await self._task_update(answer)
+                    words.append(_outcome(answer))
+                elif answer.request_id not in asked:
+                    words.append(_late(answer))
+            words.extend(self._from(message) for message in more.said)
+            words.extend(self._from(message) for message in more.amends)
+            if any(not stop.request_id for stop in more.stops):
+                raise asyncio.CancelledError("stopped by the person")
+        return words
+
+    def stop_request(self, request_id: str) -> None:
+        """The person ended one consult of this turn."""
+        if self._colleagues:
+            self._colleagues.give_up(request_id)
+            self.turn.bell.set()
+
+    async def _finish(self, done: Done, opening: list[str], past: list[Record], seq: int) -> None:
+        log.get().info("Publishing response..." if not done.tools else "Publishing final response")
+        added = self._window(done, opening, seq)
+        extra: dict[str, Any] = {
+            "demo": done.demo or None,
+            "model": done.model,
+            "usage": {
+                "input": done.usage.input,
+                "output": done.usage.output,
+                "cache_read": done.usage.cache_read,
+                "cache_write": done.usage.cache_write,
+                "cost": done.usage.cost,
+            },
+        }
+        status: messages.Status = "complete"
+        content = done.text
+        if done.kind == "question" and done.question is not None:
+            status = "awaiting_input"
+            extra |= {"question": done.question["asked"], "options": done.question["options"]}
+            content = "\n".join(
+                part for part in (content, done.question["asked"], done.question["context"]) if part
+            )
+        elif done.kind == "refusal":
+            status = "error"
+        ms = self._elapsed()
+        self._live(
+            "done",
+            {
+                "turn_id": self.turn.id,
+                "task_id": self.turn.id,
+                "thinking": done.thinking,
+                "has_thinking": bool(done.thinking),
+                "total_time_ms": ms,
+                "session_id": self.turn.session,
+                "usage": extra["usage"],
+                "cost": done.usage.cost,
+            },
+        )
+        await self.close(status, content, added=added, past=past, **extra)
+        await self._live.close()
+
+    def _window(self, done: Done, opening: list[str], seq: int) -> list[Record]:
+        """What this turn adds to the conversation, numbered on from `seq`."""
+        user = {"role": "user", "content": [{"type": "text", "text": text} for text in opening]}
+        said = self._given.said[0] if self._given.said else None
+        added = []
+        for number, message in enumerate([user, *done.messages], seq + 1):
+            source: dict[str, Any] = {}
+            if number == seq + 1 and said:
+                source = {
+                    "user_id": said.user_id,
+                    "user_name": said.user_name,
+                    "source": said.source,
+                    "message_id": said.id,
+                }
+            content = list(message["content"])
+            added.append(window.record(message["role"], content, self.turn.id, number, self._now(), **source))
+        return added
+
+    # -- other ways to close ---------------------------------------------------------------------------------
+
+    async def _command(self, command: messages.Command) -> None:
+        project = await self._active_project()
+        live, say = self._live, self.say
+        cluster = Colleagues(self.parts, self.engine.profile.name, self.turn, self._who, 0, live, say)
+        context = Context(
+            agent="person",
+            session_id=self.turn.session,
+            turn_id=self.turn.id,
+            store=self.parts.store,
+            user_id=command.user_id,
+            project_id=str(command.arguments.pop("project", None) or project),
+            cluster=cluster,
+            extras={"repos": self.parts.repos},
+        )
+        result = await self.engine.handler.execute(
+            command.tool, command.arguments, context, f"{self.turn.id}.1.1"
+        )
+        status: messages.Status = "error" if "error" in result else "complete"
+        text = str(result.get("error") or f"{command.tool}: done")
+        if "error" in result:
+            text = ". ".join(str(result[key]) for key in ("error", "why", "fix") if result.get(key))
+        await self.close(status, text, result=result)
+
+    async def _task_update(self, answer: messages.Agent) -> None:
+        """Tell the outcome of a task."""
+        payload = answer.payload
+        card = {
+            key: payload.get(key) for key in ("task_id", "status", "branch", "commits", "receipt", "error")
+        }
+        text = self._output("task_update", _outcome_text(answer), suffix=f"t.{answer.request_id}", task=card)
+        if self._given.said or self._given.requests or len(self._given.answers) > 1:
+            await self.turn.tell(self._channel, text)
+
+    async def _close_update(self, tasks: list[messages.Agent], seq: int) -> None:
+        """Nothing but outcomes needs no model: the last one is the output; the window notes them all."""
+        note = "\n".join(_outcome(answer) for answer in tasks)
+        texts = (("user", note), ("assistant", "Noted, and told to the person."))
+        added = [
+            window.record(role, [{"type": "text", "text": text}], self.turn.id, number, self._now())
+            for number, (role, text) in enumerate(texts, seq + 1)
+        ]
+        last = tasks[-1]
+        card = {
+            key: last.payload.get(key)
+            for key in ("task_id", "status", "branch", "commits", "receipt", "error")
+        }
+        demo = True if last.payload.get("demo") else None
+        await self.close(
+            "task_update", _outcome_text(last), added=added, past=self.turn.window, task=card, demo=demo
+        )
+
+    async def close(
+        self,
+        status: messages.Status,
+        text: str,
+        *,
+        added: list[Record] | None = None,
+        past: list[Record] | None = None,
+        state: str = "",
+        error: str | None = None,
+        dead: str = "",
+        **extra: Any,
+    ) -> None:
+        """The one closing output, and everything that this turn leaves."""
+        if self.parts.model.demo and "demo" not in extra:
+            extra["demo"] = True
+        added = added or []
+        told = state or {"task_update": "complete"}.get(status, status)
+        rows: list[Row] = turn_rows(
+            self.engine.profile.name,
+            self.turn.id,
+            self.turn.session,
+            self.turn.records,
+            state=told,
+            epoch=self.turn.epoch,
+            tries=self.turn.tries,
+            started_ms=self.turn.claimed_at,
+            ended_ms=self._now(),
+            user_id=str(self._who.get("user_id", "")) or None,
+            error=error,
+            provider=self.parts.model.name,
+        )
+        rows += conversation_rows(self.turn.session, self.turn.id, added)
+        rows.append(self._session_row())
+        if status == "error":
+            self._live("error", {"error": text})
+        await self.turn.finish(
+            Ending(
+                channel=self._channel,
+                output=self._output(status, text, **extra),
+                archive=archive.pack(rows),
+                dead=dead,
+                drop=window.surplus(past or [], len(added)),
+                window=[pack(item) for item in added],
+                seq=added[-1]["seq"] if added else None,
+                window_ms=self.parts.settings.conversation_timeout_ms,
+            )
+        )
+
+    # -- small parts -----------------------------------------------------------------------------------------
+
+    def _output(self, status: messages.Status, text: str, suffix: str = "end", **extra: Any) -> str:
+        answers = [entry.id for entry in self.turn.given if entry.channel == self._human]
+        if self.parts.model.demo and "demo" not in extra:
+            extra["demo"] = True
+        output = messages.Output(
+            user_id=str(self._who.get("user_id", "")),
+            content=text,
+            status=status,
+            id=f"{self.turn.id}.{suffix}",
+            session_id=self.turn.session,
+            in_reply_to=answers[0] if answers else None,
+            answers=answers if status in messages.CLOSING else [],
+            **extra,
+        )
+        return output.text(self._channel)
+
+    def _words(self) -> list[str]:
+        words = [self._from(message) for message in self._given.said]
+        words += [self._from(message) for message in self._given.amends]
+        for request in self._given.requests:
+            words.append(
+                f"[question from agent {request.sender}]: {json.dumps(request.payload, ensure_ascii=False)}"
+            )
+        return words
+
+    def _from(self, message: messages.Said | messages.Amend) -> str:
+        return f"[from {message.user_name or message.user_id}]: {message.content}"
+
+    def _hops(self) -> int:
+        return max((request.hops for request in self._given.requests), default=0)
+
+    async def _person(self) -> dict[str, Any]:
+        for group in (self._given.said, self._given.commands, self._given.stops, self._given.amends):
+            for message in group:
+                return {"user_id": message.user_id, "user_name": message.user_name, "roles": message.roles}
+        kept = await self.parts.bus.command("GET", f"{self.turn.desk.prefix}who:{self.turn.session}")
+        if kept:
+            return dict(json.loads(kept))
+        return {"user_id": self._given.approvals[0].user_id} if self._given.approvals else {}
+
+    async def _past(self) -> tuple[list[Record], int]:
+        """The conversation so far and the number of its last message."""
+        if self.turn.seq is not None and self.turn.window:
+            return self.turn.window, self.turn.seq
+        try:
+            past, seq = await window.recall(self.parts.store, self.turn.session)
+        except StoreUnavailable as error:
+            log.get().warning("The conversation before cannot be recalled", why=str(error))
+            return [], self.turn.seq or 0
+        return past, max(seq, self.turn.seq or 0)
+
+    def _consulted(self, past: list[Record]) -> frozenset[str]:
+        """Agents that answered without an error in this session's window or in this turn."""
+        script = Transcript(self.turn.id, self.turn.records)
+        return frozenset(_answered([*window.messages(past), *script.messages]))
+
+    async def _active_project(self) -> str:
+        try:
+            where = {"scope": f"session:{self.turn.session}", "key": "active_project"}
+            found = await self.parts.store.select(Setting, where, limit=1)
+        except StoreUnavailable:
+            return "default"
+        return str(found[0].value) if found and found[0].value else "default"
+
+    async def _repositories(self, project: str) -> str:
+        try:
+            projects = await self.parts.store.select(Project, {"slug": project}, limit=1)
+            repos = await self.parts.store.select(Repo, {"project_id": projects[0].id}) if projects else []
+        except StoreUnavailable:
+            return "- the store does not answer, so they are not known now"
+        return "\n".join(f"- {repo.name} ({repo.kind}): {repo.url or repo.path}" for repo in repos)
+
+    def _session_row(self) -> Session:
+        return Session(
+            id=derived("session", self.turn.session),
+            key=self.turn.session,
+            user_id=str(self._who.get("user_id", "")) or None,
+            agent=self.engine.profile.name,
+        )
+
+    def _now(self) -> int:
+        return self.turn.claimed_at + self._elapsed()
+
+    def _elapsed(self) -> int:
+        return self.turn.elapsed_ms()
+
+
+def _answered(history: list[dict[str, Any]]) -> set[str]:
+    calls: dict[str, str] = {}
+    answered = set()
+    for block in (block for message in history for block in message["content"] if isinstance(block, dict)):
+        if block.get("type") == "tool_use" and block.get("name") in _CONSULTED:
+            calls[block["id"]] = _CONSULTED[block["name"]]
+        if (
+            block.get("type") == "tool_result"
+            and block.get("tool_use_id") in calls
+            and not block.get("is_error")
+        ):
+            answered.add(calls[block["tool_use_id"]])
+    return answered
+
+
+def _late(answer: messages.Agent) -> str:
+    told = json.dumps(answer.payload, ensure_ascii=False)
+    return (
+        f"[late answer from agent {answer.sender}, to a question that had timed out; tell the person]: {told}"
+    )
+
+
+def _outcome(answer: messages.Agent) -> str:
+    return f"[outcome of a task, told to the person already]: {_outcome_text(answer)}"
+
+
+def _outcome_text(answer: messages.Agent) -> str:
+    payload = answer.payload
+    title = payload.get("title") or payload.get("task_id")
+    if answer.type == "error" or payload.get("error"):
+        return f"Task {payload.get('task_id')} ({title}) by {answer.sender} failed: {payload.get('error')}"
+    parts = [f"Task {payload.get('task_id')} ({title}) by {answer.sender}: {payload.get('status', 'done')}."]
+    if payload.get("summary"):
+        parts.append(str(payload["summary"]))
+    if payload.get("branch"):
+        parts.append(
+            f"Branch {payload['branch']}, commits {', '.join(c[:10] for c in payload.get('commits', []))}."
+        )
+    if payload.get("diff_stat"):
+        parts.append(str(payload["diff_stat"]))
+    if payload.get("verified"):
+        parts.append(f"The work is {payload['verified']}.")
+    return "\n".join(parts)

@@ -1,0 +1,80 @@
+"""The model that is configured now: a key that is set or changed later needs no restart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from shared.errors import ConfigurationError, PromptDockError
+from shared.models.base import Answer, Model, OnDelta, Request
+from shared.settings import Settings
+
+Load = Callable[[], Settings]
+
+
+class Choice(Model):
+    """The real provider as soon as a key is there, until then the demo model, which production refuses."""
+
+    def __init__(self, settings: Settings, load: Load, env_file: Path = Path(".env")) -> None:
+        self._settings, self._load, self._file = settings, load, env_file
+        self._seen = self._stamp()
+        self._model = _make(settings, self._key)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self._current().name
+
+    @property
+    def demo(self) -> bool:  # type: ignore[override]
+        return self._current().demo
+
+    async def answer(self, request: Request, on_delta: OnDelta | None = None) -> Answer:
+        return await self._current().answer(request, on_delta)
+
+    async def models(self) -> list[str]:
+        return await self._current().models()
+
+    async def check(self) -> None:
+        await self._current().check()
+
+    async def close(self) -> None:
+        await self._model.close()
+
+    def _current(self) -> Model:
+        stamp = self._stamp()
+        if stamp != self._seen:
+            self._seen = stamp
+            try:
+                self._settings = self._load()
+            except PromptDockError:
+                return self._model  # a file that is being written; the old settings hold
+            if self._model.demo != self._settings.demo:
+                self._model = _make(self._settings, self._key)
+        return self._model
+
+    def _key(self) -> str:
+        key = self._settings.anthropic_api_key
+        return key.get_secret_value() if key else ""
+
+    def _stamp(self) -> tuple[int, int]:
+        try:
+            status = self._file.stat()
+        except OSError:
+            return (0, 0)
+        return (status.st_mtime_ns, status.st_size)
+
+
+def _make(settings: Settings, key: Callable[[], str]) -> Model:
+    if settings.anthropic_api_key is not None:
+        from shared.models.anthropic import AnthropicModel
+
+        return AnthropicModel(key, base_url=settings.anthropic_base_url)
+    if settings.env == "production":
+        raise ConfigurationError(
+            "no model is configured",
+            "PROMPTDOCK_ENV is production, where the demo model does not answer",
+            "set ANTHROPIC_API_KEY",
+        )
+    from shared.models.demo import DemoModel
+
+    return DemoModel()

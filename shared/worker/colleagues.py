@@ -1,0 +1,241 @@
+"""The other agents, from inside a turn: ask, send, look (the `Cluster` that tools are handed)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from shared import log
+from shared.bus import messages
+from shared.bus.messages import now
+from shared.bus.presence import LIFE_MS
+from shared.errors import Busy, PromptDockError
+from shared.loop import Live
+from shared.turns.desk import Entry, Mail
+from shared.turns.turn import Turn
+from shared.worker.live import Live as Tasks
+from shared.worker.parts import Parts
+
+MAX_HOPS = 4
+GRACE = 2.0  # seconds in which an agent that just restarts may show itself
+Say = Callable[[str], Awaitable[None]]
+
+
+class Colleagues:
+    """The `Cluster` of one turn."""
+
+    def __init__(
+        self, parts: Parts, agent: str, turn: Turn, who: dict[str, Any], hops: int, live: Live, say: Say
+    ) -> None:
+        self._parts, self._agent, self._turn = parts, agent, turn
+        self._who, self._hops, self._live, self._say = who, hops, live, say
+        self._answers: dict[str, dict[str, Any]] = {}
+        self._waits: set[str] = set()
+        self.asked: dict[str, str] = {}  # request id -> agent
+        self.timeouts = 0
+
+    @property
+    def waiting(self) -> frozenset[str]:
+        """The requests whose answers this turn awaits now."""
+        return frozenset(self._waits)
+
+    def take(self, entry: Entry) -> bool:
+        """Hand over a message that joined the turn; True if it is an answer that is awaited."""
+        content = json.loads(entry.data)
+        request = content.get("payload", {}).get("request_id")
+        if request not in self._waits:
+            return False
+        self._answers[request] = content
+        return True
+
+    def give_up(self, request: str) -> None:
+        """The person ends one consult."""
+        if request in self._waits:
+            self._answers[request] = {
+                "payload": {"error": "stopped by the person"},
+                "type": "error",
+                "via": "stop",
+            }
+
+    async def ask(self, agent: str, payload: dict[str, Any], key: str) -> dict[str, Any]:
+        """Publish a question and await its answer: presence first, then patience."""
+        if self._hops >= MAX_HOPS:
+            return {
+                "error": f"{agent} was not asked",
+                "why": f"the question went through {MAX_HOPS} agents already",
+            }
+        if not await self._reachable(agent):
+            self._event(agent, key, "offline")
+            log.get().warning(f"{agent} is offline")
+            log.get().info("Informing user of offline agent")
+            return {
+                "error": f"{agent} is offline",
+                "why": "no such agent is running, and nobody listens on its channel",
+                "fix": f"start it (python -m agents.{agent}), ask another agent, or go on without it",
+            }
+        self._waits.add(key)
+        self.asked[key] = agent
+        try:
+            await self._post(agent, "question", payload, key)
+            await self._say(f"Consulting with {agent.capitalize()}...")
+            log.get().info(f"Waiting for {agent} response...")
+            return await self._await(agent, key)
+        finally:
+            self._waits.discard(key)
+
+    async def send(self, agent: str, payload: dict[str, Any], key: str) -> int:
+        """Deliver a task; its outcome opens a turn of its own in this session."""
+        waiting = await self._post(agent, "task", payload, key)
+        await self._say(f"Assigned task {payload.get('task_id', key)} to {agent.capitalize()}.")
+        tasks = Tasks(self._parts.bus, self._parts.names, "@tasks")
+        tasks("task", {"task_id": payload.get("task_id"), "state": "assigned", "agent": agent})
+        await tasks.close()
+        return waiting
+
+    async def stop(self, agent: str, request_id: str) -> str:
+        """Withdraw a request, or tell the one that runs to stop."""
+        return await self._parts.desk(agent).withdraw(request_id)
+
+    async def status(self, agent: str) -> dict[str, Any]:
+        """What presence knows of an agent."""
+        cards = await self._parts.presence.here(agent)
+        queue = await self._parts.desk(agent).size()
+        if not cards:
+            heard = await self._parts.bus.listeners(self._parts.names.agent(agent))
+            told = "unannounced: a program listens on its channel" if heard else "offline"
+            return {"agent": agent, "online": bool(heard), "status": told, "queue": queue}
+        newest = min(cards, key=lambda card: int(card["age_ms"]))
+        return {
+            "agent": agent,
+            "online": True,
+            "status": next(
+                (c["status"] for c in cards if c.get("status") == "working"), newest.get("status", "idle")
+            ),
+            "current": [str(card["current"]) for card in cards if card.get("current")],
+            "since": newest.get("started"),
+            "instances": len(cards),
+            "queue": queue,
+            "last_heartbeat_ms": int(newest["age_ms"]),
+        }
+
+    async def roster(self) -> dict[str, str]:
+        """The agents that are or were here, with what they say they are for."""
+        told = dict.fromkeys(await self._parts.presence.agents(), "")
+        told.update(
+            {str(card["agent"]): str(card.get("about", "")) for card in await self._parts.presence.here()}
+        )
+        return told
+
+    async def _reachable(self, agent: str) -> bool:
+        ends = time.monotonic() + GRACE
+        while True:
+            if await self._parts.presence.here(agent):
+                return True
+            if await self._parts.bus.listeners(self._parts.names.agent(agent)):
+                return True
+            if time.monotonic() > ends:
+                return False
+            await asyncio.sleep(0.25)
+
+    async def _post(self, agent: str, kind: str, payload: dict[str, Any], key: str) -> int:
+        channel = self._parts.names.agent(agent)
+        patience = self._parts.settings.tool_call_timeout_ms
+        envelope = {
+            "id": key,
+            "from": self._agent,
+            "to": agent,
+            "type": kind,
+            "payload": payload,
+            "timestamp": now(),
+            "patience": patience / 1000,
+            "hops": self._hops + 1,
+            "v": 1,
+            "via": channel,
+        }
+        # The answer must find us: who waits is known before the question is out.
+        await self._parts.bus.command(
+            "SET", f"{self._turn.desk.prefix}who:{self._turn.session}", json.dumps(self._who), "EX", 172_800
+        )
+        await self._turn.step(calls=[key])
+        log.get().info(f"Publishing to {channel} channel")
+        data = json.dumps(envelope, ensure_ascii=False).encode()
+        if len(data) > messages.MAX_BYTES:
+            raise PromptDockError(
+                "the request is too large", f"{len(data)} bytes", f"at most {messages.MAX_BYTES}"
+            )
+        deadline = -24 * 3_600_000 if kind == "task" else -max(patience, 900_000)
+        receipt = await self._parts.desk(agent).post(
+            Mail(key, key, channel, data, deadline=deadline), patience=60
+        )
+        if receipt.outcome == "busy":
+            raise Busy(
+                f"{agent} takes nothing more now",
+                f"{receipt.waiting} requests wait for it",
+                "try again later",
+            )
+        if kind == "question":
+            self._event(agent, key, "sent")
+        return receipt.waiting
+
+    async def _await(self, agent: str, key: str) -> dict[str, Any]:
+        started = time.monotonic()
+        patience = self._parts.settings.tool_call_timeout_ms / 1000
+        look = min(5.0, LIFE_MS / 3000)
+        silent_since: float | None = None
+        while key not in self._answers:
+            left = started + patience - time.monotonic()
+            if left <= 0:
+                return await self._gave_up(
+                    agent, key, started, "timeout", f"{agent} did not respond within timeout"
+                )
+            try:
+                async with asyncio.timeout(min(left, look)):
+                    await self._turn.bell.wait()
+            except TimeoutError:
+                here = await self._here(agent)
+                silent_since = None if here else silent_since or time.monotonic()
+                if silent_since and time.monotonic() - silent_since > LIFE_MS / 1000:
+                    return await self._gave_up(agent, key, started, "offline", f"{agent} went silent")
+            await self._turn.look()
+            for entry in self._turn.given:
+                if key not in self._answers and entry.channel == self._parts.names.agent(self._agent):
+                    self.take(entry)
+        return await self._answered(agent, key, started)
+
+    async def _answered(self, agent: str, key: str, started: float) -> dict[str, Any]:
+        answer = self._answers[key]
+        ms = int((time.monotonic() - started) * 1000)
+        self._event(agent, key, "answered", ms)
+        log.get().info(f"Received response from {agent}", ms=ms)
+        if not answer.get("via"):  # a foreign program was first: our own worker need not start
+            await self._parts.desk(agent).withdraw(key)
+        payload = answer.get("payload")
+        told = dict(payload) if isinstance(payload, dict) else {"answer": payload}
+        told.pop("request_id", None)
+        if answer.get("type") == "error" and "error" not in told:
+            told["error"] = f"{agent} failed"
+        return told
+
+    async def _gave_up(self, agent: str, key: str, started: float, state: str, what: str) -> dict[str, Any]:
+        self._event(agent, key, state, int((time.monotonic() - started) * 1000))
+        log.get().warning(f"No response from {agent} within timeout")
+        log.get().info("Informing user of timeout")
+        self.timeouts += 1
+        return {
+            "error": what,
+            "suggestion": "Try again or check agent status. An answer that still comes is told later",
+        }
+
+    async def _here(self, agent: str) -> bool:
+        try:
+            return bool(await self._parts.presence.here(agent)) or bool(
+                await self._parts.bus.listeners(self._parts.names.agent(agent))
+            )
+        except PromptDockError:
+            return True  # it is Redis that is away, not the agent
+
+    def _event(self, agent: str, key: str, state: str, ms: int = 0) -> None:
+        self._live("consult", {"agent": agent, "request_id": key, "state": state, "ms": ms})

@@ -1,0 +1,181 @@
+"""The composition root of a worker: the one place that chooses implementations."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from shared import log
+from shared.bus import embedded
+from shared.bus.base import Bus
+from shared.bus.keys import SCHEMA, Names
+from shared.bus.presence import Presence
+from shared.errors import BusUnreachable, ConfigurationError, StoreUnavailable
+from shared.guard.sandbox import Sandbox
+from shared.models.base import Model
+from shared.settings import Settings, load
+from shared.store.base import Store
+from shared.tasks.repos import Repos
+from shared.turns.desk import Desk
+from shared.worker.choice import Choice
+
+
+def redis_url(settings: Settings) -> str:
+    """Where Redis is: as configured, else the embedded server that runs in this home."""
+    if settings.redis_url is not None:
+        return settings.redis_url.get_secret_value()
+    url = embedded.running(settings.home)
+    if url is None:
+        raise BusUnreachable(
+            "no cluster runs here",
+            f"REDIS_URL is not set and no embedded Redis runs in {settings.home}",
+            "start one with: promptdock up",
+        )
+    return url
+
+
+def make_bus(settings: Settings, client: str) -> Bus:
+    """The bus on the configured server."""
+    from shared.bus.redis import RedisBus
+
+    # A watchdog follows from the lease (12 s gives 9 s), so that a test can run both faster.
+    return RedisBus(redis_url(settings), silence=settings.lease_ms * 0.75 / 1000, client_name=client)
+
+
+def make_store(settings: Settings) -> Store:
+    """Supabase where it is configured, else SQLite in the home."""
+    if settings.supabase_url:
+        from shared.store.supabase import SupabaseStore
+
+        if settings.supabase_key is None:
+            raise ConfigurationError(
+                "SUPABASE_URL is set without a key",
+                "the store cannot be opened",
+                "set SUPABASE_SERVICE_ROLE_KEY",
+            )
+        return SupabaseStore(settings.supabase_url, settings.supabase_key.get_secret_value())
+    from shared.store.sqlite import SqliteStore
+
+    return SqliteStore(settings.home / "promptdock.db")
+
+
+def _reload() -> Settings:
+    settings = load()
+    hide_secrets(settings)
+    return settings
+
+
+def hide_secrets(settings: Settings) -> None:
+    """Nothing of these may ever be logged."""
+    for name in type(settings).model_fields:
+        value = getattr(settings, name)
+        if hasattr(value, "get_secret_value"):
+            log.hide(value.get_secret_value())
+
+
+def home_id(home: Path) -> str:
+    """The id of this disk, made on first use."""
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    file = home / "home-id"
+    try:
+        with file.open("x") as new:
+            new.write(secrets.token_hex(6))
+    except FileExistsError:
+        pass
+    return file.read_text().strip() or "home"
+
+
+async def check_cluster(bus: Bus, names: Names) -> str:
+    """The id of the cluster whose keys these are; ConfigurationError if a newer release wrote them."""
+    await bus.command("HSETNX", names.meta, "cluster", secrets.token_hex(6))
+    await bus.command("HSETNX", names.meta, "schema", SCHEMA)
+    schema, cluster = await bus.command("HMGET", names.meta, "schema", "cluster")
+    if int(schema) > SCHEMA:
+        raise ConfigurationError(
+            f"the data in Redis has schema {int(schema)}",
+            f"this release knows {SCHEMA}",
+            "run the release that wrote it, or use another PROMPTDOCK_NAMESPACE",
+        )
+    return str(cluster.decode())
+
+
+async def redis_warnings(bus: Bus) -> list[str]:
+    """What is wrong with how this Redis keeps data, in words."""
+    try:
+        info = (await bus.command("INFO", "persistence")).decode()
+        policy = (await bus.command("INFO", "memory")).decode()
+    except Exception:  # a server that hides INFO is no reason not to run
+        return []
+    found = []
+    if "aof_enabled:1" not in info:
+        found.append(
+            "Redis keeps no append-only file: what was accepted is lost when it dies (set appendonly yes)"
+        )
+    if (
+        "maxmemory_policy:" in policy
+        and "maxmemory_policy:noeviction" not in policy
+        and "maxmemory:0\r" not in policy
+    ):
+        found.append("Redis may throw keys away when memory is full (set maxmemory-policy noeviction)")
+    return found
+
+
+@dataclass
+class Parts:
+    """What a worker is made of."""
+
+    settings: Settings
+    bus: Bus
+    names: Names
+    store: Store
+    model: Model
+    presence: Presence
+    home: str
+    sandbox: Sandbox
+    cluster: str = ""
+    desks: dict[str, Desk] = field(default_factory=dict)
+
+    def desk(self, agent: str) -> Desk:
+        """The desk of an agent, ours or another's."""
+        if agent not in self.desks:
+            self.desks[agent] = Desk(self.bus, self.names, agent, lease_ms=self.settings.lease_ms)
+        return self.desks[agent]
+
+    @property
+    def repos(self) -> Repos:
+        """The repositories as they lie on this home."""
+        return Repos(self.settings.home, self.home, self.sandbox)
+
+    async def close(self) -> None:
+        """Give everything back."""
+        await self.model.close()
+        await self.store.close()
+        await self.bus.close()
+
+
+async def build(settings: Settings, agent: str) -> Parts:
+    """Connect everything; a wrong setting or a Redis that does not answer is said now."""
+    hide_secrets(settings)
+    model = Choice(settings, _reload)
+    names = Names(settings.namespace)
+    bus, store = make_bus(settings, f"promptdock-{agent}"), make_store(settings)
+    try:
+        cluster = await check_cluster(bus, names)
+        await _open(store)
+        sandbox = await asyncio.to_thread(Sandbox.probe, settings.sandbox)
+        home = await asyncio.to_thread(home_id, settings.home)
+    except BaseException:
+        await store.close()
+        await bus.close()
+        raise
+    presence = Presence(bus, names)
+    return Parts(settings, bus, names, store, model, presence, home, sandbox, cluster)
+
+
+async def _open(store: Store) -> None:
+    try:
+        await store.open()
+    except StoreUnavailable as error:
+        log.get().warning("The store does not answer; going on without it", why=str(error))

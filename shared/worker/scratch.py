@@ -1,0 +1,31 @@
+"""The scratch repository: what the demo model works on where no repository is registered."""
+
+from __future__ import annotations
+
+import os
+
+from shared import log
+from shared.errors import PromptDockError
+from shared.guard import flock
+from shared.store.records import Repo
+from shared.tools import project
+from shared.tools.context import Context
+from shared.worker.parts import Parts
+
+NAME = "scratch"
+
+
+async def ensure(parts: Parts) -> None:
+    """Make and register it in the project `default`, unless some repository is there already."""
+    try:
+        if await parts.store.select(Repo, limit=1):
+            return
+        lock = await flock.acquire(parts.settings.home / "scratch.lock", 10)
+        try:
+            here = Context("person", "", "scratch", parts.store, extras={"repos": parts.repos})
+            path = str(parts.settings.home / NAME)
+            await project.add_repo(here, "init", path=path, name=NAME)
+        finally:
+            os.close(lock)
+    except PromptDockError as error:
+        log.get().warning("There is no scratch repository for the demo", why=str(error))

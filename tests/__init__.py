@@ -1,0 +1,1 @@
+"""Tests: names read as sentences about behaviour."""

@@ -1,0 +1,81 @@
+"""render.yaml describes five workers and a Key Value instance that keeps what it was given."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Any
+
+import pytest
+
+from tests.deployment.reading import AGENTS, broken, render, unknown_variables
+from tests.house.tree import ROOT, project
+
+
+def _worker(agent: str) -> dict[str, Any]:
+    return render()[f"promptdock-{agent}"]
+
+
+def _variables(agent: str) -> dict[str, dict[str, Any]]:
+    return {entry["key"]: entry for entry in _worker(agent)["envVars"]}
+
+
+def test_there_is_one_key_value_instance_and_a_worker_for_each_agent() -> None:
+    assert {name: service["type"] for name, service in render().items()} == {
+        "promptdock-redis": "keyvalue",
+        **{f"promptdock-{agent}": "worker" for agent in AGENTS},
+    }
+
+
+def test_the_key_value_instance_evicts_nothing_persists_and_is_private() -> None:
+    instance = render()["promptdock-redis"]
+    assert instance["maxmemoryPolicy"] == "noeviction"
+    assert instance["plan"] != "free"
+    assert instance["ipAllowList"] == []
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_worker_runs_its_agent(agent: str) -> None:
+    assert _worker(agent)["startCommand"] == f"python -m agents.{agent}"
+    assert broken(_worker(agent)["startCommand"]) == []
+    assert _variables(agent)["AGENT_NAME"]["value"] == agent
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_worker_is_built_from_files_and_extras_that_exist(agent: str) -> None:
+    words = shlex.split(_worker(agent)["buildCommand"])
+    assert words[:3] == ["pip", "install", "--constraint"]
+    assert (ROOT / words[3]).is_file()
+    extras = re.fullmatch(r"\.\[(.*)\]", words[4])
+    assert extras
+    assert set(extras[1].split(",")) <= set(project()["project"]["optional-dependencies"])
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_worker_sets_only_variables_that_exist(agent: str) -> None:
+    assert unknown_variables(_variables(agent)) == set()
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_redis_comes_from_the_instance_of_this_blueprint(agent: str) -> None:
+    source = _variables(agent)["REDIS_URL"]["fromService"]
+    assert source["property"] == "connectionString"
+    assert render()[source["name"]]["type"] == source["type"] == "keyvalue"
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_secrets_are_asked_for_and_never_written_down(agent: str) -> None:
+    for name in ("ANTHROPIC_API_KEY", "SUPABASE_URL", "SUPABASE_SERVICE_ROLE_KEY"):
+        assert _variables(agent)[name] == {"key": name, "sync": False}
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_worker_refuses_the_demo_model_and_has_time_to_hand_over(agent: str) -> None:
+    assert _variables(agent)["PROMPTDOCK_ENV"]["value"] == "production"
+    assert 30 <= _worker(agent)["maxShutdownDelaySeconds"] <= 300
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_every_value_is_text_as_the_blueprint_wants_it(agent: str) -> None:
+    values = [entry["value"] for entry in _variables(agent).values() if "value" in entry]
+    assert all(isinstance(value, str) for value in values)

@@ -1,0 +1,1 @@
+"""What confines agents, against hostile inputs and real processes."""

@@ -1,0 +1,56 @@
+"""A workspace with a secret beside it, and the sandboxes that this machine has."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from shared.guard.sandbox import Sandbox
+
+
+async def until(condition: Callable[[], bool], seconds: float = 10) -> None:
+    """Wait until it is so."""
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - what is waited for happens in other processes
+            await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    """A file next to the workspace that nobody may read or change."""
+    secret = tmp_path / "outside.txt"
+    secret.write_text("CANARY")
+    return secret
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, outside: Path) -> Path:
+    root = tmp_path / "workspace"
+    (root / "src").mkdir(parents=True)
+    (root / "src" / "a.py").write_text("a = 1\n")
+    assert outside.exists()
+    return root
+
+
+def sandbox(mode: str) -> Sandbox:
+    """The sandbox of that mode, or a skip that says why this machine has none."""
+    found = Sandbox.probe(mode)
+    if found.mode != mode:
+        pytest.skip(found.why)
+    return found
+
+
+@pytest.fixture(params=["bwrap", "landlock"])
+def confined(request: pytest.FixtureRequest) -> Sandbox:
+    """Each sandbox that confines."""
+    return sandbox(str(request.param))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _secrets_in_the_environment() -> None:
+    # Every child of these tests would show it, if anything passed that must not.
+    os.environ["ANTHROPIC_API_KEY"] = "sk-ant-CANARY"

@@ -1,0 +1,1 @@
+"""Models against a server that speaks their protocol."""

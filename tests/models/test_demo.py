@@ -1,0 +1,424 @@
+"""The demo model: a pure function that walks every path of the cluster."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from shared.models.base import Answer, Block, Delta, Message, Request, ToolSpec, Usage
+from shared.models.demo import DemoModel
+from shared.models.demo.script import slug, topic, words_of
+from shared.tools import files, planning, research
+from tests.models.conftest import heard
+from tests.support.messages_check import complaint
+
+CHATTER = ("consult_planner", "consult_researcher", "assign_task", "check_agent_status", "escalate_to_human")
+PLAN = {"plan": {"summary": "s", "tasks": [{"title": "Add the route", "agent": "backend", "depends_on": []}]}}
+FOUND = {
+    "findings": {"backend": "Routes are here", "frontend": "No findings."},
+    "citations": [{"repo": "api", "file": "app.py", "line": 3, "claim": "The route is here"}],
+    "confidence": 0.5,
+}
+OFFLINE = {"error": "the planner is offline", "fix": "start it with: promptdock up"}
+
+
+class Talk:
+    """A conversation with the demo model, in which the test plays the tools."""
+
+    def __init__(self, agent: str = "chatter", tools: tuple[str, ...] = CHATTER, schema: Any = None) -> None:
+        self.agent = agent
+        self.tools = tuple(ToolSpec(name, "", schema or {"type": "object"}) for name in tools)
+        self.messages: list[Message] = []
+        self.deltas: list[Delta] = []
+
+    @property
+    def request(self) -> Request:
+        return Request("demo", ("system",), tuple(self.messages), self.tools, agent=self.agent)
+
+    async def ask(self) -> Answer:
+        """One answer to the conversation so far, which the real API would take too."""
+        request = self.request
+        body = {"model": "m", "max_tokens": 1, "messages": list(request.messages)}
+        assert complaint(body) == ""
+        answer = await DemoModel().answer(request, self.deltas.append)
+        self.messages.append({"role": "assistant", "content": list(answer.content)})
+        return answer
+
+    async def say(self, text: str) -> Answer:
+        self.messages.append({"role": "user", "content": f"[from Ann]: {text}"})
+        return await self.ask()
+
+    async def reply(self, *results: Any, error: bool = False) -> Answer:
+        """Give the calls of the last answer these results."""
+        calls = [block for block in self.messages[-1]["content"] if block["type"] == "tool_use"]
+        content = [
+            {
+                "type": "tool_result",
+                "tool_use_id": call["id"],
+                "content": result if isinstance(result, str) else json.dumps(result),
+                "is_error": error,
+            }
+            for call, result in zip(calls, results, strict=True)
+        ]
+        self.messages.append({"role": "user", "content": content})
+        return await self.ask()
+
+
+def calls(answer: Answer) -> list[tuple[str, dict[str, Any]]]:
+    return [(block["name"], block["input"]) for block in answer.content if block["type"] == "tool_use"]
+
+
+def text(answer: Answer) -> str:
+    return "".join(block["text"] for block in answer.content if block["type"] == "text")
+
+
+def ids(message: Message) -> list[str]:
+    content: list[Block] = message["content"]
+    return [block["id"] for block in content if block["type"] == "tool_use"]
+
+
+async def test_a_greeting_is_answered_and_says_that_it_is_the_demo() -> None:
+    talk = Talk()
+    answer = await talk.say("Hello")
+    assert calls(answer) == []
+    assert "demo" in text(answer)
+    assert "You can try" in text(answer)
+    assert (answer.stop_reason, answer.demo, answer.model) == ("end_turn", True, "demo")
+    assert heard(talk.deltas, "text") == text(answer)
+    assert 1 < len(talk.deltas) <= 4
+
+
+@pytest.mark.parametrize("said", ["Hello", "Plan a page", "Build a button", "Status", "Decide: A or B"])
+async def test_the_same_request_gets_the_same_answer_and_is_left_as_it_was(said: str) -> None:
+    talk = Talk()
+    await talk.say(said)
+    talk.messages.pop()
+    before = copy.deepcopy(talk.messages)
+    first, second = await DemoModel().answer(talk.request), await DemoModel().answer(talk.request)
+    assert first == second
+    assert talk.messages == before
+
+
+async def test_its_tokens_are_counted_and_cost_nothing() -> None:
+    usage = (await Talk().say("Hello")).usage
+    assert usage.input > 0
+    assert usage.output > 0
+    assert usage == Usage(usage.input, usage.output, cost=0.0)
+
+
+async def test_it_lists_itself_and_needs_no_key() -> None:
+    assert await DemoModel().models() == ["demo"]
+    await DemoModel().check()
+
+
+async def test_a_plan_is_asked_of_the_planner_and_told() -> None:
+    talk = Talk()
+    answer = await talk.say("Plan a user authentication system")
+    assert calls(answer) == [("consult_planner", {"question": "Plan a user authentication system"})]
+    assert answer.stop_reason == "tool_use"
+    last = await talk.reply(PLAN)
+    assert calls(last) == []
+    assert "1. Add the route (backend)" in text(last)
+
+
+@pytest.mark.parametrize("said", ["Research the routes", "Look at the routes", "Where are the routes?"])
+async def test_research_is_asked_of_the_researcher_and_told_with_citations(said: str) -> None:
+    talk = Talk()
+    assert calls(await talk.say(said)) == [("consult_researcher", {"question": said, "repos": ["both"]})]
+    assert "The route is here (`api/app.py:3`)" in text(await talk.reply(FOUND))
+
+
+async def test_findings_without_citations_are_told_as_they_are() -> None:
+    talk = Talk()
+    await talk.say("Find the routes")
+    assert "backend: No auth" in text(await talk.reply({"findings": {"backend": "No auth"}}))
+
+
+@pytest.mark.parametrize(
+    ("said", "tool", "part"),
+    [
+        ("Check with planner", "consult_planner", {}),
+        ("Please ask the researcher about it", "consult_researcher", {}),
+        ("Check with backend worker", "consult_agent", {"agent": "backend"}),
+        ("Ask the frontend how it is going", "consult_agent", {"agent": "frontend"}),
+        ("Ask the reviewer agent", "consult_agent", {"agent": "reviewer"}),
+    ],
+)
+async def test_an_agent_that_is_named_is_asked(said: str, tool: str, part: dict[str, str]) -> None:
+    talk = Talk(tools=(*CHATTER, "consult_agent"))
+    [(name, arguments)] = calls(await talk.say(said))
+    assert name == tool
+    assert arguments.items() >= {**part, "question": said}.items()
+    assert "hello from there" in text(await talk.reply({"answer": "hello from there"}))
+
+
+async def test_a_worker_that_cannot_be_asked_is_looked_at() -> None:
+    talk = Talk()
+    answer = await talk.say("Check with backend worker")
+    assert calls(answer) == [("check_agent_status", {"agent": "backend"})]
+    assert "backend: offline" in text(await talk.reply({"agent": "backend", "online": False}))
+
+
+async def test_status_looks_at_all_four_agents_at_once() -> None:
+    talk = Talk()
+    answer = await talk.say("status?")
+    assert [arguments["agent"] for _, arguments in calls(answer)] == [
+        "planner",
+        "researcher",
+        "frontend",
+        "backend",
+    ]
+    busy = {"status": "busy", "current": "a login page"}
+    last = text(await talk.reply({"status": "online"}, busy, {"online": True}, OFFLINE))
+    for line in ("planner: online", "researcher: busy, works on a login page", "frontend: online"):
+        assert line in last
+    assert "backend: the planner is offline. start it" in last
+
+
+async def test_a_decision_goes_back_to_the_person_and_the_answer_is_noted() -> None:
+    talk = Talk()
+    [(name, arguments)] = calls(await talk.say("Decide between SQLite and Postgres, please"))
+    assert name == "escalate_to_human"
+    assert arguments["options"] == ["SQLite", "Postgres"]
+    assert arguments["question"]
+    assert arguments["context"]
+    result = {"type": "tool_result", "tool_use_id": ids(talk.messages[-1])[0], "content": "{}"}
+    said = {"type": "text", "text": "[from Ann]: SQLite"}
+    talk.messages.append({"role": "user", "content": [result, said]})
+    assert "Noted: “SQLite”" in text(await talk.ask())
+    assert "Your message before this one was: “SQLite”" in text(await talk.say("What did I say?"))
+
+
+@pytest.mark.parametrize(
+    ("said", "agent"),
+    [
+        ("Build a button on the page", "frontend"),
+        ("Implement the login", "backend"),
+        ("fix the CSS", "frontend"),
+    ],
+)
+async def test_building_goes_from_plan_over_research_to_a_task(said: str, agent: str) -> None:
+    talk = Talk()
+    assert calls(await talk.say(said)) == [("consult_planner", {"question": said})]
+    assert calls(await talk.reply(PLAN)) == [("consult_researcher", {"question": said, "repos": ["both"]})]
+    [(name, arguments)] = calls(await talk.reply(FOUND))
+    assert (name, arguments["agent"]) == ("assign_task", agent)
+    for part in (f"# {said}", "1. Add the route (backend)", "`api/app.py:3`", "## Done when"):
+        assert part in arguments["command_file"]
+    last = await talk.reply({"task_id": "brisk-otter", "status": "assigned"})
+    assert calls(last) == []
+    assert f"Task brisk-otter is with {agent}" in text(last)
+    assert "outcome follows" in text(last)
+
+
+async def test_a_failure_is_said_plainly_with_what_to_do() -> None:
+    talk = Talk()
+    await talk.say("Plan a page")
+    last = text(await talk.reply(OFFLINE))
+    assert "The Planner failed: the planner is offline. start it with: promptdock up" in last
+
+
+@pytest.mark.parametrize("result", ["it went wrong", {"status": "timeout"}, {"state": "offline"}])
+async def test_a_failure_without_advice_gets_ours(result: Any) -> None:
+    talk = Talk()
+    await talk.say("Plan a page")
+    last = text(await talk.reply(result, error=isinstance(result, str)))
+    assert "The Planner failed: " in last
+    assert "promptdock status" in last
+
+
+async def test_a_task_that_is_refused_names_all_that_failed() -> None:
+    talk = Talk()
+    await talk.say("Build the login")
+    await talk.reply(OFFLINE)
+    [(name, arguments)] = calls(await talk.reply(FOUND))
+    assert name == "assign_task"
+    assert "There is no plan" in arguments["command_file"]
+    last = text(await talk.reply({"error": "not validated", "why": "there is no plan"}, error=True))
+    assert "the planner is offline" in last
+    assert "Assigning the task failed: not validated: there is no plan" in last
+
+
+async def test_the_message_before_is_remembered() -> None:
+    talk = Talk()
+    await talk.say("My favourite colour is teal")
+    assert "My favourite colour is teal" in text(await talk.say("What did I say before?"))
+    assert "first message" in text(await Talk().say("Do you remember me?"))
+
+
+async def test_small_talk_shows_that_it_has_listened() -> None:
+    talk = Talk()
+    await talk.say("Good morning")
+    assert "Before this you said: “Good morning”" in text(await talk.say("Use JWT tokens"))
+
+
+async def test_what_is_added_while_it_runs_reaches_the_next_agent() -> None:
+    talk = Talk()
+    await talk.say("Build the login")
+    result = {"type": "tool_result", "tool_use_id": ids(talk.messages[-1])[0], "content": json.dumps(PLAN)}
+    talk.messages.append(
+        {"role": "user", "content": [result, {"type": "text", "text": "[from Ann]: with JWT"}]}
+    )
+    assert calls(await talk.ask())[0][1]["question"] == "Build the login\nwith JWT"
+
+
+async def test_a_tool_that_is_not_offered_is_never_called() -> None:
+    for said in ("Plan it", "Find it", "Status", "Decide it", "Build it", "Check with backend"):
+        answer = await Talk(tools=("list_tasks",)).say(said)
+        assert calls(answer) == []
+        assert "demo" in text(answer)
+
+
+async def test_without_tools_it_still_says_what_was_done() -> None:
+    talk = Talk()
+    await talk.say("Build the login")
+    await talk.reply(PLAN)
+    talk.messages.pop()
+    talk.messages[-1]["content"].append({"type": "text", "text": "[You have reached a limit of this turn.]"})
+    talk.tools = ()
+    answer = await talk.ask()
+    assert calls(answer) == []
+    assert "Add the route" in text(answer)
+
+
+async def test_a_note_of_the_harness_is_not_taken_for_the_person() -> None:
+    talk = Talk()
+    await talk.say("My name is Ann")
+    await talk.say("What did I say before?")
+    talk.messages.append({"role": "user", "content": "[continue where the answer was cut off]"})
+    assert "My name is Ann" in text(await talk.ask())
+
+
+async def test_calls_of_one_conversation_never_share_an_id() -> None:
+    talk = Talk()
+    for _ in range(3):
+        await talk.say("Status")
+        await talk.reply(*[{"status": "online"}] * 4)
+    seen = [name for message in talk.messages if message["role"] == "assistant" for name in ids(message)]
+    assert len(set(seen)) == len(seen) == 12
+
+
+async def test_the_planner_hands_in_a_plan_that_its_tool_takes() -> None:
+    talk = Talk("planner", ("submit_plan",))
+    [(name, arguments)] = calls(await talk.say("a login page with an API route"))
+    assert name == "submit_plan"
+    assert [task["agent"] for task in arguments["tasks"]] == ["backend", "frontend"]
+    assert arguments["tasks"][1]["depends_on"] == [0]
+    [tool] = [tool for tool in planning.category.tools if tool.name == "submit_plan"]
+    planning.validate(tool.check(arguments)["tasks"])
+    last = await talk.reply({"plan": arguments, "order": [0, 1]})
+    assert calls(last) == []
+    assert "1. Backend: a login page with an API route (backend)" in text(last)
+
+
+async def test_the_researcher_searches_and_reports_what_it_found() -> None:
+    grep, report = (
+        tool
+        for category in (files.category, research.category)
+        for tool in category.tools
+        if tool.name in ("grep", "report_findings")
+    )
+    talk = Talk("researcher", ("grep", "report_findings"), grep.schema)
+    [(name, arguments)] = calls(await talk.say("Where is authentication implemented?"))
+    assert name == "grep"
+    assert arguments == {"pattern": "authentication", "case_insensitive": True, "max_results": 20}
+    assert grep.check(arguments)
+    match = {"path": "api/src/auth.py", "line": 7, "text": "    def authentication():"}
+    minified = {"path": "api/auth.min.js", "line": 1, "text": "authentication;" * 40}
+    [(name, arguments)] = calls(
+        await talk.reply({"matches": [minified, match, {"path": "x", "line": 1, "text": ""}]})
+    )
+    assert name == "report_findings"
+    assert report.check(arguments)
+    [finding] = arguments["findings"]
+    assert finding.items() >= {"repo": "api", "file": "src/auth.py", "line": 7}.items()
+    assert finding["text"] == "def authentication():"
+    assert (arguments["conflicts"], arguments["confidence"]) == ([], 0.5)
+    last = await talk.reply({"ok": True})
+    assert calls(last) == []
+    assert "`api/src/auth.py:7`" in text(last)
+
+
+async def test_citations_that_are_refused_are_left_out() -> None:
+    talk = Talk("researcher", ("grep", "report_findings"))
+    await talk.say("authentication")
+    await talk.reply({"matches": [{"path": "api/a.py", "line": 1, "text": "authentication"}]})
+    [(name, arguments)] = calls(await talk.reply({"error": "wrong"}))
+    assert (name, arguments["findings"]) == ("report_findings", [])
+    assert calls(await talk.reply({"error": "wrong again"})) == []
+
+
+async def test_a_search_that_fails_leads_to_an_empty_report() -> None:
+    talk = Talk("researcher", ("grep", "report_findings"))
+    await talk.say("authentication")
+    [(name, arguments)] = calls(await talk.reply({"error": "no repository is registered"}))
+    assert (name, arguments["findings"]) == ("report_findings", [])
+    assert "no repository is registered" in text(await talk.reply({"ok": True}))
+
+
+@pytest.mark.parametrize("agent", ["frontend", "backend"])
+async def test_a_coding_turn_makes_a_file_and_looks_at_it(agent: str) -> None:
+    talk = Talk(agent, ("create_file", "str_replace", "view", "bash"))
+    [(name, arguments)] = calls(await talk.say("# Add a *Login* button\n\n## Goal\n\nA button."))
+    assert (name, arguments["path"]) == ("create_file", "demo/add-a-login-button.md")
+    assert "demo model" in arguments["content"]
+    assert calls(await talk.reply({"path": "demo/add-a-login-button.md"})) == [
+        ("bash", {"command": "ls demo"})
+    ]
+    last = await talk.reply({"exit_code": 0, "stdout": "add-a-login-button.md"})
+    assert calls(last) == []
+    assert "demo/add-a-login-button.md" in text(last)
+
+
+async def test_a_file_that_could_not_be_made_is_not_claimed() -> None:
+    talk = Talk("backend", ("create_file",))
+    await talk.say("# A task")
+    last = text(await talk.reply({"error": "the disk is full"}))
+    assert "failed: the disk is full" in last
+    assert "I made" not in last
+
+
+@pytest.mark.parametrize("agent", ["frontend", "reviewer", ""])
+async def test_an_agent_without_a_part_answers_in_words(agent: str) -> None:
+    answer = await Talk(agent, ()).say("What do you think?")
+    assert calls(answer) == []
+    assert "What do you think?" in text(answer)
+    assert "demo" in text(answer)
+
+
+async def test_a_summary_holds_what_the_person_said() -> None:
+    talk = Talk()
+    await talk.say("My project is called Heron")
+    talk.tools = ()
+    assert "My project is called Heron" in text(await talk.say("Summarize the conversation so far"))
+
+
+@pytest.mark.parametrize(
+    ("said", "about"),
+    [
+        ("Hello", ""),
+        ("Build a status page that shows where we are", "build"),
+        ("make a plan for it", "plan"),
+        ("Find where we create users", "research"),
+        ("which one?", "decide"),
+        ("Show me a demo", "build"),
+        ("What did I say?", "recall"),
+        ("I told you before", "recall"),
+        ("The plant is in the address book", ""),
+    ],
+)
+def test_what_stands_first_in_a_message_decides(said: str, about: str) -> None:
+    assert topic(said) == about
+
+
+def test_the_longest_word_that_means_something_is_searched_for() -> None:
+    assert words_of("Where is the implementation of the session_store?") == "session_store"
+    assert words_of("?") == "def"
+
+
+def test_a_title_becomes_a_file_name() -> None:
+    assert slug("../../etc/Pass wd!") == "etc-pass-wd"
+    assert slug("…") == "task"

@@ -1,0 +1,92 @@
+"""Retries: what is tried again, how often, how long, and who hears of it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from shared.errors import ModelError, ModelOverloaded
+from shared.models.retry import persist
+
+
+class Flaky:
+    """Fails as told, then answers."""
+
+    def __init__(self, *failures: Exception) -> None:
+        self.failures = list(failures)
+        self.calls = 0
+
+    async def __call__(self) -> str:
+        self.calls += 1
+        if self.failures:
+            raise self.failures.pop(0)
+        return "ok"
+
+
+def busy(retry_after: float | None = None) -> ModelOverloaded:
+    return ModelOverloaded("it is busy", "HTTP 529", "", retry_after)
+
+
+async def test_an_answer_at_once_is_not_waited_for() -> None:
+    call, told = Flaky(), list[str]()
+    assert await persist(call, deadline=5, tell=told.append) == "ok"
+    assert (call.calls, told) == (1, [])
+
+
+async def test_every_wait_is_told_with_its_number() -> None:
+    call, told = Flaky(busy(), busy()), list[str]()
+    assert await persist(call, deadline=5, tell=told.append, base=0.01) == "ok"
+    assert [text.split("(")[1] for text in told] == ["2 of 4)", "3 of 4)"]
+    assert all(text.startswith("it is busy; trying again in") for text in told)
+
+
+async def test_four_failures_are_the_end_and_the_last_says_so() -> None:
+    call = Flaky(*(busy() for _ in range(9)))
+    with pytest.raises(ModelOverloaded, match="HTTP 529; tried 4 times in 0 s") as caught:
+        await persist(call, deadline=5, base=0.01)
+    assert call.calls == 4
+    assert caught.value.fix
+
+
+async def test_what_is_no_overload_is_raised_at_once() -> None:
+    call = Flaky(ModelError("wrong request"))
+    with pytest.raises(ModelError, match="wrong request"):
+        await persist(call, deadline=5)
+    assert call.calls == 1
+
+
+async def test_a_wait_is_at_least_what_was_asked_for() -> None:
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    await persist(Flaky(busy(retry_after=0.3)), deadline=5, base=0.01)
+    assert loop.time() - began >= 0.3
+
+
+async def test_waits_differ_from_call_to_call() -> None:
+    loop = asyncio.get_running_loop()
+
+    async def waited() -> float:
+        began = loop.time()
+        await persist(Flaky(busy()), deadline=5, base=0.2)
+        return loop.time() - began
+
+    spans = await asyncio.gather(*(waited() for _ in range(20)))
+    assert max(spans) - min(spans) > 0.05
+    assert max(spans) < 1.0
+
+
+async def test_a_deadline_ends_a_call_that_hangs() -> None:
+    async def hang() -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    with pytest.raises(ModelOverloaded, match=r"within 0\.1 s"):
+        await persist(hang, deadline=0.1)
+
+
+async def test_a_wait_that_would_pass_the_deadline_is_not_begun() -> None:
+    call = Flaky(busy(retry_after=60))
+    with pytest.raises(ModelOverloaded) as caught:
+        await asyncio.wait_for(persist(call, deadline=2), 1)
+    assert (call.calls, caught.value.retry_after) == (1, 60)

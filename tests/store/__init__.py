@@ -1,0 +1,1 @@
+"""The Store: one suite for both implementations, and what is special to each."""

@@ -1,0 +1,1 @@
+"""What several suites stand on: real servers of ours on loopback."""

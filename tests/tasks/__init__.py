@@ -1,0 +1,1 @@
+"""Worktrees, repositories and receipts, on real git repositories."""

@@ -1,0 +1,1 @@
+"""Tools, called as the loop calls them."""

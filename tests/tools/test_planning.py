@@ -1,0 +1,153 @@
+"""Plans: what is accepted, and what is written, on a real Store."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.errors import ToolError
+from shared.store.records import Project, Task, TaskDependency, new_id
+from shared.store.sqlite import SqliteStore
+from shared.tools.names import slug
+from shared.tools.planning import category
+from tests.tools.ground import call, context
+
+
+def task(title: str, *depends_on: int, agent: str = "backend", **more: Any) -> dict[str, Any]:
+    base = {"title": title, "description": f"do {title}", "agent": agent, "acceptance": [f"{title} works"]}
+    return base | {"depends_on": list(depends_on)} | more
+
+
+PLAN = [task("schema"), task("api", 0), task("page", 0, 1, agent="frontend", priority=50)]
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    opened = SqliteStore(tmp_path / "store.db")
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+async def submit(*tasks: dict[str, Any], store: SqliteStore | None = None, **more: Any) -> dict[str, Any]:
+    here = {name: more.pop(name) for name in ("step_id", "project_id", "user_id") if name in more}
+    arguments = {"summary": "a shop", "tasks": list(tasks)} | more
+    return await call(category, "submit_plan", context(store=store, **here), **arguments)
+
+
+async def test_a_plan_comes_back_with_its_order() -> None:
+    told = await submit(*PLAN, risks=["time"])
+    assert told["order"] == [0, 1, 2]
+    assert told["plan"]["summary"] == "a shop"
+    assert told["plan"]["risks"] == ["time"]
+    assert told["plan"]["tasks"][2] == {"index": 2, **PLAN[2]}
+    assert "written" not in told
+
+
+@pytest.mark.parametrize(
+    ("tasks", "why"),
+    [
+        ([], "no tasks"),
+        ([task("a", 0)], "task 0 depends on itself"),
+        ([task("a", 7)], "task 0 depends on 7, and there are tasks 0 to 0"),
+        ([task("a", -1)], "task 0 depends on -1"),
+        ([task("a", 1), task("b")], "task 0 depends on 1, which comes later"),
+        ([task("a", 2), task("b", 0), task("c", 1)], "task 0 depends on 2 and that one on it, a cycle"),
+        ([task("a"), task(" A ")], "tasks 0 and 1 have the same title"),
+        ([task("a", acceptance=["  "])], "empty acceptance"),
+    ],
+)
+async def test_a_plan_that_cannot_be_followed_is_refused_with_the_reason(
+    tasks: list[dict[str, Any]], why: str
+) -> None:
+    with pytest.raises(ToolError, match=why):
+        await submit(*tasks)
+
+
+async def test_all_that_is_wrong_is_told_at_once() -> None:
+    with pytest.raises(ToolError) as refused:
+        await submit(task("a", 0), task("b", 9))
+    assert "task 0" in str(refused.value)
+    assert "task 1" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"acceptance": []}, {"agent": "designer"}, {"title": ""}, {"owner": "me"}, {"priority": -1}]
+)
+async def test_tasks_of_another_form_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ToolError, match="cannot take these arguments"):
+        await submit(task("a") | wrong)
+
+
+async def test_written_tasks_wait_for_what_they_depend_on(store: SqliteStore) -> None:
+    told = await submit(*PLAN, store=store, write=True, step_id="turn:3", user_id="ada")
+    rows = {row.title: row for row in await store.select(Task)}
+    assert {title: row.status for title, row in rows.items()} == {
+        "schema": "READY", "api": "DEFINED", "page": "DEFINED",
+    }  # fmt: skip
+    assert told["written"][2] == {"index": 2, "task_id": rows["page"].slug, "status": "DEFINED"}
+    page = rows["page"]
+    assert (page.assignee, page.priority, page.acceptance) == ("frontend", 50, ["page works"])
+    assert (page.user_id, page.session_id) == ("ada", "s")
+    edges = {(edge.task_id, edge.depends_on_id) for edge in await store.select(TaskDependency)}
+    assert edges == {
+        (rows["api"].id, rows["schema"].id),
+        (page.id, rows["schema"].id),
+        (page.id, rows["api"].id),
+    }
+
+
+async def test_a_replay_writes_nothing_twice_and_changes_nothing(store: SqliteStore) -> None:
+    first = await submit(*PLAN, store=store, write=True, step_id="turn:3")
+    (schema,) = await store.select(Task, {"title": "schema"})
+    await store.update(Task, {"status": "IN_PROGRESS"}, {"id": schema.id})
+    before = await store.select(Task), await store.select(TaskDependency)
+    again = await submit(*PLAN, store=store, write=True, step_id="turn:3")
+    assert (await store.select(Task), await store.select(TaskDependency)) == before
+    assert [row["task_id"] for row in again["written"]] == [row["task_id"] for row in first["written"]]
+    assert again["written"][0]["status"] == "IN_PROGRESS"
+
+
+async def test_a_replay_after_half_of_it_was_written_completes_it(store: SqliteStore) -> None:
+    await submit(*PLAN, store=store, write=True, step_id="turn:3")
+    await store.delete(TaskDependency, {"task_id": ("ne", new_id())})
+    await store.delete(Task, {"title": "page"})
+    await submit(*PLAN, store=store, write=True, step_id="turn:3")
+    assert (await store.count(Task), await store.count(TaskDependency)) == (3, 3)
+
+
+async def test_another_step_writes_tasks_of_its_own(store: SqliteStore) -> None:
+    for step in ("turn:3", "turn:4"):
+        await submit(*PLAN, store=store, write=True, step_id=step)
+    assert await store.count(Task) == 6
+    assert len({row.slug for row in await store.select(Task)}) == 6
+
+
+async def test_a_name_that_is_taken_gets_a_number(store: SqliteStore) -> None:
+    await submit(task("a"), store=store, write=True, step_id="x")
+    (taken,) = await store.select(Task)
+    await store.delete(Task, {"id": taken.id})
+    await store.insert(Task(slug=taken.slug, project_id=taken.project_id, title="in the way"))
+    told = await submit(task("a"), store=store, write=True, step_id="x")
+    assert told["written"][0]["task_id"].startswith(f"{taken.slug}-")
+
+
+async def test_tasks_go_to_the_project_of_the_turn(store: SqliteStore) -> None:
+    with pytest.raises(ToolError, match="no project 'shop'"):
+        await submit(task("a"), store=store, write=True, project_id="shop")
+    assert await store.count(Task) == 0
+    await store.insert(Project(slug="shop", name="Shop"))
+    await submit(task("a"), store=store, write=True, project_id="shop")
+    (row,) = await store.select(Task)
+    assert row.project_id == Project(slug="shop", name="").id
+
+
+def test_names_follow_from_the_id_and_are_spread() -> None:
+    ids = [new_id() for _ in range(500)]
+    names = [slug(id) for id in ids]
+    assert names == [slug(id) for id in ids]
+    assert len(set(names)) > 400
+    assert all(name.count("-") == 1 for name in names)
