@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -123,11 +124,9 @@ class Git(Runner):
         Repositories within this one (submodules too) are left as they are: to look into one would run git
         under a configuration that nobody has checked.
         """
-        if not re.fullmatch(r"[\w.:#/-]{1,200}", step, re.ASCII) or not re.fullmatch(
-            r"[\w.-]{1,64}", agent, re.ASCII
-        ):
+        if not _is_mark(step) or not re.fullmatch(r"[\w.-]{1,64}", agent, re.ASCII):
             raise ToolError(
-                "nothing was committed", "the id of the step or the agent's name has another form", ""
+                "nothing was committed", f"{step[:100]!a} or {agent[:100]!a} cannot stand in a commit", ""
             )
         if done := await self.commit_of_step(step):
             return done
@@ -176,12 +175,13 @@ class Git(Runner):
 
     async def switch(self, name: str) -> None:
         """Check out a branch that exists; refused where that would lose changes."""
-        await self._git("switch", "--no-guess", check_ref(name))
+        # Not only for less noise: to list local changes, git would look into inner repositories.
+        await self._git("switch", "--quiet", "--no-guess", check_ref(name))
 
     async def worktree_add(self, path: Path, branch: str, base: str) -> None:
         """Check out `branch` at `path`, made from `base` where it does not exist."""
         name = check_ref(branch)
-        await self._git("worktree", "prune")
+        self._forget_missing(path)
         known = await self.commit_of(f"refs/heads/{name}")
         fresh = [] if known else ["--no-track", "-b", name]
         await self._need_commit(base)
@@ -192,11 +192,21 @@ class Git(Runner):
     async def worktree_detach(self, path: Path, commit: str) -> None:
         """Check out a commit at `path` without a branch."""
         await self._need_commit(commit)
-        await self._git("worktree", "prune")
+        self._forget_missing(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         await self._git(
             "worktree", "add", "--quiet", "--detach", "--", str(path), commit, write=[path.parent]
         )
+
+    def _forget_missing(self, path: Path) -> None:
+        """Remove the entry of a worktree that was at `path` and is gone.
+
+        Not by `git worktree prune`: in the sandbox git sees no other worktree, and would forget them all.
+        """
+        folder = self.where.common / "worktrees" if self.where else path
+        for entry in folder.glob("*/gitdir"):
+            if not path.exists() and Path(entry.read_text().strip()) == path / ".git":
+                shutil.rmtree(entry.parent)
 
     async def worktree_remove(self, path: Path, force: bool = False) -> None:
         """Remove a worktree's files and its entry; with changes that are not committed only with `force`."""
@@ -294,6 +304,11 @@ class Git(Runner):
 
     async def _text(self, *arguments: str, limit: int = OUTPUT) -> str:
         return (await self._git(*arguments, limit=limit)).stdout
+
+
+def _is_mark(step: str) -> bool:
+    """Whether it reads the same from a trailer as it was written; several are read with a comma between."""
+    return 0 < len(step) <= 200 and step.isprintable() and step == step.strip() and "," not in step
 
 
 def _shown(name: str) -> str:

@@ -83,9 +83,7 @@ async def build(
 ) -> Receipt:
     """The receipt of what `branch` holds above `base`, while its worktree `git` is still there.
 
-    Only committed work counts.
-
-    Raises ToolError where git cannot say.
+    Only committed work counts. Raises ToolError where git cannot say.
     """
     ran = [Command.model_validate(command) for command in commands]
     made = await git.log(COMMITS, since=base, ref=branch)

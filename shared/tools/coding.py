@@ -29,17 +29,22 @@ category = Category("coding", "Create, change and view files, and run commands, 
 STDOUT, STDERR = 4000, 2000
 LINES, LINE, CHARACTERS = 2000, 2000, 60_000
 
-# Commands whose success says something about the work.
-_CHECKS = re.compile(
-    r"\b(pytest|unittest|tox|nox|ruff|mypy|pyright|flake8|eslint|tsc|vitest|jest|mocha|playwright"
+# Commands whose success says something about the work, where they stand alone: a pipe, `||` or `;` behind
+# them would answer with the exit code of something else.
+_CHECK = re.compile(
+    r"(\w+=\S*\s+)*((uv|poetry|hatch|pdm|bundle|pnpm|npm|yarn)\s+(run|exec)\s+|npx\s+|(\S*/)?python[\d.]*\s+-m\s+)*"
+    r"(\S*/)?(pytest|unittest|tox|nox|ruff|mypy|pyright|flake8|eslint|tsc|vitest|jest|mocha|playwright"
     r"|(npm|pnpm|yarn|bun)\s+(run\s+)?(test|lint|build|check|typecheck)|make\s+(test|check|lint|build)"
-    r"|cargo\s+(test|check|clippy|build)|go\s+(test|vet|build)|mvn\s+\S*(test|verify)|gradlew?\s+\S*(test|check))\b"
+    r"|cargo\s+(test|check|clippy|build)|go\s+(test|vet|build)|mvn\s+\S*(test|verify)|gradlew?\s+\S*(test|check))"
+    r"(\s.*)?"
 )
+_NO_CHECK = re.compile(r"[;|\n\r`]|(?<!&)&(?!&)|\$\(|\s--?(version|help|collect-only|co|h|V)\b")
 
 
 def is_check(command: str) -> bool:
     """Whether the success of a command says something about the work: tests, linters, builds."""
-    return bool(_CHECKS.search(command))
+    parts = [part.strip() for part in command.split("&&")]
+    return not _NO_CHECK.search(command) and any(_CHECK.fullmatch(part) for part in parts)
 
 
 def _workspace(context: Context) -> Root:
@@ -146,7 +151,8 @@ async def bash(context: Context, command: str, timeout: Annotated[int, Field(ge=
     """Run a shell command in the workspace, confined to it and without network; `timeout` in seconds.
 
     Each call is a new shell, and what it leaves in the background ends with it. Git's own folder is
-    read-only here: changes are committed for you after each step.
+    read-only here: changes are committed for you after each step. A check (tests, linter, build) counts
+    as proof of the work only as a command by itself, without a pipe, `||` or `;`.
     """
     if "\0" in command:
         raise ToolError("the command was not run", "it holds a NUL", "leave it out")
@@ -163,7 +169,7 @@ async def bash(context: Context, command: str, timeout: Annotated[int, Field(ge=
         "exit_code": done.exit_code,
         "stdout_digest": digest(done.stdout),
         "ms": done.ms,
-        "check": bool(_CHECKS.search(command)) and not done.timed_out,
+        "check": is_check(command),
         "at": time.time(),
     }
     context.extras.get("commands", []).append(record)

@@ -106,6 +106,7 @@ class Desk:
         self.bell = names.channel(f"{self.prefix}bell")
         self.lease_ms, self.limit = lease_ms, limit
         self._tokens = itertools.count()
+        self._unanswered = ""
 
     async def _call(self, script: Script, *arguments: Argument, patience: float = 0.0) -> Any:
         ends = asyncio.get_running_loop().time() + patience
@@ -170,15 +171,11 @@ class Desk:
 
     async def claim(self, worker: str) -> Claim | int:
         """The turn that has been due longest, or in how many ms the next is due (-1: none waits)."""
-        token = f"{worker}:{next(self._tokens)}"
-        retry = 0
-        while True:
-            try:
-                reply = await self.bus.script(scripts.CLAIM, self.prefix, worker, self.lease_ms, token, retry)
-                break
-            except BusUnreachable:
-                retry = 1
-                await asyncio.sleep(random.uniform(0.05, 0.5))
+        retry = int(bool(self._unanswered))  # the reply that was lost may have given us a turn
+        token = self._unanswered or f"{worker}:{next(self._tokens)}"
+        self._unanswered = token
+        reply = await self.bus.script(scripts.CLAIM, self.prefix, worker, self.lease_ms, token, retry)
+        self._unanswered = ""
         if reply[0] == 0:
             return int(reply[1])
         _, session, epoch, tries, fails, entries, journal, window, seq, now = reply

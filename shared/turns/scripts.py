@@ -77,7 +77,8 @@ POST = _script(
     """
 local waiting = redis.call('XLEN', P..'inbox')
 local full = redis.call('GET', P..'full')
-if full or waiting >= tonumber(ARGV[6]) then
+local opens = ARGV[7] == 'mail' or ARGV[7] == 'reply'
+if opens and (full or waiting >= tonumber(ARGV[6])) then
   local was = redis.call('GET', P..'msg:'..ARGV[2])
   if was then return {0, was} end
   return {-1, waiting}

@@ -70,6 +70,14 @@ class Turn:
             self.bell.clear()
             await self.step()
 
+    def regain(self, claim: Claim) -> bool:
+        """Go on under a new claim of our own, made after a time without Redis that nobody else used."""
+        same = len(claim.journal) == self._stored and len(claim.entries) == len(self.given)
+        if self.ended or self.lost.is_set() or not same:
+            return False
+        self.epoch, self.tries = claim.epoch, claim.tries
+        return True
+
     def joined(self) -> list[Entry]:
         """What joined since the last call of this."""
         fresh, self._seen = self.given[self._seen :], len(self.given)

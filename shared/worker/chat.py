@@ -15,14 +15,14 @@ from shared.conversation import prompt, window
 from shared.errors import BadMessage, Fenced, PromptDockError, StoreUnavailable
 from shared.loop import Done
 from shared.loop.transcript import Transcript
-from shared.store.records import Project, Repo, Row, Session, Setting
-from shared.store.row import derived
+from shared.store.records import Row, Setting
 from shared.tools.context import Context
 from shared.turns import archive
 from shared.turns.desk import Ending, Entry
 from shared.turns.records import Record, pack
 from shared.turns.turn import Turn
 from shared.worker.colleagues import Colleagues
+from shared.worker.consult import repositories
 from shared.worker.engine import Engine, waiting_notice
 from shared.worker.live import Live
 from shared.worker.rows import conversation_rows, turn_rows
@@ -348,22 +348,24 @@ class Chat:
             extra["demo"] = True
         added = added or []
         told = state or {"task_update": "complete"}.get(status, status)
-        rows: list[Row] = turn_rows(
-            self.engine.profile.name,
-            self.turn.id,
-            self.turn.session,
-            self.turn.records,
-            state=told,
-            epoch=self.turn.epoch,
-            tries=self.turn.tries,
-            started_ms=self.turn.claimed_at,
-            ended_ms=self._now(),
-            user_id=str(self._who.get("user_id", "")) or None,
-            error=error,
-            provider=self.parts.model.name,
-        )
+        rows: list[Row | archive.Change] = [
+            *turn_rows(
+                self.engine.profile.name,
+                self.turn.id,
+                self.turn.session,
+                self.turn.records,
+                state=told,
+                epoch=self.turn.epoch,
+                tries=self.turn.tries,
+                started_ms=self.turn.claimed_at,
+                ended_ms=self._now(),
+                user_id=str(self._who.get("user_id", "")) or None,
+                error=error,
+                provider=self.parts.model.name,
+            )
+        ]
         rows += conversation_rows(self.turn.session, self.turn.id, added)
-        rows.append(self._session_row())
+        rows.append(self._touched())
         if status == "error":
             self._live("error", {"error": text})
         await self.turn.finish(
@@ -446,20 +448,13 @@ class Chat:
         return str(found[0].value) if found and found[0].value else "default"
 
     async def _repositories(self, project: str) -> str:
-        try:
-            projects = await self.parts.store.select(Project, {"slug": project}, limit=1)
-            repos = await self.parts.store.select(Repo, {"project_id": projects[0].id}) if projects else []
-        except StoreUnavailable:
-            return "- the store does not answer, so they are not known now"
+        repos = await repositories(self.parts, project)
         return "\n".join(f"- {repo.name} ({repo.kind}): {repo.url or repo.path}" for repo in repos)
 
-    def _session_row(self) -> Session:
-        return Session(
-            id=derived("session", self.turn.session),
-            key=self.turn.session,
-            user_id=str(self._who.get("user_id", "")) or None,
-            agent=self.engine.profile.name,
-        )
+    def _touched(self) -> archive.Change:
+        person = str(self._who.get("user_id", "")) or None
+        values = {"key": self.turn.session, "user_id": person, "agent": self.engine.profile.name}
+        return archive.Change("session", values)
 
     def _now(self) -> int:
         return self.turn.claimed_at + self._elapsed()

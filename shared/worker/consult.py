@@ -8,9 +8,9 @@ from typing import Any
 from shared import log
 from shared.bus import messages
 from shared.conversation import prompt
-from shared.errors import PromptDockError
+from shared.errors import PromptDockError, StoreUnavailable
 from shared.loop import Done
-from shared.store.records import Project, Repo
+from shared.store.records import Repo, project_key
 from shared.tools import research
 from shared.tools.context import Context, Root
 from shared.turns.turn import Turn
@@ -134,13 +134,20 @@ def _last_result(turn: Turn, tool: str | None) -> dict[str, Any] | None:
     return None
 
 
+async def repositories(parts: Parts, project: str) -> list[Repo]:
+    """The rows of a project's repositories; with the Store down, as they were last read."""
+    try:
+        where = {"project_id": project_key(project)}
+        parts.known[project] = await parts.store.select(Repo, where, order=[("name", "asc")])
+    except StoreUnavailable as error:
+        log.get().warning("The repositories are taken as last read", why=str(error))
+    return parts.known.get(project, [])
+
+
 async def roots_of(parts: Parts, project: str) -> dict[str, Root]:
     """The repositories of a project as they can be read here, by name."""
-    projects = await parts.store.select(Project, {"slug": project}, limit=1)
-    if not projects:
-        return {}
     roots: dict[str, Root] = {}
-    for row in await parts.store.select(Repo, {"project_id": projects[0].id}, order=[("name", "asc")]):
+    for row in await repositories(parts, project):
         try:
             path, commit = await parts.repos.read_root(row)
         except PromptDockError as error:

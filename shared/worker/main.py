@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from shared import log
+from shared.conversation import sessions
 from shared.errors import ConfigurationError, PromptDockError
 from shared.settings import Settings
 from shared.settings import load as load_settings
@@ -68,7 +69,10 @@ async def serve(settings: Settings, profile: Profile) -> None:
         engine = Engine(parts, profile, tools := toolbox.registry(), Handler(tools))
         engine.registry.pick(profile.tools)  # an unknown tool is said now, not in the first turn
         worker: Worker = Worker(
-            parts, profile, lambda turn: _runner(worker, engine, turn), {"task": apply_task}
+            parts,
+            profile,
+            lambda turn: _runner(worker, engine, turn),
+            {"task": apply_task, "session": sessions.touch},
         )
         worker.listen_for_signals()
         if parts.model.demo and profile.kind == "chat":

@@ -17,6 +17,8 @@ from shared.guard.sandbox import Sandbox
 from shared.models.base import Model
 from shared.settings import Settings, load
 from shared.store.base import Store
+from shared.store.breaker import Breaker
+from shared.store.records import Repo
 from shared.tasks.repos import Repos
 from shared.turns.desk import Desk
 from shared.worker.choice import Choice
@@ -136,6 +138,7 @@ class Parts:
     sandbox: Sandbox
     cluster: str = ""
     desks: dict[str, Desk] = field(default_factory=dict)
+    known: dict[str, list[Repo]] = field(default_factory=dict)  # repositories by project, as last read
 
     def desk(self, agent: str) -> Desk:
         """The desk of an agent, ours or another's."""
@@ -160,7 +163,7 @@ async def build(settings: Settings, agent: str) -> Parts:
     hide_secrets(settings)
     model = Choice(settings, _reload)
     names = Names(settings.namespace)
-    bus, store = make_bus(settings, f"promptdock-{agent}"), make_store(settings)
+    bus, store = make_bus(settings, f"promptdock-{agent}"), Breaker(make_store(settings))
     try:
         cluster = await check_cluster(bus, names)
         await _open(store)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import random
 import secrets
 import signal
 import socket
@@ -155,11 +156,25 @@ class Worker:
             if len(self._turns) >= self.profile.turns:
                 await self._pause(1.0)
                 continue
-            claim = await self.desk.claim(self.instance)
+            try:
+                claim = await self.desk.claim(self.instance)
+            except BusUnreachable:
+                await self._return()
+                continue
             if isinstance(claim, Claim):
                 self._start(claim)
             else:
                 await self._pause(1.0 if claim < 0 else min(1.0, claim / 1000))
+
+    async def _return(self) -> None:
+        """Redis was away: renew what is ours, and let others do so, before what is due is claimed."""
+        while True:
+            try:
+                await self._renew()
+                break
+            except BusUnreachable:
+                await asyncio.sleep(random.uniform(0.02, 0.3))
+        await asyncio.sleep(min(1.0, self.desk.lease_ms / 4000))
 
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
@@ -167,6 +182,12 @@ class Worker:
                 await self._wake.wait()
 
     def _start(self, claim: Claim) -> None:
+        held = self._turns.get(claim.session)
+        if held is not None and held[0].regain(claim):
+            return
+        if held is not None:
+            held[0].lost.set()
+            held[1].cancel()
         turn = Turn(self.desk, claim)
         task = asyncio.create_task(self._carry(turn), name=f"turn {turn.id}")
         self._turns[turn.session] = (turn, task, None)
@@ -333,16 +354,16 @@ class Worker:
         """Renew what is ours, and stop at once what is not any more."""
         while True:
             await asyncio.sleep(self.desk.lease_ms / 3000)
-            held = {session: turn.epoch for session, (turn, _, _) in self._turns.items() if not turn.ended}
-            try:
-                lost = await self.desk.beat(held)
-            except BusUnreachable:
-                continue
-            for session in lost:
-                entry = self._turns.get(session)
-                if entry and entry[0].epoch == held[session] and not entry[0].ended:
-                    entry[0].lost.set()
-                    entry[1].cancel()
+            with contextlib.suppress(BusUnreachable):
+                await self._renew()
+
+    async def _renew(self) -> None:
+        held = {session: turn.epoch for session, (turn, _, _) in self._turns.items() if not turn.ended}
+        for session in await self.desk.beat(held):
+            entry = self._turns.get(session)
+            if entry and entry[0].epoch == held[session] and not entry[0].ended:
+                entry[0].lost.set()
+                entry[1].cancel()
 
     async def _presence(self) -> None:
         failing = False

@@ -48,8 +48,10 @@ def repository(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "name",
     [
-        "--output=/tmp/x", "--exec=touch C", "--open-files-in-pager=x", "-x", "a..b", "a b", "HEAD", "@", "a@{1}",
-        "a~1", "a^", "a:b", "a?", "a*", "a[", "a\\b", "/a", "a/", "a//b", ".a", "a/.b", "a.lock", "a.lock/b", "a.",
+        "--output=/tmp/x", "--exec=touch C", "--open-files-in-pager=x", "-x", "a..b", "a b", "HEAD",
+        "@", "a@{1}",
+        "a~1", "a^", "a:b", "a?", "a*", "a[", "a\\b", "/a", "a/", "a//b", ".a", "a/.b", "a.lock",
+        "a.lock/b", "a.",
         "", "a\n", "a\0b", "a\x7f", "main\u202e", "\U000e0041x", "\ud800", "x" * 300,
     ],
 )  # fmt: skip
@@ -79,7 +81,8 @@ def test_ordinary_branch_names_pass(name: str) -> None:
         "https://2130706433/x", "https://0x7f.1/x", "https://127.1/x", "https://0/x", "https://0.0.0.0/x",
         "git://169.254.169.254/", "http://[fe80::1]/", "http://metadata.google.internal/x", "git@127.0.0.1:x",
         "git@localhost:x", "https://user:pass@example.org/x", "https://ghp_token@example.org/x", "-u@host:x",
-        "https:///x", "https://exa mple.org/x", "https://example.org/x\n", "gopher://example.org/x", "https://a%2fb/x",
+        "https:///x", "https://exa mple.org/x", "https://example.org/x\n", "gopher://example.org/x",
+        "https://a%2fb/x",
         "https://example.org:99999/x", "javascript://x", "ftp://example.org/x", "https://example.org\u202e/x",
     ],
 )  # fmt: skip
@@ -184,6 +187,11 @@ async def test_branches_and_worktrees_leave_the_main_checkout_alone(
     assert await git.branches() == ["main", "other"] and await git.branch() == "other"
 
 
+def tracked(folder: Path) -> set[bytes]:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=folder, capture_output=True, check=True).stdout
+    return set(listed.split(b"\0"))
+
+
 async def test_names_of_any_bytes_are_committed_and_inner_repositories_are_left_alone(
     around: Sandbox, repository: Path
 ) -> None:
@@ -198,8 +206,7 @@ async def test_names_of_any_bytes_are_committed_and_inner_repositories_are_left_
     plain(repository / "inner", "commit", "-q", "--allow-empty", "-m", "x")
     git = Git(repository, around)
     assert await git.commit_all("All", "s")
-    raw = subprocess.run(["git", "ls-files", "-z"], cwd=repository, capture_output=True, check=True).stdout  # noqa: ASYNC221
-    assert set(raw.split(b"\0")) == {*names, b"dead", b"up", b".gitignore", b""}
+    assert tracked(repository) == {*names, b"dead", b"up", b".gitignore", b""}
     assert [change.path for change in await git.status()] == ["inner/"]
     assert await git.commit_all("Again", "s2") is None
 
@@ -208,9 +215,14 @@ def poison_config(key: str, value: str) -> Callable[[Path, Path], None]:
     return lambda repository, _: (plain(repository, "config", key, value), None)[1]
 
 
+HOOKS = (
+    *("pre-commit", "post-checkout", "post-commit", "reference-transaction", "prepare-commit-msg"),
+    *("commit-msg", "post-index-change", "pre-push", "post-merge", "fsmonitor-watchman"),
+)
+
+
 def poison_hooks(repository: Path, script: Path) -> None:
-    for name in ("pre-commit", "post-checkout", "post-commit", "reference-transaction", "prepare-commit-msg",
-                 "commit-msg", "post-index-change", "pre-push", "post-merge", "fsmonitor-watchman"):  # fmt: skip
+    for name in HOOKS:
         hook = repository / ".git" / "hooks" / name
         hook.parent.mkdir(exist_ok=True)
         hook.write_text(script.read_text())
@@ -259,14 +271,18 @@ def poison_include(repository: Path, script: Path) -> None:
 
 KEYS = [
     "core.fsmonitor", "core.sshCommand", "core.editor", "core.pager", "core.askPass", "core.gitProxy",
-    "core.alternateRefsCommand", "core.worktree", "filter.evil.clean", "filter.evil.smudge", "filter.evil.process",
+    "core.alternateRefsCommand", "core.worktree", "filter.evil.clean", "filter.evil.smudge",
+    "filter.evil.process",
     "diff.external", "diff.evil.command", "diff.evil.textconv", "merge.evil.driver", "gpg.program",
     "gpg.ssh.program", "gpg.ssh.defaultKeyCommand", "alias.status", "alias.x", "credential.helper",
     "credential.https://example.org.helper", "remote.origin.uploadpack", "remote.origin.receivepack",
     "remote.origin.vcs", "url.ext::sh.insteadOf", "protocol.ext.allow", "pager.log", "sequence.editor",
-    "uploadpack.packObjectsHook", "includeIf.gitdir:/.path", "difftool.x.cmd", "mergetool.x.cmd", "browser.x.cmd",
-    "man.x.cmd", "web.browser", "sendemail.smtpserver", "instaweb.httpd", "tar.zip.command", "trailer.x.command",
-    "trailer.x.cmd", "interactive.diffFilter", "init.templateDir", "safe.directory", "hook.x.command", "odd.key",
+    "uploadpack.packObjectsHook", "includeIf.gitdir:/.path", "difftool.x.cmd", "mergetool.x.cmd",
+    "browser.x.cmd",
+    "man.x.cmd", "web.browser", "sendemail.smtpserver", "instaweb.httpd", "tar.zip.command",
+    "trailer.x.command",
+    "trailer.x.cmd", "interactive.diffFilter", "init.templateDir", "safe.directory", "hook.x.command",
+    "odd.key",
     "http.proxy", "http.cookieFile", "imap.tunnel", "svn-remote.x.url",
 ]  # fmt: skip
 HARMFUL = [key for key in KEYS if key not in ("init.templateDir", "safe.directory", "http.proxy")]
@@ -340,8 +356,10 @@ async def test_an_ordinary_repositorys_configuration_is_trusted(repository: Path
     entries = {
         "user.name": "Ann", "core.autocrlf": "input", "branch.main.remote": "origin", "pull.rebase": "true",
         "remote.origin.fetch": "+refs/heads/*:refs/remotes/origin/*", "submodule.lib.update": "checkout",
-        "core.fsmonitor": "true", "lfs.url": "https://example.org", "gui.wmstate": "normal", "merge.ff": "only",
-        "diff.algorithm": "histogram", "rerere.enabled": "true", "branch.main.vscode-merge-base": "origin/main",
+        "core.fsmonitor": "true", "lfs.url": "https://example.org", "gui.wmstate": "normal",
+        "merge.ff": "only",
+        "diff.algorithm": "histogram", "rerere.enabled": "true",
+        "branch.main.vscode-merge-base": "origin/main",
     }  # fmt: skip
     for key, value in entries.items():
         plain(repository, "config", key, value)

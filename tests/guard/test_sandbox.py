@@ -87,7 +87,8 @@ async def test_a_workspace_for_reading_is_not_changed(confined: Sandbox, workspa
     [
         "cat OUTSIDE", "env", "cat /proc/$PPID/environ | tr '\\0' '\\n'", "cat /proc/PARENT/environ",
         "for p in /proc/[0-9]*; do cat $p/environ; cat $p/root/etc/shadow; cat $p/cwd/*; done",
-        "cat /etc/shadow", "cat /root/.* ~root/.*", "ls -R /root /home", "cat /proc/1/root/OUTSIDE", "cat /var/log/*",
+        "cat /etc/shadow", "cat /root/.* ~root/.*", "ls -R /root /home", "cat /proc/1/root/OUTSIDE",
+        "cat /var/log/*",
     ],
 )  # fmt: skip
 async def test_secrets_of_the_machine_and_the_cluster_are_not_readable(

@@ -8,20 +8,15 @@ leaves a reply that nobody reads: it never reaches somebody else.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import math
 from collections import deque
-from collections.abc import Callable
 from typing import Any
 
-from redis.asyncio.connection import AbstractConnection
-from redis.exceptions import ReadOnlyError, RedisError, ResponseError
+from redis.exceptions import ResponseError
 
 from shared.bus.base import Argument
+from shared.bus.redis.wire import Connect, Wire
 from shared.errors import BusUnreachable
 
-Connect = Callable[[], AbstractConnection]
-LOST = (RedisError, OSError, EOFError, asyncio.IncompleteReadError)
 # Error replies after which this connection is of no use: another server may be the master by now.
 MOVED_ON = ("READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN")
 
@@ -32,112 +27,65 @@ class Lane:
     def __init__(self, connect: Connect, silence: float = 9.0) -> None:
         self._connect = connect
         self._silence = silence
-        self._connection: AbstractConnection | None = None
+        self._wire: Wire | None = None
         self._opening = asyncio.Lock()
-        self._packed: list[bytes] = []
         self._waiting: deque[asyncio.Future[Any]] = deque()
-        self._work = asyncio.Event()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._watcher: asyncio.Task[None] | None = None
 
     async def call(self, *arguments: Argument) -> Any:
         """The reply; ResponseError for an error reply, BusUnreachable when the connection broke."""
-        connection = self._connection
-        if connection is None:
-            connection = await self._open()
+        wire = self._wire
+        if wire is None:
+            wire = await self._open()
+        wire.send(*arguments)
         future = asyncio.get_running_loop().create_future()
-        self._packed.extend(connection.pack_command(*arguments))
         self._waiting.append(future)
-        self._work.set()
         return await future
 
-    async def _open(self) -> AbstractConnection:
+    async def _open(self) -> Wire:
         async with self._opening:
-            if self._connection is not None:
-                return self._connection
-            connection = self._connect()
-            try:
-                async with asyncio.timeout(self._silence):
-                    await connection.connect()  # type: ignore[no-untyped-call]
-            except (*LOST, TimeoutError) as error:
-                raise BusUnreachable("Redis does not answer", str(error)) from error
-            self._connection = connection
-            self._packed, self._waiting = [], deque()
-            self._tasks = [
-                asyncio.create_task(self._guard(connection, self._write(connection))),
-                asyncio.create_task(self._guard(connection, self._read(connection))),
-                asyncio.create_task(self._guard(connection, self._watch())),
-            ]
-            return connection
-
-    async def _guard(self, connection: AbstractConnection, work: Any) -> None:
-        try:
-            await work
-        except (*LOST, TimeoutError) as error:
-            self._broke(connection, error)
-
-    async def _write(self, connection: AbstractConnection) -> None:
-        while True:
-            await self._work.wait()
-            self._work.clear()
-            packed, self._packed = self._packed, []
-            if packed:
-                await connection.send_packed_command(b"".join(packed), check_health=False)
-
-    async def _read(self, connection: AbstractConnection) -> None:
-        while True:
-            try:
-                reply = await connection.read_response(timeout=math.inf)
-            except (ResponseError, ReadOnlyError) as error:
-                self._settle(error)
-                if str(error).startswith(MOVED_ON):
-                    raise
-                continue
-            self._settle(reply)
+            if self._wire is None:
+                wire = await Wire.open(self._connect, self._settle, self._silence)
+                self._wire, self._waiting = wire, deque()
+                wire.lost.add_done_callback(lambda lost: self._broke(wire, lost))
+                self._watcher = asyncio.create_task(self._watch(wire))
+            return self._wire
 
     def _settle(self, reply: Any) -> None:
         future = self._waiting.popleft()
-        if future.done():
-            return
-        if isinstance(reply, Exception):
-            future.set_exception(reply)
-        else:
+        if isinstance(reply, ResponseError):
+            if not future.done():
+                future.set_exception(reply)
+            if str(reply).startswith(MOVED_ON):
+                raise reply
+        elif not future.done():
             future.set_result(reply)
 
-    async def _watch(self) -> None:
+    async def _watch(self, wire: Wire) -> None:
         """A half-open connection says nothing: the oldest question may wait so long, then all is broken."""
         while True:
             oldest = self._waiting[0] if self._waiting else None
             await asyncio.sleep(self._silence)
             if oldest is not None and self._waiting and self._waiting[0] is oldest:
-                raise TimeoutError(f"no answer from Redis for {self._silence:.0f} s")
+                wire.fail(TimeoutError(f"no answer from Redis for {self._silence:.0f} s"))
 
-    def _broke(self, connection: AbstractConnection, error: BaseException) -> None:
-        if self._connection is not connection:
+    def _broke(self, wire: Wire, lost: asyncio.Future[None]) -> None:
+        why = "it was closed" if lost.cancelled() else str(lost.exception())
+        if self._wire is not wire:
             return
-        self._connection = None
-        waiting, self._waiting, self._packed = self._waiting, deque(), []
+        self._wire = None
+        waiting, self._waiting = self._waiting, deque()
         for future in waiting:
             if not future.done():
-                future.set_exception(BusUnreachable("the connection to Redis broke", str(error)))
-        for task in self._tasks:
-            if task is not asyncio.current_task():
-                task.cancel()
-        self._tasks = [asyncio.create_task(_drop(connection))]
+                future.set_exception(BusUnreachable("the connection to Redis broke", why))
+        if self._watcher is not None:
+            self._watcher.cancel()
 
     async def close(self) -> None:
         """Give the connection back; whoever still waits is told."""
-        connection, self._connection = self._connection, None
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        for future in self._waiting:
-            if not future.done():
-                future.set_exception(BusUnreachable("the connection to Redis was closed"))
-        self._waiting.clear()
-        if connection is not None:
-            await _drop(connection)
-
-
-async def _drop(connection: AbstractConnection) -> None:
-    with contextlib.suppress(*LOST, TimeoutError):
-        await connection.disconnect(nowait=True)
+        wire, watcher = self._wire, self._watcher
+        if watcher is not None:
+            watcher.cancel()
+        if wire is not None:
+            wire.close()
+        await asyncio.sleep(0)  # the lane hears of it, and tells its callers

@@ -1,0 +1,116 @@
+"""The durable turn through `Desk` and `Ear`: what a person's message, and what a consult, costs on the bus."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Coroutine
+from typing import Any
+
+from benchmarks.side import Side, answer, question
+from shared.bus.keys import Names
+from shared.bus.redis import RedisBus
+from shared.turns.desk import Claim, Desk, Ending, Mail
+from shared.turns.ear import Ear
+
+_LIMIT = 100_000
+
+
+
+
+class Message(Side):
+    """Accepted, claimed, answered and closed in one script; each request is a session of its own."""
+
+    name, about = "message", "posted, claimed, answered and finished; kept at each step"
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.names = Names(f"bench-{self.name}")
+        self.bus = RedisBus(url)
+        self.desk = Desk(self.bus, self.names, "bench", limit=_LIMIT)
+        self._input, self._output = self.names.agent("bench"), self.names.channel("chatter-output")
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def serve(self) -> None:
+        wake = asyncio.Event()
+        ear = Ear(self.desk, [self._input], lambda _channel, _content: wake.set(), plain=[self._input])
+        self._spawn(ear.run())
+        await ear.ready.wait()
+        while True:
+            wake.clear()
+            claim = await self.desk.claim("bench")
+            if isinstance(claim, Claim):
+                self._spawn(self.carry(claim))
+            else:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(wake.wait(), 1.0)
+
+    async def carry(self, claim: Claim) -> None:
+        """A turn that is answered at once."""
+        request = json.loads(claim.entries[0].data)["id"]
+        ending = Ending(channel=self._output, output=answer(request, self._output))
+        await self.desk.finish(claim.session, claim.epoch, ending)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def open(self) -> None:
+        await self._listen(self._output)
+
+    async def _listen(self, channel: str) -> None:
+        ready = asyncio.Event()
+
+        async def on_ready() -> None:
+            ready.set()
+
+        listener = self.bus.listener([channel], lambda _channel, data: self.heard(data), on_ready, channel)
+        self._spawn(listener.run())
+        await ready.wait()
+
+    async def send(self, request: str) -> None:
+        data = question(request, self._input)
+        receipt = await self.desk.post(Mail(request, request, self._input, data))
+        assert receipt.outcome == "accepted", receipt
+
+    async def close(self) -> None:
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.bus.close()
+
+
+class Consult(Message):
+    """Between two agents: the asker's turn notes the call; the answer is journalled, then delivered to it."""
+
+    name, about = "consult", "noted by the asker, posted, claimed, answer journalled and delivered; finished"
+
+    async def open(self) -> None:
+        self.asker = Desk(self.bus, self.names, "asker", limit=_LIMIT)
+        await self._listen(self.names.agent("asker"))
+
+    async def begin(self) -> None:
+        """A turn of the asker, in which it consults."""
+        opening = next(self._ids)
+        await self.asker.post(Mail(opening, opening, "asked", question(opening)))
+        claim = await self.asker.claim("asker")
+        assert isinstance(claim, Claim)
+        self._turn = claim
+
+    async def end(self) -> None:
+        await self.asker.finish(self._turn.session, self._turn.epoch, Ending())
+
+    async def send(self, request: str) -> None:
+        await self.asker.step(self._turn.session, self._turn.epoch, 0, -1, [], calls=[request])
+        await super().send(request)
+
+    async def carry(self, claim: Claim) -> None:
+        request = json.loads(claim.entries[0].data)["id"]
+        channel = self.names.agent("asker")
+        data = answer(request, channel).encode()
+        await self.desk.step(claim.session, claim.epoch, 0, -1, [data])
+        asker = Desk(self.bus, self.names, "asker")
+        assert await asker.respond(request, channel, data) == "delivered"
+        await self.desk.finish(claim.session, claim.epoch, Ending())

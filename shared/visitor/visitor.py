@@ -1,0 +1,355 @@
+"""A visitor: one person's or program's line to the cluster.
+
+What changes something goes as a message; what only reads goes to the Store and works with the cluster down.
+Nothing connects before it is needed. A cluster that went away and comes back, also on another port, is found
+again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Sequence
+from types import TracebackType
+from typing import Any, Literal
+from uuid import uuid4
+
+from shared import log
+from shared.bus.base import Bus, OnMessage, OnReady
+from shared.bus.keys import CHATTER, HUMAN_INPUT, Names
+from shared.bus.presence import Presence
+from shared.errors import BusUnreachable, Busy, PromptDockError, TimedOut
+from shared.settings import Settings
+from shared.store.base import Store
+from shared.visitor import connect, feed, post
+from shared.visitor.outbox import Letter, Outbox
+from shared.visitor.words import Event, Heard, Sent
+
+_DISK_MS = 1500  # how long one wait for the server's disk may take
+_DISK_TRIES = 3
+_LEAVE = 3.0  # seconds that closing waits for what is under way
+
+
+class Visitor:
+    """Made by a gateway from its settings; an async context manager that gives everything back."""
+
+    def __init__(self, settings: Settings) -> None:
+        connect.hide_secrets(settings)
+        self.settings, self.names = settings, Names(settings.namespace)
+        self.outbox = Outbox(settings.home / "outbox", connect.line(settings))
+        self._url = ""
+        self._bus: Bus | None = None
+        self._moves = asyncio.Event()
+        self._store: Store | None = None
+        self._letters: list[Letter] = []
+        self._adopted = False
+        self._posting = asyncio.Lock()
+        self._again: asyncio.Task[None] | None = None
+        self._confirming: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Visitor:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Give everything back; letters that did not go out stay in the outbox for the next visitor."""
+        if self._confirming:
+            await asyncio.wait(self._confirming, timeout=_LEAVE)
+        tasks = [*self._confirming, *([self._again] if self._again else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._store is not None:
+            await self._store.close()
+        if self._bus is not None:
+            await self._bus.close()
+
+    # -- what it stands on -----------------------------------------------------------------------------------
+
+    @property
+    def bus(self) -> Bus:
+        """The bus, made on first use; BusUnreachable where no cluster runs."""
+        if self._bus is None:
+            self._url = connect.redis_url(self.settings)
+            self._bus = connect.make_bus(self._url, self.settings)
+        return self._bus
+
+    @property
+    def presence(self) -> Presence:
+        """Who is here."""
+        return Presence(self.bus, self.names)
+
+    @property
+    def kept(self) -> int:
+        """How many messages wait in the outbox for Redis to come back."""
+        return len(self._letters)
+
+    async def reach(self) -> None:
+        """BusUnreachable, with what to do, where no Redis answers."""
+        try:
+            await self.bus.command("PING")
+        except BusUnreachable as error:
+            if self.settings.redis_url is None:
+                raise
+            where = log.redact(self._url)
+            raise BusUnreachable(
+                f"Redis does not answer at {where}", error.why, "start it, or correct REDIS_URL"
+            ) from error
+
+    async def moved(self) -> None:
+        """Look whether the embedded server listens somewhere else by now, and go there."""
+        try:
+            url = connect.redis_url(self.settings)
+        except BusUnreachable:
+            return
+        if url == self._url or self._bus is None:
+            return
+        old, self._bus = self._bus, None
+        moves, self._moves = self._moves, asyncio.Event()
+        moves.set()
+        await old.close()
+
+    async def subscribe(
+        self, channels: Sequence[str], patterns: Sequence[str], take: OnMessage, ready: OnReady
+    ) -> None:
+        """Listen until cancelled, on whatever server the cluster is."""
+        key = self.names.desk(CHATTER)
+        while True:
+            moves = self._moves
+            listener = self.bus.listener(channels, take, ready, key, patterns)
+            run, leave = asyncio.create_task(listener.run()), asyncio.create_task(moves.wait())
+            try:
+                await asyncio.wait({run, leave}, return_when=asyncio.FIRST_COMPLETED)
+                if run.done():
+                    run.result()
+            finally:
+                for task in (run, leave):
+                    task.cancel()
+                await asyncio.gather(run, leave, return_exceptions=True)
+
+    async def store(self) -> Store:
+        """The Store, opened on first use; StoreUnavailable or ConfigurationError where that cannot be."""
+        if self._store is None:
+            store = connect.make_store(self.settings)
+            await store.open()
+            self._store = store
+        return self._store
+
+    # -- saying ----------------------------------------------------------------------------------------------
+
+    async def say(
+        self,
+        text: str,
+        user_id: str,
+        session_id: str | None = None,
+        *,
+        force: bool = False,
+        in_reply_to: str | None = None,
+        message_id: str | None = None,
+        source: str | None = None,
+        **fields: Any,
+    ) -> Sent:
+        """A person's words. Busy where too much waits, BadMessage where they cannot be taken."""
+        return await self.send(
+            HUMAN_INPUT,
+            {
+                "id": message_id,
+                "user_id": user_id,
+                "content": text,
+                "session_id": session_id,
+                "force": force or None,
+                "in_reply_to": in_reply_to,
+                "source": source,
+                **fields,
+            },
+        )
+
+    async def stop(
+        self, user_id: str, session_id: str, turn_id: str | None = None, request_id: str | None = None
+    ) -> Sent:
+        """End the turn that runs in a session, or one request of it."""
+        words = {"type": "stop", "user_id": user_id, "session_id": session_id}
+        return await self.send(HUMAN_INPUT, {**words, "turn_id": turn_id, "request_id": request_id})
+
+    async def amend(self, text: str, user_id: str, session_id: str, turn_id: str | None = None) -> Sent:
+        """Words for the turn that runs."""
+        words = {"type": "amend", "user_id": user_id, "session_id": session_id, "content": text}
+        return await self.send(HUMAN_INPUT, {**words, "turn_id": turn_id})
+
+    async def decide(
+        self,
+        approval_id: str,
+        decision: Literal["allow_once", "always", "deny"],
+        user_id: str,
+        session_id: str | None = None,
+        *,
+        pattern: str | None = None,
+        reason: str | None = None,
+        roles: Sequence[str] = (),
+    ) -> Sent:
+        """Answer a request for leave."""
+        words = {"type": "approval", "approval_id": approval_id, "decision": decision, "user_id": user_id}
+        more = {"session_id": session_id, "pattern": pattern, "reason": reason, "roles": list(roles) or None}
+        return await self.send(HUMAN_INPUT, words | more)
+
+    async def command(
+        self, tool: str, arguments: dict[str, Any], user_id: str, *, patience: float = 60.0
+    ) -> dict[str, Any]:
+        """Run one tool in the cluster; its result, with an `error` key where it failed. TimedOut."""
+        message_id = str(uuid4())
+        words = {"type": "command", "id": message_id, "user_id": user_id, "tool": tool, "arguments": arguments}
+        session = f"command:{message_id}"  # of its own: it waits behind no conversation
+        async with self.outputs() as heard:
+            await self.send(HUMAN_INPUT, {**words, "session_id": session})
+            try:
+                async with asyncio.timeout(patience):
+                    async for item in heard:
+                        if message_id in item.output.answers:
+                            return item.output.result or {"error": item.output.content}
+            except TimeoutError:
+                pass
+        raise TimedOut(
+            f"{tool} was not run in {patience:.0f} s",
+            "Chatter did not answer; the command is kept and runs when it does",
+            "see promptdock status",
+        )
+
+    async def publish(self, channel: str, message: dict[str, Any]) -> Sent:
+        """Any message on any channel: into the inbox where the channel has one, else a plain PUBLISH."""
+        made = post.stamped(channel, message)
+        if post.is_posted(channel, made):
+            return await self.send(channel, made)
+        post.check(self.names, channel, made)
+        return await post.publish(self.bus, self.names, channel, made)
+
+    async def send(self, channel: str, message: dict[str, Any]) -> Sent:
+        """Keep a message on disk, then post it and all that waited before it."""
+        message = post.stamped(channel, message)
+        post.check(self.names, channel, message)
+        self._adopt()
+        letter = self.outbox.put(channel, message)
+        self._letters.append(letter)
+        with contextlib.suppress(BusUnreachable):
+            await self._flush(letter)
+        if isinstance(letter.outcome, PromptDockError):
+            raise letter.outcome
+        if letter.outcome is None:
+            self._retry()
+            return Sent(str(message["id"]), "kept")
+        return letter.outcome
+
+    def _adopt(self) -> None:
+        """Take over, once, what earlier processes left in the outbox."""
+        if not self._adopted:
+            self._adopted = True
+            self._letters[:0] = self.outbox.left()
+
+    async def _flush(self, fresh: Letter | None = None) -> None:
+        """Post in order what waits; only of the `fresh` one somebody is told that it was refused."""
+        async with self._posting:
+            while self._letters:
+                letter = self._letters[0]
+                try:
+                    letter.outcome = await post.post(
+                        self.bus, self.names, letter.channel, letter.message, self.settings.lease_ms
+                    )
+                except BusUnreachable:
+                    raise
+                except Busy as error:
+                    if letter is not fresh:
+                        raise BusUnreachable(error.what, error.why) from error
+                    letter.outcome = error
+                except PromptDockError as error:
+                    letter.outcome = error
+                self._letters.remove(letter)
+                if isinstance(letter.outcome, Sent):
+                    self._confirm(letter)
+                else:
+                    log.get().debug("A message was refused", why=str(letter.outcome))
+                    self.outbox.remove(letter)
+
+    def _retry(self) -> None:
+        if self._again is None or self._again.done():
+            self._again = asyncio.create_task(self._keep_trying())
+
+    async def _keep_trying(self) -> None:
+        failures = 0
+        while self._letters:
+            failures += 1
+            await asyncio.sleep(random.uniform(0.05, min(2.0, 0.1 * 2**failures)))
+            await self.moved()
+            with contextlib.suppress(BusUnreachable):
+                await self._flush()
+
+    def _confirm(self, letter: Letter) -> None:
+        task = asyncio.create_task(self._on_disk(letter))
+        self._confirming.add(task)
+        task.add_done_callback(self._confirming.discard)
+
+    async def _on_disk(self, letter: Letter) -> None:
+        """The letter goes when the server has the message on disk, where the server can say so."""
+        try:
+            for _ in range(_DISK_TRIES):
+                if (await self.bus.command("WAITAOF", 1, 0, _DISK_MS))[0]:
+                    break
+        except BusUnreachable:
+            self._letters.insert(0, letter)
+            self._retry()
+            return
+        except PromptDockError:
+            pass  # a server without an append-only file, or without the command
+        self.outbox.remove(letter)
+
+    # -- hearing ---------------------------------------------------------------------------------------------
+
+    @contextlib.asynccontextmanager
+    async def outputs(self, after: str | None = None) -> AsyncIterator[feed.Feed]:
+        """What Chatter says from now on, or after a cursor: inside, `async for heard in …` misses nothing."""
+        stream = f"{self.names.desk(CHATTER)}out"
+        listener = feed.Feed(self, after or await feed.tail_of(self, stream))
+        await listener.open()
+        try:
+            yield listener
+        finally:
+            await listener.close()
+
+    async def events(self, session: str, after: str | None = None) -> AsyncIterator[Event]:
+        """The live events of a session from now on, or after a cursor ("0": all that are kept)."""
+        start = after or await feed.tail_of(self, self.names.stream(session))
+        async for event in feed.events(self, session, start):
+            yield event
+
+    async def tail(self, patterns: Sequence[str]) -> AsyncIterator[tuple[str, bytes]]:
+        """`(channel, data)` of what passes, by pattern: whoever listens so is not taken for an agent."""
+        queue: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue(10_000)
+
+        def take(channel: str, data: bytes) -> None:
+            with contextlib.suppress(asyncio.QueueFull):
+                queue.put_nowait((self.names.bare(channel), data))
+
+        async def ready() -> None:
+            log.get().debug("Listening")
+
+        listen = asyncio.create_task(
+            self.subscribe([], [self.names.channel(pattern) for pattern in patterns], take, ready)
+        )
+        try:
+            while True:
+                get = asyncio.ensure_future(queue.get())
+                await asyncio.wait({get, listen}, return_when=asyncio.FIRST_COMPLETED)
+                if listen.done():
+                    get.cancel()
+                    listen.result()
+                    return
+                yield get.result()
+        finally:
+            listen.cancel()
+            await asyncio.gather(listen, return_exceptions=True)
+
+
+__all__ = ["Event", "Heard", "Visitor"]

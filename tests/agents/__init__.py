@@ -1,0 +1,1 @@
+"""The agents as data, and as processes."""

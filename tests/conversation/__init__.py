@@ -1,0 +1,1 @@
+"""Window, recall and prompt."""

@@ -1,0 +1,1 @@
+"""Settings, as they are read from outside."""

@@ -1,0 +1,61 @@
+"""A linked repository, a home, and the row that stands for the repository."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from shared.guard.sandbox import Sandbox
+from shared.store.records import Repo
+from shared.store.row import new_id
+from shared.tasks.repos import Repos
+
+PROJECT = new_id()
+
+
+def plain(folder: Path, *arguments: str) -> str:
+    """git as anybody runs it, to prepare and to look."""
+    author = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
+    done = subprocess.run(
+        ["git", *author, *arguments], cwd=folder, check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+def commit(folder: Path, name: str, text: str) -> str:
+    (folder / name).write_text(text)
+    plain(folder, "add", "--", name)
+    plain(folder, "commit", "-q", "-m", f"Change {name}")
+    return plain(folder, "rev-parse", "HEAD")
+
+
+async def until(condition: Callable[[], bool], seconds: float = 15) -> None:
+    """Wait until it is so."""
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - what is waited for happens in other processes
+            await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "Shop"
+    folder.mkdir()
+    plain(folder, "init", "-q", "-b", "trunk")
+    commit(folder, "a.txt", "one\n")
+    return folder
+
+
+@pytest.fixture
+def repos(tmp_path: Path) -> Repos:
+    home = tmp_path / "home"
+    home.mkdir()
+    return Repos(home, "h1", Sandbox.probe(), allow_local=True)
+
+
+@pytest.fixture
+async def repo(repos: Repos, repository: Path) -> Repo:
+    return await repos.add(str(repository), PROJECT)

@@ -1,0 +1,1 @@
+"""The durable turn: each script, and what is built on them."""
