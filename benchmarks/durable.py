@@ -1,4 +1,4 @@
-"""The durable turn through `Desk` and `Ear`: what a person's message, and what a consult, costs on the bus."""
+"""The durable turn through `Desk` and `Ear`: what a message, and what a consult, costs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from shared.bus.redis import RedisBus
 from shared.turns.desk import Claim, Desk, Ending, Mail
 from shared.turns.ear import Ear
 
+ROOM = 512  # turns side by side
 _LIMIT = 100_000
-
-
 
 
 class Message(Side):
@@ -39,12 +38,11 @@ class Message(Side):
         await ear.ready.wait()
         while True:
             wake.clear()
-            claim = await self.desk.claim("bench")
-            if isinstance(claim, Claim):
+            claims, due = await self.desk.claims("bench", ROOM)
+            for claim in claims:
                 self._spawn(self.carry(claim))
-            else:
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(wake.wait(), 1.0)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(wake.wait(), 1.0 if due else 0.0)
 
     async def carry(self, claim: Claim) -> None:
         """A turn that is answered at once."""
@@ -95,9 +93,7 @@ class Consult(Message):
         """A turn of the asker, in which it consults."""
         opening = next(self._ids)
         await self.asker.post(Mail(opening, opening, "asked", question(opening)))
-        claim = await self.asker.claim("asker")
-        assert isinstance(claim, Claim)
-        self._turn = claim
+        (self._turn,), _ = await self.asker.claims("asker", 1)
 
     async def end(self) -> None:
         await self.asker.finish(self._turn.session, self._turn.epoch, Ending())

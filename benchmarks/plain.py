@@ -1,4 +1,4 @@
-"""Plain PUBLISH and answer, as one writes it with redis-py: pooled client, pub/sub object, a task per message."""
+"""Plain PUBLISH and answer, as one writes it with redis-py: pooled client, pub/sub, task per message."""
 
 from __future__ import annotations
 

@@ -59,10 +59,10 @@ async def race(sides: Mapping[str, Side], levels: Sequence[int], rounds: int, se
 
 def typical(laps: Sequence[Lap], what: str) -> float:
     """The median of the rounds."""
-    return statistics.median(getattr(item, what) for item in laps)
+    return float(statistics.median(getattr(item, what) for item in laps))
 
 
 def ratio(laps: Sequence[Lap], base: Sequence[Lap], what: str) -> float:
     """The median of each round's ratio to the base's lap of the same round."""
     pairs = zip(laps, base, strict=True)
-    return statistics.median(getattr(item, what) / getattr(other, what) for item, other in pairs)
+    return float(statistics.median(getattr(item, what) / getattr(other, what) for item, other in pairs))

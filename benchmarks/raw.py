@@ -1,4 +1,4 @@
-"""The same hops on bare sockets: commands packed by hand, one connection each way. What the machine allows."""
+"""The same hops on bare sockets: commands packed by hand. What the machine allows."""
 
 from __future__ import annotations
 
@@ -36,14 +36,15 @@ class Raw(Side):
     async def _connect(self, channel: bytes, take: Callable[[bytes], None]) -> None:
         """Two connections: one listens on `channel`, one publishes."""
         place, loop = urlsplit(self.url), asyncio.get_running_loop()
+        host, port = place.hostname or "127.0.0.1", place.port or 6379
         ready = asyncio.Event()
 
         def came(reply: Any) -> None:
             take(reply[2]) if reply[0] == b"message" else ready.set()
 
         self._lines = [
-            (await loop.create_connection(lambda: _Line(came), place.hostname, place.port))[0],
-            (await loop.create_connection(lambda: _Line(lambda _: None), place.hostname, place.port))[0],
+            (await loop.create_connection(lambda: _Line(came), host, port))[0],
+            (await loop.create_connection(lambda: _Line(lambda _: None), host, port))[0],
         ]
         self._lines[0].write(_packed(b"SUBSCRIBE", channel))
         await ready.wait()

@@ -68,7 +68,7 @@ def process(*arguments: str, home: Path, **variables: str) -> Iterator[subproces
 
 
 def wait_for(child: subprocess.Popen[bytes], word: bytes) -> list[bytes]:
-    """Read the child's lines until one holds `word`; an end of file before it is an error with what was said."""
+    """The child's lines up to one that holds `word`; if it ends before, an error with what it said."""
     assert child.stderr is not None
     said = []
     for line in child.stderr:

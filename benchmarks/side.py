@@ -1,4 +1,4 @@
-"""One way to ask and be answered over Redis: a client here, and a replica that answers in a process of its own.
+"""One way to ask and be answered over Redis: a client here, and a replica in a process of its own.
 
 All sides carry the same body of about 300 bytes, parse it as JSON where it arrives, and run on uvloop.
 """

@@ -31,7 +31,7 @@ def running(home: Path) -> str | None:
     try:
         note: dict[str, Any] = json.loads(_note(home).read_text())
         os.kill(int(note["pid"]), 0)
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None
     return str(note["url"]) if _answers(int(note["port"])) else None
 
@@ -39,6 +39,17 @@ def running(home: Path) -> str | None:
 def _answers(port: int) -> bool:
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.5):
         return True
+    return False
+
+
+def _serves(port: int, pid: int) -> bool:
+    """Whether it is this very process that answers there: somebody else may have taken the port meanwhile."""
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.5) as line:
+        line.sendall(b"INFO server\r\n")
+        told = b""
+        while b"process_id:" not in told.rpartition(b"\r\n")[0] and (more := line.recv(4096)):
+            told += more
+        return f"process_id:{pid}\r\n".encode() in told
     return False
 
 
@@ -102,7 +113,7 @@ class Embedded:
             start_new_session=True,
         )
         ends = time.monotonic() + patience
-        while not _answers(self.port):
+        while not _serves(self.port, self._process.pid):
             if self._process.poll() is not None or time.monotonic() > ends:
                 self.stop()
                 log = (folder / "valkey.log").read_text(errors="replace")[-400:] if folder.exists() else ""

@@ -323,4 +323,5 @@ def deadline_ms(iso: str | None) -> int:
         raise BadMessage(
             "the deadline is not a time", "it must be ISO 8601", "e.g. 2030-01-31T12:00:00Z"
         ) from None
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    # Before 1970 is long ago too: 0 and less mean something else.
+    return max(1, int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000))

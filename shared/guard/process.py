@@ -212,8 +212,10 @@ def _feed(transport: asyncio.SubprocessTransport, data: bytes | None) -> None:
     # uvloop's transports are none of asyncio's classes, so that it is no use to ask for them.
     pipe = cast("asyncio.WriteTransport | None", transport.get_pipe_transport(0))
     if pipe is not None:
-        pipe.write(data or b"")
-        pipe.write_eof()
+        # It may have ended already without reading; asyncio says nothing then, uvloop raises.
+        with contextlib.suppress(RuntimeError):
+            pipe.write(data or b"")
+            pipe.write_eof()
 
 
 async def _end(transport: asyncio.SubprocessTransport, watch: _Watch) -> None:

@@ -248,7 +248,8 @@ def _scratch() -> Path:
 
 
 @functools.cache
-def _programs() -> list[str]:
+def programs() -> list[str]:
+    """The bubblewrap programs there are: the system's, then the one of the wheel."""
     found = [shutil.which("bwrap") or ""]
     # The wheel is an extra, and one that was built from source holds no program.
     with contextlib.suppress(ImportError, RuntimeError, OSError):
@@ -258,7 +259,7 @@ def _programs() -> list[str]:
 
 def _bubblewrap(shared: Sandbox) -> tuple[Sandbox | None, str]:
     why = "bubblewrap is not installed"
-    for program in _programs():
+    for program in programs():
         sandbox = replace(shared, mode="bwrap", program=program, why="bubblewrap: own files, no network")
         failed = _fails(sandbox)
         if not failed:

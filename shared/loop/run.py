@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
+from shared import faults
 from shared.loop import final
 from shared.loop.base import Act, Call, Done, Joined, Journal, Leave, Limits, Live, Outcome
 from shared.loop.transcript import Transcript, answer_record, result_record
@@ -81,8 +82,10 @@ async def _think(hands: _Hands, script: Transcript, request: Request) -> None:
     asked = replace(request, messages=_joined_roles([*request.messages, *script.request()]))
     answer = await hands.model.answer(asked, lambda delta: _stream(hands.live, delta))
     record = answer_record(answer)
+    faults.point("model answered", script.turn_id)
     if answer.stop_reason in ("tool_use", "max_tokens", "pause_turn"):
         await hands.journal.step(record)
+        faults.point("answer stored", script.turn_id)
     else:
         hands.journal.keep(record)
     script.add(record)
@@ -100,7 +103,9 @@ async def _act(hands: _Hands, script: Transcript) -> None:
         while queue and hands.side_by_side(batch[0].tool) and hands.side_by_side(queue[0].tool):
             batch.append(queue.pop(0))
         results = await asyncio.gather(*(_one(hands, call) for call in batch))
+        faults.point("effect done", script.turn_id)
         await _record(hands, script, *results)
+        faults.point("result stored", script.turn_id)
 
 
 async def _one(hands: _Hands, call: Call) -> dict[str, object]:

@@ -16,7 +16,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from shared.errors import ModelError, ModelOverloaded, ModelRefused
-from shared.models.base import Answer, Block, Delta, Model, OnDelta, Request, Usage
+from shared.models.base import Answer, Block, Delta, Model, OnDelta, Request, ToolSpec, Usage
 from shared.models.prices import priced
 from shared.models.retry import persist
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from anthropic.types import Message
 
 DEFAULT_MODEL = "claude-sonnet-5-5"
+PROVIDER = "https://api.anthropic.com"
 IDLE = 60.0
 ASK_DEADLINE = 30.0  # seconds for questions about the account: which models, does the key work
 BRIEF = 1024  # up to so many tokens of answer, thinking is kept short so that words are left for the answer
@@ -81,11 +82,13 @@ def parameters(request: Request) -> dict[str, Any]:
     if system := _system(request.system):
         body["system"] = system
     if request.tools:
-        body["tools"] = [
-            {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
-            for tool in request.tools
-        ]
+        body["tools"] = [_tool(tool) for tool in request.tools]
     return body
+
+
+def _tool(tool: ToolSpec) -> Block:
+    told: Block = {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
+    return told | {"defer_loading": True} if tool.deferred else told
 
 
 class AnthropicModel(Model):
@@ -120,6 +123,11 @@ class AnthropicModel(Model):
             tell=lambda text: emit(Delta("waiting", text)),
             base=self._base,
         )
+
+    def defers(self, model: str) -> bool:
+        """Claude 4.5 and later, at Anthropic itself: gateways that stand in for it often refuse these blocks."""
+        own = (self._base_url or PROVIDER).rstrip("/") == PROVIDER
+        return own and (version(model) or (0, 0)) >= (4, 5)
 
     async def models(self) -> list[str]:
         return await self._ask(1000)

@@ -18,11 +18,15 @@ Message = dict[str, Any]  # {"role": "user" | "assistant", "content": str | list
 
 @dataclass(frozen=True)
 class ToolSpec:
-    """A tool as the model is shown it; `schema` is JSON Schema of an object."""
+    """A tool as the model is shown it; `schema` is JSON Schema of an object.
+
+    A `deferred` one is sent, but the model sees it only after a tool_reference to it; see `Model.defers`.
+    """
 
     name: str
     description: str
     schema: dict[str, Any]
+    deferred: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,10 @@ class Model(ABC):
     @abstractmethod
     async def check(self) -> None:
         """Raise ModelRefused if the key is not taken, ModelError if the provider cannot be asked."""
+
+    def defers(self, model: str) -> bool:
+        """Whether that model takes deferred tools, and tool_reference blocks in results that reveal them."""
+        return False
 
     async def close(self) -> None:  # noqa: B027 - not every model holds something open
         """Give back connections."""

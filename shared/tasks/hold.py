@@ -26,6 +26,7 @@ from typing import Any
 
 from shared.errors import Busy, Fenced
 from shared.guard import flock
+from shared.guard.process import end_group
 
 _WAIT = 10.0  # seconds for another's short critical section
 _END = 5.0  # seconds until killed children must be gone
@@ -155,15 +156,16 @@ class Hold:
         return file
 
     async def _end(self, groups: list[Record]) -> None:
-        """Kill these groups and whoever else holds the lease, until nobody does."""
+        """Kill these groups and whoever else holds the lease, until nobody of them lives."""
         end = time.monotonic() + _END
-        for group in filter(_ours, groups):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(group["group"], signal.SIGKILL)
+        ours = [group["group"] for group in groups if _ours(group)]
         lease = os.open(self._lease, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            while not _lock(lease):
-                # A child that made a session of its own left the group, but not the lease.
+            # A child that made a session of its own left the group, but not the lease; one that closed the
+            # lease is still in the group.
+            while (left := _members(ours)) or not _lock(lease):
+                for group in ours if left else ():
+                    end_group(group)  # all at once, so that none forks in between
                 for pid in _holders(lease):
                     with contextlib.suppress(ProcessLookupError, PermissionError):
                         os.kill(pid, signal.SIGKILL)
@@ -201,18 +203,35 @@ def _lock(fd: int) -> bool:
     return True
 
 
+def _members(groups: list[int]) -> list[int]:
+    """Living processes of these groups; a zombie writes nothing any more."""
+    found = []
+    for pid in _processes() if groups else ():
+        with contextlib.suppress(OSError, ProcessLookupError):
+            if os.getpgid(pid) in groups and birth(pid):
+                found.append(pid)
+    return found
+
+
 def _holders(lease: int) -> list[int]:
     """Processes other than this one that have the lease open."""
     wanted, found = os.fstat(lease), []
-    for folder in Path("/proc").glob("[0-9]*/fd"):
-        pid = int(folder.parent.name)
+    for pid in _processes():
         with contextlib.suppress(OSError):
-            for link in folder.iterdir():
+            for link in Path(f"/proc/{pid}/fd").iterdir():
                 with contextlib.suppress(OSError):
                     what = link.stat()
-                    if (what.st_dev, what.st_ino) == (wanted.st_dev, wanted.st_ino) and pid != os.getpid():
+                    if (what.st_dev, what.st_ino) == (wanted.st_dev, wanted.st_ino):
                         found.append(pid)
-    return found
+    return [pid for pid in found if pid != os.getpid()]
+
+
+def _processes() -> list[int]:
+    if Path("/proc/self").exists():
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - half the time
+    import psutil
+
+    return list(psutil.pids())
 
 
 def _read(fd: int) -> Record:

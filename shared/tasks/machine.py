@@ -7,7 +7,7 @@ from uuid import UUID
 
 from shared.errors import Conflict, ToolError
 from shared.store.base import Store
-from shared.store.records import Task, TaskEvent
+from shared.store.records import Audit, Task, TaskDependency, TaskEvent, TaskStatus
 from shared.store.row import derived, now
 
 ANY = "*"
@@ -15,6 +15,7 @@ ANY = "*"
 # event -> from -> to
 FLOW: dict[str, dict[str, str]] = {
     "dependencies_met": {"DEFINED": "READY"},
+    "dependency_added": {"READY": "DEFINED"},
     "plan_approved": {"AWAITING_PLAN_APPROVAL": "READY"},
     "plan_rejected": {"AWAITING_PLAN_APPROVAL": "READY"},
     "plan_deleted": {"AWAITING_PLAN_APPROVAL": "COMPLETED"},
@@ -60,6 +61,7 @@ async def move(
             return None
         task = found[0]
         if await store.select(TaskEvent, {"id": derived("task-event", key, event)}, limit=1):
+            await _settled(store, task, actor)
             return task
         to = FLOW[event].get(task.status)
         if to is None:
@@ -74,8 +76,52 @@ async def move(
         moved = await store.update(Task, values, {"id": task.id, "version": task.version})
         if moved:
             await store.upsert([_history(task, event, to, actor, key, epoch or task.epoch)])
+            await _settled(store, moved[0], actor)
             return moved[0]
     raise Conflict(f"the task {task_id} changes too often", "others write it at the same moment", "try again")
+
+
+async def override(store: Store, task: Task, to: TaskStatus, actor: str, person: str, key: str) -> Task:
+    """A person's word over the machine: any state, a new epoch, which fences whoever works on it, audited."""
+    values = {"status": to, "epoch": task.epoch + 1, "version": task.version + 1, "owner": None}
+    moved = await store.update(
+        Task, {**values, "lease_until": None}, {"id": task.id, "version": task.version}
+    )
+    if not moved:
+        raise Conflict(f"the task {task.slug} was changed meanwhile", "", "look at it, then try again")
+    detail = {"task": task.slug, "from": task.status, "to": to}
+    audit = Audit(
+        id=derived("audit", key, "override"), agent=actor, action=f"tool:set_task_status:{task.slug}",
+        decision="allow", person=person or None, task_id=task.id, detail=detail,
+    )  # fmt: skip
+    await store.upsert([_history(task, "override", to, actor, key, task.epoch + 1), audit])
+    await _settled(store, moved[0], actor)
+    return moved[0]
+
+
+async def _settled(store: Store, task: Task, actor: str) -> None:
+    if task.status == "COMPLETED":
+        await promote(store, task, actor)
+
+
+async def promote(store: Store, task: Task, actor: str) -> list[Task]:
+    """Make ready whoever waited for this completed task alone; those that are ready now."""
+    ready = []
+    for edge in await store.select(TaskDependency, {"depends_on_id": task.id}):
+        found = await store.select(Task, {"id": edge.task_id}, limit=1)
+        if found and found[0].status == "DEFINED" and not await waits_for(store, found[0]):
+            # The version is in the key: a task may wait again later, for something else.
+            key = f"promote:{found[0].id}:{found[0].version}"
+            moved = await move(store, found[0].id, "dependencies_met", actor, key)
+            ready += [moved] if moved else []
+    return ready
+
+
+async def waits_for(store: Store, task: Task) -> list[Task]:
+    """The tasks that this one depends on and that are not completed."""
+    edges = await store.select(TaskDependency, {"task_id": task.id})
+    found = [await store.select(Task, {"id": edge.depends_on_id}, limit=1) for edge in edges]
+    return [rows[0] for rows in found if rows and rows[0].status != "COMPLETED"]
 
 
 def _history(task: Task, event: str, to: str, actor: str, key: str, epoch: int) -> TaskEvent:

@@ -13,8 +13,9 @@ returns is a JSON object; a failure is a ToolError, which the door turns into `{
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
@@ -39,11 +40,13 @@ class Tool:
     function: Function
     arguments: type[BaseModel]
     detail: Detail = field(default=lambda _arguments: "")
+    older: bool = False  # a name of before: it runs and is listed, but no category shows it
+    also: tuple[str, ...] = ()  # further names under which it can be called
 
-    @property
+    @cached_property
     def schema(self) -> dict[str, Any]:
-        """JSON Schema of the arguments, without pydantic's titles."""
-        schema: dict[str, Any] = _untitled(self.arguments.model_json_schema())
+        """JSON Schema of the arguments, without pydantic's titles and without "or null" where null says nothing."""
+        schema: dict[str, Any] = _plain(self.arguments.model_json_schema())
         return schema
 
     @property
@@ -65,10 +68,17 @@ class Tool:
         return {name: getattr(checked, name) for name in type(checked).model_fields}
 
 
-def _untitled(schema: Any) -> Any:
-    if isinstance(schema, dict):
-        return {k: _untitled(v) for k, v in schema.items() if not (k == "title" and isinstance(v, str))}
-    return [_untitled(item) for item in schema] if isinstance(schema, list) else schema
+def _plain(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_plain(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kinds = schema.get("anyOf", [])
+    if "default" in schema and schema["default"] is None and {"type": "null"} in kinds:
+        rest = [kind for kind in kinds if kind != {"type": "null"}]
+        told = {key: value for key, value in schema.items() if key not in ("default", "anyOf")}
+        return _plain(told | (rest[0] if len(rest) == 1 else {"anyOf": rest}))
+    return {k: _plain(v) for k, v in schema.items() if not (k == "title" and isinstance(v, str))}
 
 
 def _arguments(function: Function) -> type[BaseModel]:
@@ -90,7 +100,12 @@ class Category:
     tools: list[Tool] = field(default_factory=list)
 
     def tool(
-        self, *, effect: Effect = "once", detail: Detail | None = None
+        self,
+        *,
+        effect: Effect = "once",
+        detail: Detail | None = None,
+        older: bool = False,
+        also: tuple[str, ...] = (),
     ) -> Callable[[Function], Function]:
         """Register the function below as a tool; `detail` makes the last part of its action string."""
 
@@ -104,6 +119,8 @@ class Category:
                     function=function,
                     arguments=_arguments(function),
                     detail=detail or (lambda _arguments: ""),
+                    older=older,
+                    also=also,
                 )
             )
             return function
@@ -112,22 +129,34 @@ class Category:
 
 
 class Registry:
-    """All tools of a process by name; names are globally unique."""
+    """All tools of a process by name; names are globally unique. Several modules may add to one category."""
 
     def __init__(self, categories: Iterable[Category]) -> None:
-        self.categories = list(categories)
+        self.categories: dict[str, Category] = {}
         self._tools: dict[str, Tool] = {}
-        for tool in (tool for category in self.categories for tool in category.tools):
-            if tool.name in self._tools:
-                raise ValueError(f"two tools are called {tool.name}")
-            self._tools[tool.name] = tool
+        self._names: dict[str, Tool] = {}
+        for part in categories:
+            whole = self.categories.setdefault(part.name, Category(part.name, part.description))
+            whole.tools.extend(part.tools)
+            for tool in part.tools:
+                self._add(tool)
 
-    def __iter__(self) -> Any:
+    def _add(self, tool: Tool) -> None:
+        for name in (tool.name, *tool.also):
+            if name in self._names:
+                raise ValueError(f"two tools are called {name}")
+            self._names[name] = tool
+        self._tools[tool.name] = tool
+
+    def __iter__(self) -> Iterator[Tool]:
         return iter(self._tools.values())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
 
     def get(self, name: str) -> Tool:
         """The tool of that name; ToolError for an unknown one."""
-        tool = self._tools.get(name)
+        tool = self._names.get(name)
         if tool is None:
             raise ToolError(f"there is no tool called {name!r}", "", "use one of the tools that were listed")
         return tool
@@ -135,3 +164,8 @@ class Registry:
     def pick(self, names: Iterable[str]) -> list[Tool]:
         """The tools of these names, in this order."""
         return [self.get(name) for name in names]
+
+    def category(self, name: str) -> list[Tool]:
+        """The tools that a category shows, in the order in which they were written; [] for an unknown one."""
+        found = self.categories.get(name)
+        return [tool for tool in found.tools if not tool.older] if found else []

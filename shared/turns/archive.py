@@ -23,7 +23,7 @@ from shared.store.records import Row
 from shared.store.row import derived
 
 BATCH = 500
-_LOCK_MS = 10_000
+_LOCK_MS = 3_000  # how long the rows of a dead drainer wait for another; two at once store the same twice
 Apply = Callable[[Store, dict[str, Any]], Awaitable[None]]
 _TABLES: dict[str, type[Row]] = {
     kind.table: kind

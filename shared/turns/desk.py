@@ -17,6 +17,7 @@ from shared.turns import scripts
 Place = Literal["mail", "reply", "join", "front", "answer", "dead"]
 DEADLINE_MS = 15 * 60 * 1000
 LIMIT = 1000
+BATCH = 32  # turns that one call may claim: each may bring a journal of megabytes
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,19 @@ def _entry(fields: list[bytes]) -> Entry:
         pairs[b"channel"].decode(),
         pairs[b"data"],
         int(pairs[b"deadline"]),
+    )
+
+
+def _claim(turn: list[Any], now: int) -> Claim:
+    session, epoch, tries, fails, entries, journal, window, seq = turn
+    return Claim(
+        session.decode(),
+        *(epoch, tries, fails),
+        [_entry(fields) for fields in entries],
+        journal,
+        window,
+        int(seq) if seq else None,
+        now,
     )
 
 
@@ -171,23 +185,20 @@ class Desk:
 
     async def claim(self, worker: str) -> Claim | int:
         """The turn that has been due longest, or in how many ms the next is due (-1: none waits)."""
-        retry = int(bool(self._unanswered))  # the reply that was lost may have given us a turn
+        claims, due = await self.claims(worker, 1)
+        return claims[0] if claims else due
+
+    async def claims(self, worker: str, room: int) -> tuple[list[Claim], int]:
+        """Up to `room` turns, longest due first, and in how many ms more is due (-1: none waits)."""
+        retry = int(bool(self._unanswered))  # the reply that was lost may have given us turns
         token = self._unanswered or f"{worker}:{next(self._tokens)}"
         self._unanswered = token
-        reply = await self.bus.script(scripts.CLAIM, self.prefix, worker, self.lease_ms, token, retry)
-        self._unanswered = ""
-        if reply[0] == 0:
-            return int(reply[1])
-        _, session, epoch, tries, fails, entries, journal, window, seq, now = reply
-        return Claim(
-            session.decode(),
-            *(int(epoch), tries, fails),
-            [_entry(fields) for fields in entries],
-            journal,
-            window,
-            int(seq) if seq else None,
-            int(now),
+        reply = await self.bus.script(
+            scripts.CLAIM, self.prefix, worker, self.lease_ms, token, retry, min(room, BATCH)
         )
+        self._unanswered = ""
+        due, now, *turns = reply
+        return [_claim(turn, now) for turn in turns], int(due)
 
     async def step(
         self,

@@ -19,13 +19,12 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 # that runs), its session due, and on its way to the Store. A negative deadline counts from now.
 _ADMIT = """
 local function admit(id, session, channel, data, deadline, place)
-  local was = redis.call('GET', P..'msg:'..id)
+  local was = redis.call('SET', P..'msg:'..id, 'accepted', 'NX', 'GET')
   if was then return false, was end
-  redis.call('SET', P..'msg:'..id, 'accepted')
   local ends = tonumber(deadline)
   if ends < 0 then ends = now - ends end
   local e = redis.call('XADD', P..'inbox', '*', 'id', id, 'session', session, 'channel', channel,
-    'data', data, 'deadline', string.format('%.0f', ends))
+    'data', data, 'deadline', ends)
   local list = 'mail:'
   if place ~= 'mail' then list = 'join:' end
   if place == 'front' then redis.call('LPUSH', P..list..session, e)
@@ -56,8 +55,7 @@ end
 _SAY = """
 local function say(channel, text)
   if text == '' then return '' end
-  local oldest = string.format('%.0f', now - 86400000)
-  local e = redis.call('XADD', P..'out', 'MINID', '~', oldest, '*', 'data', text)
+  local e = redis.call('XADD', P..'out', 'MINID', '~', now - 86400000, '*', 'data', text)
   redis.call('PUBLISH', channel, text)
   return e
 end
@@ -99,7 +97,7 @@ local k = redis.call('INCR', P..'ear')
 redis.call('HSET', P..'ears', k, 0, 'wait', 0)
 redis.call('HDEL', P..'ears', k - 64)
 if redis.call('PUBLISH', ARGV[1], k) <= 1 then redis.call('HSET', P..'ears', 'closed', k - 1)
-else redis.call('HSET', P..'ears', 'wait', string.format('%.0f', now + 3000)) end
+else redis.call('HSET', P..'ears', 'wait', now + 3000) end
 return k
 """,
 )
@@ -153,70 +151,77 @@ return 1
 """,
 )
 
-# worker lease token retry -> {0, ms until something is due or -1}
-#   | {1, session, epoch, tries, fails, {entry fields…}, journal, window, seq, now}
+# worker lease token retry room -> {ms until more is due or -1, now, turn…}, at most `room` turns, each
+# {session, epoch, tries, fails, {entry fields…}, journal, window, seq}. Turns of one call share its epoch.
 CLAIM = _script(
     "claim",
     _PRELUDE,
     """
-local worker, lease, token = ARGV[1], tonumber(ARGV[2]), ARGV[3]
-local function entries(session)
-  local found = {}
-  for _, e in ipairs(redis.call('LRANGE', P..'given:'..session, 0, -1)) do
+local worker, lease, token, room = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[5])
+local claims = P..'claims:'..worker
+local found = {0, now}
+local function add(session, epoch, tries, fails, given, journal)
+  local entries = {}
+  for _, e in ipairs(given) do
     local r = redis.call('XRANGE', P..'inbox', e, e)[1]
-    if r then found[#found + 1] = r[2] end
+    if r then entries[#entries + 1] = r[2] end
   end
-  return found
+  found[#found + 1] = {session, epoch, tries, fails, entries, journal,
+    redis.call('LRANGE', P..'window:'..session, 0, -1), redis.call('GET', P..'seq:'..session) or ''}
+  return entries
 end
-local function taken(session, epoch)
-  local turn = redis.call('HMGET', P..'turn:'..session, 'tries', 'fails')
-  return {1, session, epoch, tonumber(turn[1]), tonumber(turn[2] or '0'), entries(session),
-    redis.call('LRANGE', P..'journal:'..session, 0, -1), redis.call('LRANGE', P..'window:'..session, 0, -1),
-    redis.call('GET', P..'seq:'..session) or '', string.format('%.0f', now)}
+local function again(session, epoch)
+  local turn = redis.call('HMGET', P..'turn:'..session, 'epoch', 'tries', 'fails')
+  if turn[1] ~= epoch then return end
+  add(session, tonumber(epoch), tonumber(turn[2]), tonumber(turn[3] or '0'),
+    redis.call('LRANGE', P..'given:'..session, 0, -1), redis.call('LRANGE', P..'journal:'..session, 0, -1))
 end
 if ARGV[4] == '1' then
-  local last = redis.call('HMGET', P..'claims:'..worker, 'token', 'session', 'epoch')
-  if last[1] == token and redis.call('HGET', P..'turn:'..last[2], 'epoch') == last[3] then
-    return taken(last[2], tonumber(last[3]))
+  local last = redis.call('LRANGE', claims, 0, -1)
+  if last[1] == token then
+    for i = 3, #last do again(last[i], last[2]) end
+    if #found > 2 then return found end
   end
 end
-while true do
-  local session = redis.call('ZRANGEBYSCORE', P..'due', '-inf', string.format('%.0f', now), 'LIMIT', 0, 1)[1]
-  if not session then
-    local next = redis.call('ZRANGE', P..'due', 0, 0, 'WITHSCORES')
-    if next[2] then return {0, math.max(1, tonumber(next[2]) - now)} end
-    return {0, -1}
-  end
+local function take(session, epoch)
   local turn, given = P..'turn:'..session, P..'given:'..session
-  local fresh = redis.call('LLEN', given) == 0
+  local list = redis.call('LRANGE', given, 0, -1)
+  local fresh = #list == 0
   if fresh then
-    local e = redis.call('LPOP', P..'mail:'..session) or redis.call('LPOP', P..'join:'..session)
-    if e then redis.call('RPUSH', given, e) else fresh = nil end
+    local e = redis.call('LMOVE', P..'mail:'..session, given, 'LEFT', 'RIGHT')
+      or redis.call('LMOVE', P..'join:'..session, given, 'LEFT', 'RIGHT')
+    if not e then redis.call('ZREM', P..'due', session); redis.call('DEL', turn); return false end
+    list[1] = e
   end
-  if fresh == nil then
-    redis.call('ZREM', P..'due', session)
-    redis.call('DEL', turn)
-  else
-    while true do
-      local e = redis.call('LPOP', P..'join:'..session)
-      if not e then break end
-      redis.call('RPUSH', given, e)
-    end
-    local epoch = redis.call('INCR', P..'epoch')
-    redis.call('HINCRBY', turn, 'tries', 1)
-    local root = redis.call('HGET', turn, 'root')
-    if not root then
-      local first = redis.call('LINDEX', given, 0)
-      local r = redis.call('XRANGE', P..'inbox', first, first)[1]
-      redis.call('HSET', turn, 'root', r and r[2][2] or session)
-    end
-    redis.call('HSET', turn, 'epoch', epoch, 'owner', worker)
-    redis.call('ZADD', P..'due', string.format('%.0f', now + lease), session)
-    redis.call('HSET', P..'claims:'..worker, 'token', token, 'session', session, 'epoch', epoch)
-    redis.call('PEXPIRE', P..'claims:'..worker, lease)
-    return taken(session, epoch)
+  while true do
+    local e = redis.call('LMOVE', P..'join:'..session, given, 'LEFT', 'RIGHT')
+    if not e then break end
+    list[#list + 1] = e
   end
+  local was = redis.call('HMGET', turn, 'tries', 'fails', 'root')
+  local tries = tonumber(was[1] or '0') + 1
+  local journal = {}
+  if not fresh then journal = redis.call('LRANGE', P..'journal:'..session, 0, -1) end
+  local entries = add(session, epoch, tries, tonumber(was[2] or '0'), list, journal)
+  local root = was[3] or (entries[1] and entries[1][2]) or session
+  redis.call('HSET', turn, 'epoch', epoch, 'owner', worker, 'tries', tries, 'root', root)
+  redis.call('ZADD', P..'due', now + lease, session)
+  return true
 end
+local due = redis.call('ZRANGEBYSCORE', P..'due', '-inf', now, 'LIMIT', 0, room)
+if due[1] then
+  local epoch = redis.call('INCR', P..'epoch')
+  local mine = {token, epoch}
+  for _, session in ipairs(due) do
+    if take(session, epoch) then mine[#mine + 1] = session end
+  end
+  redis.call('DEL', claims)
+  redis.call('RPUSH', claims, unpack(mine))
+  redis.call('PEXPIRE', claims, lease)
+end
+local soonest = redis.call('ZRANGE', P..'due', 0, 0, 'WITHSCORES')[2]
+found[1] = soonest and math.max(0, tonumber(soonest) - now) or -1
+return found
 """,
 )
 
@@ -229,7 +234,7 @@ STEP = _script(
 local s = ARGV[1]
 local turn = P..'turn:'..s
 if redis.call('HGET', turn, 'epoch') ~= ARGV[2] then redis.call('INCR', P..'stale'); return -1 end
-redis.call('ZADD', P..'due', 'XX', string.format('%.0f', now + tonumber(ARGV[3])), s)
+redis.call('ZADD', P..'due', 'XX', now + tonumber(ARGV[3]), s)
 local ncalls = tonumber(ARGV[6])
 for i = 7, 6 + ncalls do redis.call('SET', P..'call:'..ARGV[i], s, 'EX', 172800) end
 local have = redis.call('LLEN', P..'journal:'..s)
@@ -295,7 +300,7 @@ end
 redis.call('DEL', P..'journal:'..s, P..'given:'..s, turn)
 redis.call('SET', P..'ended:'..s, epoch, 'PX', 60000)
 if redis.call('EXISTS', P..'mail:'..s, P..'join:'..s) > 0 then
-  redis.call('ZADD', P..'due', string.format('%.0f', now), s)
+  redis.call('ZADD', P..'due', now, s)
 else redis.call('ZREM', P..'due', s) end
 return 1
 """,
@@ -326,7 +331,7 @@ BEAT = _script(
 local lost = {}
 for i = 2, #ARGV, 2 do
   if redis.call('HGET', P..'turn:'..ARGV[i], 'epoch') == ARGV[i + 1] then
-    redis.call('ZADD', P..'due', 'XX', string.format('%.0f', now + tonumber(ARGV[1])), ARGV[i])
+    redis.call('ZADD', P..'due', 'XX', now + tonumber(ARGV[1]), ARGV[i])
   else lost[#lost + 1] = ARGV[i] end
 end
 return lost
@@ -345,7 +350,7 @@ redis.call('HDEL', turn, 'owner')
 redis.call('HSET', turn, 'epoch', redis.call('INCR', P..'epoch'))
 redis.call('HINCRBY', turn, 'tries', -1)
 if ARGV[4] == '1' then redis.call('HINCRBY', turn, 'fails', 1) end
-redis.call('ZADD', P..'due', string.format('%.0f', now + tonumber(ARGV[3])), ARGV[1])
+redis.call('ZADD', P..'due', now + tonumber(ARGV[3]), ARGV[1])
 return 1
 """,
     always=True,

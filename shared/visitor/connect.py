@@ -59,7 +59,9 @@ def make_store(settings: Settings) -> Store:
     path = store_file(settings)
     if not path.exists():
         raise StoreUnavailable(
-            "there is nothing stored yet", f"no cluster has run in {settings.home}", "start one with: promptdock up"
+            "there is nothing stored yet",
+            f"no cluster has run in {settings.home}",
+            "start one with: promptdock up",
         )
     return SqliteStore(path)
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -92,7 +92,7 @@ class Feed:
         await self._visitor.subscribe([self._channel], [], take, ready)
 
 
-async def entries(visitor: Visitor, stream: str, after: str) -> AsyncIterator[tuple[str, bytes]]:
+async def entries(visitor: Visitor, stream: str, after: str) -> AsyncGenerator[tuple[str, bytes], None]:
     """`(id, data)` of a stream's entries after a cursor, for ever; while Redis is away it waits for it."""
     failures = 0
     while True:
@@ -109,7 +109,7 @@ async def entries(visitor: Visitor, stream: str, after: str) -> AsyncIterator[tu
             yield entry.id, entry.fields.get("data", b"")
 
 
-async def events(visitor: Visitor, session: str, after: str) -> AsyncIterator[Event]:
+async def events(visitor: Visitor, session: str, after: str) -> AsyncGenerator[Event, None]:
     """The live events of a session after a cursor, for ever."""
     async for entry_id, data in entries(visitor, visitor.names.stream(session), after):
         try:

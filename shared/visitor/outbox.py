@@ -49,7 +49,7 @@ class Outbox:
         path = self.folder / f"{self._last:020d}-{name}.json"
         text = json.dumps({"line": self._line, "channel": channel, "message": message})
         half = path.with_suffix(".half")
-        with open(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -69,7 +69,9 @@ class Outbox:
                 kept = json.loads(path.read_text())
                 if age > LIFE:
                     path.unlink(missing_ok=True)
-                    log.get().warning("A message in the outbox was too old to be sent", id=kept["message"]["id"])
+                    log.get().warning(
+                        "A message in the outbox was too old to be sent", id=kept["message"]["id"]
+                    )
                 elif age > LEFT_AFTER and kept["line"] == self._line:
                     found.append(Letter(path, str(kept["channel"]), dict(kept["message"])))
         return found

@@ -56,7 +56,9 @@ def _agent(channel: str, message: dict[str, Any]) -> messages.Agent:
     parsed = messages.agent(message)
     if channel != AGENT + parsed.to:
         raise UsageError(
-            f"the message is for {parsed.to!r}", f"the channel is {channel}", f"publish it on {AGENT}{parsed.to}"
+            f"the message is for {parsed.to!r}",
+            f"the channel is {channel}",
+            f"publish it on {AGENT}{parsed.to}",
         )
     return parsed
 

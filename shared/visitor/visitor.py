@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from types import TracebackType
 from typing import Any, Literal
 from uuid import uuid4
@@ -78,6 +78,11 @@ class Visitor:
             self._url = connect.redis_url(self.settings)
             self._bus = connect.make_bus(self._url, self.settings)
         return self._bus
+
+    @property
+    def url(self) -> str:
+        """Where the bus is; it may hold a password."""
+        return self._url or connect.redis_url(self.settings)
 
     @property
     def presence(self) -> Presence:
@@ -202,8 +207,14 @@ class Visitor:
     ) -> dict[str, Any]:
         """Run one tool in the cluster; its result, with an `error` key where it failed. TimedOut."""
         message_id = str(uuid4())
-        words = {"type": "command", "id": message_id, "user_id": user_id, "tool": tool, "arguments": arguments}
-        session = f"command:{message_id}"  # of its own: it waits behind no conversation
+        words = {
+            "type": "command",
+            "id": message_id,
+            "user_id": user_id,
+            "tool": tool,
+            "arguments": arguments,
+        }
+        session = f"command:{user_id.replace(' ', '_')}"  # so that it waits behind no conversation
         async with self.outputs() as heard:
             await self.send(HUMAN_INPUT, {**words, "session_id": session})
             try:
@@ -318,14 +329,20 @@ class Visitor:
         finally:
             await listener.close()
 
-    async def events(self, session: str, after: str | None = None) -> AsyncIterator[Event]:
+    async def mark(self, session: str) -> str:
+        """The cursor behind which the events of a session stand that come from now on."""
+        return await feed.tail_of(self, self.names.stream(session))
+
+    async def events(self, session: str, after: str | None = None) -> AsyncGenerator[Event, None]:
         """The live events of a session from now on, or after a cursor ("0": all that are kept)."""
-        start = after or await feed.tail_of(self, self.names.stream(session))
-        async for event in feed.events(self, session, start):
+        async for event in feed.events(self, session, after or await self.mark(session)):
             yield event
 
-    async def tail(self, patterns: Sequence[str]) -> AsyncIterator[tuple[str, bytes]]:
-        """`(channel, data)` of what passes, by pattern: whoever listens so is not taken for an agent."""
+    async def tail(self, patterns: Sequence[str]) -> AsyncGenerator[tuple[str, bytes], None]:
+        """`(channel, data)` of what passes, by pattern: whoever listens so is not taken for an agent.
+
+        A reader who falls 10,000 messages behind loses what comes then.
+        """
         queue: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue(10_000)
 
         def take(channel: str, data: bytes) -> None:

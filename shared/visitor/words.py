@@ -12,8 +12,8 @@ from shared.bus.messages import Output
 class Sent:
     """What became of a message.
 
-    `accepted`: stored, it will end; `known`: it had been accepted before; `kept`: Redis is away, it lies in the
-    outbox and goes out when Redis is back; `heard`: a plain PUBLISH, which nobody acknowledges.
+    `accepted`: stored, it will end; `known`: it had been accepted before; `kept`: Redis is away, it lies in
+    the outbox and goes out when Redis is back; `heard`: a plain PUBLISH, which nobody acknowledges.
     """
 
     id: str

@@ -6,9 +6,9 @@ import asyncio
 import json
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
-from shared import log
+from shared import faults, log
 from shared.bus import messages
 from shared.bus.keys import CHATTER_OUTPUT
 from shared.conversation import prompt, window
@@ -21,6 +21,7 @@ from shared.turns import archive
 from shared.turns.desk import Ending, Entry
 from shared.turns.records import Record, pack
 from shared.turns.turn import Turn
+from shared.worker import reply
 from shared.worker.colleagues import Colleagues
 from shared.worker.consult import repositories
 from shared.worker.engine import Engine, waiting_notice
@@ -121,6 +122,10 @@ class Chat:
         """Progress, as the person reads it."""
         self._told += 1
         try:
+            for request in self._given.requests:
+                await reply.progress(self.parts, self.engine.profile.name, request, text)
+            if self._given.requests:
+                return
             await self.turn.tell(self._channel, self._output("progress", text, suffix=f"p{self._told}"))
         except Fenced:
             raise
@@ -257,6 +262,7 @@ class Chat:
                 "cost": done.usage.cost,
             },
         )
+        faults.point("final bought", self.turn.id)
         await self.close(status, content, added=added, past=past, **extra)
         await self._live.close()
 
@@ -368,10 +374,12 @@ class Chat:
         rows.append(self._touched())
         if status == "error":
             self._live("error", {"error": text})
+        if self._given.requests:
+            await self._answer_agents(status, text, extra)
         await self.turn.finish(
             Ending(
                 channel=self._channel,
-                output=self._output(status, text, **extra),
+                output="" if self._given.requests else self._output(status, text, **extra),
                 archive=archive.pack(rows),
                 dead=dead,
                 drop=window.surplus(past or [], len(added)),
@@ -380,6 +388,17 @@ class Chat:
                 window_ms=self.parts.settings.conversation_timeout_ms,
             )
         )
+
+    async def _answer_agents(self, status: messages.Status, text: str, extra: dict[str, Any]) -> None:
+        """Another agent's question is answered where it came from, and no person is told."""
+        await self.turn.step()  # the answer is kept before it is sent: a successor sends the same one
+        payload = {"answer": text, "status": status, **extra}
+        kind: Literal["response", "error"] = "response"
+        if status == "error":
+            kind, payload["error"] = "error", text
+        for request in self._given.requests:
+            told = {key: value for key, value in payload.items() if value is not None}
+            await reply.deliver(self.parts, self.engine.profile.name, request, kind, told)
 
     # -- small parts -----------------------------------------------------------------------------------------
 

@@ -37,6 +37,9 @@ class Choice(Model):
     async def check(self) -> None:
         await self._current().check()
 
+    def defers(self, model: str) -> bool:
+        return self._current().defers(model)
+
     async def close(self) -> None:
         await self._model.close()
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from shared import log
+from shared import faults, log
 from shared.bus import messages
 from shared.bus.messages import now
 from shared.bus.presence import LIFE_MS
@@ -160,6 +160,7 @@ class Colleagues:
             "SET", f"{self._turn.desk.prefix}who:{self._turn.session}", json.dumps(self._who), "EX", 172_800
         )
         await self._turn.step(calls=[key])
+        faults.point("call registered", self._turn.id)
         log.get().info(f"Publishing to {channel} channel")
         data = json.dumps(envelope, ensure_ascii=False).encode()
         if len(data) > messages.MAX_BYTES:
@@ -176,6 +177,7 @@ class Colleagues:
                 f"{receipt.waiting} requests wait for it",
                 "try again later",
             )
+        faults.point("request sent", self._turn.id)
         if kind == "question":
             self._event(agent, key, "sent")
         return receipt.waiting
@@ -207,10 +209,12 @@ class Colleagues:
 
     async def _answered(self, agent: str, key: str, started: float) -> dict[str, Any]:
         answer = self._answers[key]
+        faults.point("answer heard", self._turn.id)
         ms = int((time.monotonic() - started) * 1000)
         self._event(agent, key, "answered", ms)
         log.get().info(f"Received response from {agent}", ms=ms)
-        if not answer.get("via"):  # a foreign program was first: our own worker need not start
+        if answer.get("via") != self._parts.names.agent(self._agent):
+            # A foreign program was first (it may copy a `via` of ours): our own worker need not start.
             await self._parts.desk(agent).withdraw(key)
         payload = answer.get("payload")
         told = dict(payload) if isinstance(payload, dict) else {"answer": payload}

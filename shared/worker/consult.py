@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from shared import log
+from shared import faults, log
 from shared.bus import messages
 from shared.conversation import prompt
 from shared.errors import PromptDockError, StoreUnavailable
@@ -48,8 +48,11 @@ class Consult:
         if kept is None:
             done, roots = await self._think()
             kept = {"k": "final", "payload": self._answer(done, roots)}
+            faults.point("worked", self.turn.id)
             await self.turn.step(kept)
+        faults.point("final stored", self.turn.id)
         await reply.deliver(self.parts, self.agent, self.request, "response", kept["payload"])
+        faults.point("final sent", self.turn.id)
         await reply.close(self.parts, self.agent, self.turn, "complete")
         log.get().info(f"Answered {self.request.sender}")
 

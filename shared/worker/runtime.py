@@ -13,7 +13,7 @@ import time
 from collections.abc import Coroutine
 from typing import Any, Protocol
 
-from shared import log
+from shared import faults, log
 from shared.bus import messages
 from shared.bus.keys import BROADCAST, CHATTER, HUMAN_INPUT, STATUS
 from shared.errors import (
@@ -153,18 +153,18 @@ class Worker:
         await self.ear.ready.wait()
         while not self._stop.is_set():
             self._wake.clear()
-            if len(self._turns) >= self.profile.turns:
+            room = self.profile.turns - len(self._turns)
+            if room <= 0:
                 await self._pause(1.0)
                 continue
             try:
-                claim = await self.desk.claim(self.instance)
+                claims, due = await self.desk.claims(self.instance, room)
             except BusUnreachable:
                 await self._return()
                 continue
-            if isinstance(claim, Claim):
+            for claim in claims:
                 self._start(claim)
-            else:
-                await self._pause(1.0 if claim < 0 else min(1.0, claim / 1000))
+            await self._pause(1.0 if due < 0 else min(1.0, due / 1000))
 
     async def _return(self) -> None:
         """Redis was away: renew what is ours, and let others do so, before what is due is claimed."""
@@ -238,7 +238,9 @@ class Worker:
             )
             await runner.failed(late, dead="expired")
         else:
+            faults.point("claimed", turn.id)
             await runner.run()
+        faults.point("finished", turn.id)
 
     async def _cancelled(self, turn: Turn, runner: Runner) -> None:
         """By the person, by a lost lease, or by a drain: each ends the turn in its own way."""

@@ -12,19 +12,20 @@ from pathlib import Path
 import pytest
 
 from shared.bus.base import Script
-from shared.bus.embedded import Embedded, free_port
+from shared.bus.embedded import Embedded
 from shared.bus.redis import RedisBus
 from shared.errors import BusUnreachable, ConfigurationError
 from tests.bus.proxy import Proxy
+from tests.support.valkey import eventually, free_port
 
-SILENCE = 0.4
+SILENCE = 0.3
 ANSWER = Script("answer", "#!lua\nreturn 42")
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Embedded]:
     """A server of this test's own, which it may harm."""
-    made = Embedded(tmp_path, free_port(0))
+    made = Embedded(tmp_path, free_port())
     made.start()
     yield made
     made.stop()
@@ -35,6 +36,13 @@ async def bus(server: Embedded) -> AsyncIterator[RedisBus]:
     made = RedisBus(server.url, silence=2.0)
     yield made
     await made.close()
+
+
+async def answers(bus: RedisBus) -> bool:
+    try:
+        return bool(await bus.command("PING"))
+    except BusUnreachable:
+        return False
 
 
 async def test_a_cancelled_caller_never_takes_or_leaves_anothers_reply(redis: RedisBus) -> None:
@@ -102,6 +110,22 @@ async def test_a_half_open_connection_is_found_and_replaced(valkey: str) -> None
         await bus.close()
 
 
+async def test_a_half_open_connection_is_found_although_new_questions_keep_coming(valkey: str) -> None:
+    async with Proxy(valkey) as proxy:
+        bus = RedisBus(proxy.url, silence=SILENCE)
+        await bus.command("PING")
+        proxy.freeze()
+        started, calls = time.monotonic(), [asyncio.create_task(bus.command("PING"))]
+        while not calls[0].done():
+            assert time.monotonic() - started < 3 * SILENCE
+            calls.append(asyncio.create_task(bus.command("PING")))
+            await asyncio.wait(calls[:1], timeout=SILENCE / 10)
+        replies = await asyncio.gather(*calls, return_exceptions=True)
+        assert len(replies) > 5
+        assert all(isinstance(reply, BusUnreachable) for reply in replies)
+        await bus.close()
+
+
 async def test_answers_that_only_come_one_after_another_are_no_silence(redis: RedisBus, valkey: str) -> None:
     patient = RedisBus(valkey, silence=SILENCE)
     waits = [patient.command("BLPOP", f"nothing:{n}", SILENCE * 0.6) for n in range(4)]
@@ -121,7 +145,7 @@ async def test_a_server_that_takes_the_connection_and_says_nothing_is_unreachabl
 
 
 async def test_no_server_at_all_is_unreachable() -> None:
-    bus = RedisBus(f"redis://127.0.0.1:{free_port(0)}", silence=1.0)
+    bus = RedisBus(f"redis://127.0.0.1:{free_port()}", silence=1.0)
     with pytest.raises(BusUnreachable):
         await bus.command("PING")
     await bus.close()
@@ -142,6 +166,7 @@ async def test_after_a_killed_server_is_back_everything_works_again(server: Embe
     with pytest.raises(BusUnreachable):
         await bus.command("PING")
     server.start()
+    await eventually(lambda: answers(bus))
     assert await bus.script(ANSWER, "k") == 42
     assert await bus.command("GET", "kept") == b"yes"
 
@@ -157,6 +182,7 @@ async def test_a_read_whose_server_dies_is_unreachable_and_the_next_one_works(
         await asyncio.wait_for(reading, 5)
     server._process.wait(5)
     server.start()
+    await eventually(lambda: answers(bus))
     await bus.command("XADD", "s", "*", "data", "x")
     assert [entry.fields for entry in await bus.read({"s": "0"}, 1000)] == [{"data": b"x"}]
 
@@ -165,7 +191,7 @@ async def test_a_server_that_became_a_replica_is_left_for_whoever_answers_next(
     server: Embedded, bus: RedisBus
 ) -> None:
     before = await bus.command("CLIENT", "ID")
-    await bus.command("REPLICAOF", "127.0.0.1", free_port(0))
+    await bus.command("REPLICAOF", "127.0.0.1", free_port())
     with pytest.raises(BusUnreachable, match="cannot take writes"):
         await bus.command("SET", "k", "v")
     other = RedisBus(server.url)

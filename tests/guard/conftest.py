@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from shared.guard.sandbox import Sandbox
+from shared.guard import landlock
+from shared.guard.sandbox import Sandbox, programs
 
 
 async def until(condition: Callable[[], bool], seconds: float = 10) -> None:
@@ -37,11 +39,24 @@ def workspace(tmp_path: Path, outside: Path) -> Path:
 
 
 def sandbox(mode: str) -> Sandbox:
-    """The sandbox of that mode, or a skip that says why this machine has none."""
+    """The sandbox of that mode, or a skip that says why this machine has none.
+
+    Whether it could have one is asked in another way, so that a sandbox of ours that broke fails here.
+    """
+    missing = _no_bubblewrap() if mode == "bwrap" else "" if landlock.version() else "no Landlock here"
+    if missing:
+        pytest.skip(missing)
     found = Sandbox.probe(mode)
-    if found.mode != mode:
-        pytest.skip(found.why)
+    assert found.mode == mode, found.why
     return found
+
+
+def _no_bubblewrap() -> str:
+    for program in programs():
+        argv = [program, "--unshare-user", "--unshare-net", "--ro-bind", "/", "/", "true"]
+        if subprocess.run(argv, capture_output=True, timeout=20, check=False).returncode == 0:
+            return ""
+    return "bubblewrap is not installed here, or namespaces are refused"
 
 
 @pytest.fixture(params=["bwrap", "landlock"])

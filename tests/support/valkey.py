@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import pytest
 
-from shared.bus.embedded import Embedded, free_port
+from shared.bus.embedded import Embedded
 from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
 
 _numbers = itertools.count(1)
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
 
 
 async def until(condition: Callable[[], object], seconds: float = 10.0) -> None:
@@ -35,7 +42,7 @@ async def eventually(condition: Callable[[], Awaitable[object]], seconds: float 
 @pytest.fixture(scope="session")
 def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a server that runs as long as the tests do."""
-    server = Embedded(tmp_path_factory.mktemp("valkey"), free_port(0))
+    server = Embedded(tmp_path_factory.mktemp("valkey"), free_port())
     yield server.start()
     server.stop()
 

@@ -32,7 +32,8 @@ class Wire:
     """
 
     def __init__(self, url: str, names: Names) -> None:
-        self.names, self.heard = names, list[tuple[str, Message]]()
+        self.url, self.names = url, names
+        self.heard: list[tuple[str, Message]] = []
         self.redis = client(url)
         self._listening = client(url)
         self._stop, self._ready = threading.Event(), threading.Event()
@@ -65,7 +66,7 @@ class Wire:
         if event["type"] == "psubscribe":
             self._ready.set()
         elif event["type"] == "pmessage":
-            with contextlib.suppress(ValueError):
+            with contextlib.suppress(ValueError, RecursionError):  # others may publish anything
                 value = json.loads(event["data"])
                 if isinstance(value, dict):
                     self.heard.append((self.names.bare(event["channel"].decode()), value))

@@ -186,8 +186,10 @@ async def test_a_turn_without_a_task_has_nothing_to_change(context: Context, wor
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
-        ("pytest", True), ("python -m pytest -q tests", True), (".venv/bin/pytest", True), ("cd web && npm test", True),
-        ("CI=1 npm run lint", True), ("uv run ruff check .", True), ("make test", True), ("go test ./...", True),
+        ("pytest", True), ("python -m pytest -q tests", True), (".venv/bin/pytest", True),
+        ("cd web && npm test", True),
+        ("CI=1 npm run lint", True), ("uv run ruff check .", True), ("make test", True),
+        ("go test ./...", True),
         ("pytest || true", False), ("pytest; true", False), ("pytest | tail", False), ("pytest &", False),
         ("echo pytest", False), ("pytest --version", False), ("true # pytest", False), ("ls", False),
         ("pytest\ntrue", False), ("pytest --collect-only", False), ("echo $(pytest)", False),

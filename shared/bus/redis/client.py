@@ -1,4 +1,4 @@
-"""RedisBus: lanes for commands, a connection for each subscription and for each blocking read."""
+"""RedisBus: one lane for commands, a connection for each subscription and for each blocking read."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from redis.asyncio.connection import AbstractConnection, Connection, parse_url
-from redis.exceptions import NoScriptError, RedisError, ResponseError
+from redis.exceptions import RedisError, ResponseError
 
 from shared.bus import base
 from shared.bus.base import Argument, Script, StreamEntry
-from shared.bus.redis.lane import LOST, MOVED_ON, Lane
+from shared.bus.redis.lane import MOVED_ON, Lane
 from shared.bus.redis.listener import RedisListener
+from shared.bus.redis.wire import LOST
 from shared.errors import BusUnreachable, ConfigurationError, PromptDockError
 
 
@@ -44,16 +45,13 @@ class RedisBus(base.Bus):
         connection: AbstractConnection = self._make(**self._options)
         return connection
 
-    async def _connected(self) -> AbstractConnection:
-        return self._connection()
-
     async def script(self, script: Script, key: str, *arguments: Argument) -> Any:
         try:
             return await self._lane.call("EVALSHA", script.sha, 1, key, *arguments)
-        except NoScriptError:
-            return await self.command("EVAL", script.source, 1, key, *arguments)
         except ResponseError as error:
-            raise _translate(error) from error
+            if not str(error).startswith("NOSCRIPT"):
+                raise _translate(error) from error
+        return await self.command("EVAL", script.source, 1, key, *arguments)
 
     async def command(self, *arguments: Argument, key: str | None = None) -> Any:
         try:
@@ -93,7 +91,7 @@ class RedisBus(base.Bus):
         key: str,
         patterns: Sequence[str] = (),
     ) -> RedisListener:
-        return RedisListener(self._connected, channels, patterns, on_message, on_ready, self._silence)
+        return RedisListener(self._connection, channels, patterns, on_message, on_ready, self._silence)
 
     async def listeners(self, channel: str) -> int:
         reply = await self.command("PUBSUB", "NUMSUB", channel)

@@ -1,4 +1,4 @@
-"""One connection for many callers: what they ask in one turn of the event loop leaves in one write.
+"""One connection for many callers: what they ask while others wait leaves in one write per event loop turn.
 
 A pooled client gives each caller a connection and a write of its own; joining the writes is worth two to
 three times its throughput. Replies come in the order of the commands, so a caller who was cancelled only
@@ -30,6 +30,7 @@ class Lane:
         self._wire: Wire | None = None
         self._opening = asyncio.Lock()
         self._waiting: deque[asyncio.Future[Any]] = deque()
+        self._asked = 0.0  # since when somebody has been waiting without a break
         self._watcher: asyncio.Task[None] | None = None
 
     async def call(self, *arguments: Argument) -> Any:
@@ -37,8 +38,13 @@ class Lane:
         wire = self._wire
         if wire is None:
             wire = await self._open()
-        wire.send(*arguments)
-        future = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        if self._waiting:
+            wire.join(*arguments)
+        else:  # nobody is on the way: there is nothing to join
+            wire.send(*arguments)
+            self._asked = loop.time()
+        future = loop.create_future()
         self._waiting.append(future)
         return await future
 
@@ -62,11 +68,11 @@ class Lane:
             future.set_result(reply)
 
     async def _watch(self, wire: Wire) -> None:
-        """A half-open connection says nothing: the oldest question may wait so long, then all is broken."""
+        """Half-open connections say nothing: one is dead when no byte comes for so long to who waits."""
+        loop = asyncio.get_running_loop()
         while True:
-            oldest = self._waiting[0] if self._waiting else None
-            await asyncio.sleep(self._silence)
-            if oldest is not None and self._waiting and self._waiting[0] is oldest:
+            await asyncio.sleep(self._silence / 8)
+            if self._waiting and loop.time() - max(self._asked, wire.heard) > self._silence:
                 wire.fail(TimeoutError(f"no answer from Redis for {self._silence:.0f} s"))
 
     def _broke(self, wire: Wire, lost: asyncio.Future[None]) -> None:

@@ -8,19 +8,17 @@ and made again.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import math
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from redis.asyncio.connection import AbstractConnection
+from redis.exceptions import ResponseError
 
 from shared import log
 from shared.bus import base
-from shared.bus.redis.lane import LOST
+from shared.bus.redis.wire import LOST, Connect, Wire
+from shared.errors import BusUnreachable
 
-Connect = Callable[[], Awaitable[AbstractConnection]]
 _MESSAGE = {b"message": 1, b"pmessage": 2}
 _CONFIRMED = (b"subscribe", b"psubscribe")
 
@@ -39,7 +37,9 @@ class RedisListener(base.Listener):
     ) -> None:
         self._connect, self._channels, self._patterns = connect, list(channels), list(patterns)
         self._on_message, self._on_ready, self._silence = on_message, on_ready, silence
-        self._heard = 0.0
+        self._missing = 0  # confirmations of the subscription under way
+        self._ready: asyncio.Future[None] | None = None
+        self._wire: Wire | None = None
 
     async def run(self) -> None:
         """Listen until cancelled."""
@@ -48,7 +48,7 @@ class RedisListener(base.Listener):
             started = asyncio.get_running_loop().time()
             try:
                 await self._once()
-            except (*LOST, TimeoutError) as error:
+            except (*LOST, TimeoutError, BusUnreachable) as error:
                 stable = asyncio.get_running_loop().time() - started > 10
                 failures = 1 if stable else failures + 1
                 if failures in (1, 10):
@@ -58,54 +58,47 @@ class RedisListener(base.Listener):
                 await asyncio.sleep(random.uniform(0, min(2.0, 0.05 * 2**failures)))
 
     async def _once(self) -> None:
-        connection = await self._connect()
-        ready: asyncio.Task[None] | None = None
-        watch: asyncio.Task[None] | None = None
+        self._missing, self._ready = len(self._channels) + len(self._patterns), None
+        wire = self._wire = await Wire.open(self._connect, self._take, self._silence)
+        watch = asyncio.create_task(self._watch(wire))
         try:
-            async with asyncio.timeout(self._silence):
-                await connection.connect()  # type: ignore[no-untyped-call]
-                await self._subscribe(connection)
-            self._heard = asyncio.get_running_loop().time()
-            watch = asyncio.create_task(self._watch(connection))
-            ready = asyncio.create_task(self._ready())
-            while True:
-                self._take(await connection.read_response(timeout=math.inf))
+            if self._channels:
+                wire.send("SUBSCRIBE", *self._channels)
+            if self._patterns:
+                wire.send("PSUBSCRIBE", *self._patterns)
+            await wire.lost
         finally:
-            for task in (ready, watch):
-                if task is not None:
-                    task.cancel()
-                    with contextlib.suppress(asyncio.CancelledError, *LOST):
-                        await task
-            with contextlib.suppress(*LOST, TimeoutError):
-                await connection.disconnect(nowait=True)
-
-    async def _ready(self) -> None:
-        await self._on_ready()
-
-    async def _subscribe(self, connection: AbstractConnection) -> None:
-        if self._channels:
-            await connection.send_command("SUBSCRIBE", *self._channels)
-        if self._patterns:
-            await connection.send_command("PSUBSCRIBE", *self._patterns)
-        missing = len(self._channels) + len(self._patterns)
-        while missing:
-            reply = await connection.read_response(timeout=math.inf)
-            if reply[0] in _CONFIRMED:
-                missing -= 1
-            else:
-                self._take(reply)
+            wire.close()
+            watch.cancel()
+            if self._ready is not None:
+                self._ready.cancel()
+                await asyncio.wait([self._ready])
 
     def _take(self, reply: Any) -> None:
-        self._heard = asyncio.get_running_loop().time()
-        at = _MESSAGE.get(reply[0]) if isinstance(reply, list) else None
+        if isinstance(reply, ResponseError):
+            raise reply
+        kind = reply[0]
+        at = _MESSAGE.get(kind)
         if at is not None:
             self._on_message(reply[at].decode("utf-8", "replace"), reply[at + 1])
+        elif kind in _CONFIRMED:
+            self._missing -= 1
+            if self._missing == 0:
+                self._subscribed()
 
-    async def _watch(self, connection: AbstractConnection) -> None:
+    def _subscribed(self) -> None:
+        """Call `on_ready` at this very place in the order of the messages; it may go on beside them."""
+        self._ready = asyncio.ensure_future(self._on_ready())
+        self._ready.add_done_callback(self._readied)
+
+    def _readied(self, ready: asyncio.Future[None]) -> None:
+        if not ready.cancelled() and isinstance(error := ready.exception(), Exception) and self._wire:
+            self._wire.fail(error)
+
+    async def _watch(self, wire: Wire) -> None:
         while True:
             await asyncio.sleep(self._silence / 3)
-            if asyncio.get_running_loop().time() - self._heard > self._silence:
-                await connection.disconnect(nowait=True)  # the reader then raises
+            if asyncio.get_running_loop().time() - wire.heard > self._silence:
+                wire.fail(TimeoutError(f"nothing from Redis for {self._silence:.0f} s"))
                 return
-            with contextlib.suppress(*LOST):
-                await connection.send_command("PING", check_health=False)
+            wire.send("PING")

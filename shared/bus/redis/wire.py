@@ -12,10 +12,10 @@ from typing import Any, cast
 
 import hiredis
 from redis.asyncio.connection import AbstractConnection
-from redis.exceptions import InvalidResponse, RedisError, ResponseError
+from redis.exceptions import AuthenticationError, InvalidResponse, RedisError, ResponseError
 
 from shared.bus.base import Argument
-from shared.errors import BusUnreachable
+from shared.errors import BusUnreachable, ConfigurationError
 
 Connect = Callable[[], AbstractConnection]
 LOST = (RedisError, OSError, EOFError)
@@ -25,8 +25,7 @@ _NOTHING = object()
 class Wire(asyncio.Protocol):
     """One connection. Each reply goes to `take`; an error reply is a ResponseError handed to it as well.
 
-    What is sent in one turn of the event loop leaves in one write (uvloop sees to that). `lost` ends with the
-    error that broke the connection, an error of `take` included.
+    `lost` ends with the error that broke the connection, an error of `take` included.
     """
 
     def __init__(self, connection: AbstractConnection, take: Callable[[Any], None]) -> None:
@@ -35,29 +34,43 @@ class Wire(asyncio.Protocol):
         self._reader = hiredis.Reader(
             protocolError=InvalidResponse, replyError=ResponseError, notEnoughData=_NOTHING
         )
-        loop = asyncio.get_running_loop()
-        self._clock = loop.time
-        self.heard = loop.time()  # when the last bytes came
-        self.lost: asyncio.Future[None] = loop.create_future()
+        self._loop = asyncio.get_running_loop()
+        self._packed: list[bytes] = []
+        self.heard = self._loop.time()  # when the last bytes came
+        self.lost: asyncio.Future[None] = self._loop.create_future()
         self._transport.set_protocol(self)
 
     @classmethod
     async def open(cls, connect: Connect, take: Callable[[Any], None], patience: float) -> Wire:
-        """Connect within `patience` seconds, or BusUnreachable."""
+        """Connect within `patience` seconds, or BusUnreachable; ConfigurationError for a wrong password."""
         connection = connect()
         try:
             async with asyncio.timeout(patience):
                 await connection.connect()  # type: ignore[no-untyped-call]
+        except AuthenticationError as error:
+            raise ConfigurationError(
+                "Redis does not let us in", str(error), "correct user and password in REDIS_URL"
+            ) from error
         except (*LOST, TimeoutError) as error:
             raise BusUnreachable("Redis does not answer", str(error)) from error
         return cls(connection, take)
 
     def send(self, *arguments: Argument) -> None:
-        """Put one command on its way."""
-        self._transport.write(hiredis.pack_command(arguments))
+        """Put one command on its way at once."""
+        self._transport.write(hiredis.pack_command(arguments))  # type: ignore[arg-type]
+
+    def join(self, *arguments: Argument) -> None:
+        """Put one command on its way, in one write with all others of this turn of the event loop."""
+        if not self._packed:
+            self._loop.call_soon(self._flush)
+        self._packed.append(hiredis.pack_command(arguments))  # type: ignore[arg-type]
+
+    def _flush(self) -> None:
+        packed, self._packed = self._packed, []
+        self._transport.write(b"".join(packed))
 
     def data_received(self, data: bytes) -> None:
-        self.heard = self._clock()
+        self.heard = self._loop.time()
         try:
             self._reader.feed(data)
             while (reply := self._reader.gets()) is not _NOTHING:
@@ -81,4 +94,4 @@ class Wire(asyncio.Protocol):
 
     def _drop(self) -> None:
         self._transport.abort()
-        self._connection._close()  # so that it knows, too
+        self._connection._close()  # type: ignore[no-untyped-call]  # so that it knows, too

@@ -1,0 +1,142 @@
+"""`ask`: one message, its progress, its one answer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from dataclasses import dataclass
+from uuid import uuid4
+
+from gateways.cli import screen
+from shared.bus.messages import CLOSING, Output
+from shared.errors import BadMessage, PromptDockError, TimedOut, UsageError
+from shared.settings import Settings
+from shared.visitor import Visitor, look
+from shared.visitor.feed import Feed
+from shared.visitor.plain import labelled
+from shared.visitor.work import Work
+
+_STOP = 3.0  # seconds that telling the turn to stop may take
+
+
+@dataclass(frozen=True)
+class Asking:
+    """What is asked, by whom, and how long the answer is awaited."""
+
+    text: str
+    user: str
+    session: str | None
+    timeout: float
+    force: bool
+    as_json: bool
+
+
+async def ask(settings: Settings, asking: Asking) -> int:
+    """0 for an answer or a question back, 1 for an error; TimedOut when neither came."""
+    text = sys.stdin.read() if asking.text == "-" else asking.text
+    if not text.strip():
+        raise UsageError(
+            "there is nothing to ask", "the text is empty", 'e.g. promptdock ask "Plan a login page"'
+        )
+    message_id = str(uuid4())
+    async with Visitor(settings) as visitor:
+        await visitor.reach()
+        work = Work()
+        try:
+            async with visitor.outputs() as heard:
+                return await _asked(visitor, heard, asking, text, message_id, work)
+        except asyncio.CancelledError:
+            await _stop(visitor, asking, message_id, work)
+            raise
+
+
+async def _asked(
+    visitor: Visitor, heard: Feed, asking: Asking, text: str, message_id: str, work: Work
+) -> int:
+    session = asking.session or f"user:{asking.user.replace(' ', '_')}"
+    live = asyncio.create_task(_watch(visitor, session, work, await visitor.mark(session)))
+    try:
+        sent = await visitor.say(
+            text, asking.user, asking.session, force=asking.force, message_id=message_id, source="cli"
+        )
+    except BadMessage as error:
+        live.cancel()
+        raise UsageError(error.what, error.why, error.fix) from error
+    if sent.outcome == "kept":
+        screen.talk("… Redis is away: the message is kept, and goes out when it is back")
+    elif not await look.serves(visitor):
+        screen.talk("… nobody is here as Chatter: the message waits until somebody is")
+    try:
+        async with asyncio.timeout(asking.timeout):
+            output = await _closing(heard, asking.user, message_id)
+    except TimeoutError:
+        raise TimedOut(
+            f"no answer came in {asking.timeout:.0f} s",
+            f"message {message_id} is accepted and will still be answered",
+            "see what it waits for: promptdock pending",
+        ) from None
+    finally:
+        live.cancel()
+        with contextlib.suppress(asyncio.CancelledError, PromptDockError):
+            await live
+    return _answer(output, asking.as_json)
+
+
+async def _closing(heard: Feed, user: str, message_id: str) -> Output:
+    async for item in heard:
+        output = item.output
+        ours = message_id in (output.in_reply_to, *output.answers)
+        # A Chatter that is not ours may leave out what it answers.
+        foreign = (
+            output.via is None and not output.in_reply_to and not output.answers and output.user_id == user
+        )
+        if not (ours or foreign):
+            continue
+        if output.status in CLOSING:
+            return output
+        screen.talk(f"… {labelled(output.content, output.demo)}")
+    raise PromptDockError("Chatter cannot be heard any more", "the stream of its outputs ended", "try again")
+
+
+async def _watch(visitor: Visitor, session: str, work: Work, after: str) -> None:
+    """Consults as they end; that they begin is told by Chatter itself."""
+    async for event in visitor.events(session, after):
+        consult = work.take(event.kind, event.payload)
+        if consult is not None and not consult.open:
+            screen.talk(f"… {consult.told(0.0)}")
+
+
+async def _stop(visitor: Visitor, asking: Asking, message_id: str, work: Work) -> None:
+    """Whoever leaves ends the work too, but only if it is this message that is worked on."""
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()
+    if work.turn == message_id:
+        session = asking.session or f"user:{asking.user.replace(' ', '_')}"
+        with contextlib.suppress(PromptDockError, TimeoutError):
+            async with asyncio.timeout(_STOP):
+                await visitor.stop(asking.user, session, turn_id=message_id)
+                screen.talk("… stopped")
+
+
+def _answer(output: Output, as_json: bool) -> int:
+    failed = output.status == "error"
+    if as_json:
+        screen.document("ask", **output.model_dump(exclude_none=True, exclude={"via", "v"}))
+    elif failed:
+        screen.talk(f"promptdock: {labelled(output.content, output.demo)}")
+    else:
+        screen.out(labelled(output.content, output.demo))
+        _options(output)
+    return 1 if failed else 0
+
+
+def _options(output: Output) -> None:
+    if output.status != "awaiting_input":
+        return
+    if output.question and output.question not in output.content:
+        screen.out(output.question)
+    for number, option in enumerate(output.options or [], 1):
+        screen.out(f"  {number}. {option}")
+    screen.talk('… this is a question to you; answer it with: promptdock ask "…" in the same session')

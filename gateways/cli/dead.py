@@ -1,0 +1,71 @@
+"""`pending` and `dead`: what waits, and what could not be answered."""
+
+from __future__ import annotations
+
+import json
+import time
+
+from gateways.cli import screen
+from shared.settings import Settings
+from shared.visitor import Visitor, look
+from shared.visitor import dead as letters
+
+
+async def pending(settings: Settings, as_json: bool) -> None:
+    """Accepted messages that have not ended."""
+    async with Visitor(settings) as visitor:
+        rows = await look.pending(visitor)
+    if as_json:
+        screen.document("pending", pending=rows)
+        return
+    now = time.time()
+    heads = ("agent", "state", "age", "session", "id", "content")
+    told = [
+        (
+            r["agent"],
+            r["state"],
+            screen.ago(now - r["accepted_ms"] / 1000),
+            r["session"],
+            r["id"],
+            r["content"],
+        )
+        for r in rows
+    ]
+    screen.table(told, heads)
+
+
+async def show(settings: Settings, as_json: bool) -> None:
+    """The dead letters."""
+    async with Visitor(settings) as visitor:
+        found = await letters.letters(visitor)
+    if as_json:
+        screen.document("dead", dead=[letter.card() for letter in found])
+        return
+    heads = ("key", "id", "reason", "content")
+    screen.table(
+        [(c["key"], c["id"], c["reason"], c["content"]) for c in (one.card() for one in found)], heads
+    )
+
+
+async def one(settings: Settings, name: str, as_json: bool) -> None:
+    """One of them, whole."""
+    async with Visitor(settings) as visitor:
+        letter = await letters.find(visitor, name)
+    card = letters.whole(letter)
+    if as_json:
+        screen.document("dead_letter", **card)
+        return
+    for field in ("key", "agent", "id", "session", "channel", "reason"):
+        screen.out(f"{field:8} {card[field]}")
+    screen.out(json.dumps(card["message"], indent=2, ensure_ascii=False))
+
+
+async def replay(settings: Settings, name: str, as_json: bool) -> None:
+    """Once more."""
+    async with Visitor(settings) as visitor:
+        sent = await letters.replay(visitor, name)
+    if as_json:
+        screen.document("replay", id=sent.id, outcome=sent.outcome)
+    else:
+        screen.out(sent.id)
+        screen.talk(f"{sent.outcome} under its new id")

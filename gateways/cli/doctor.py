@@ -1,0 +1,33 @@
+"""`doctor`: what is wrong, and the remedy."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import asdict
+from pathlib import Path
+
+from gateways.cli import screen
+from shared.settings import Settings
+from shared.visitor import Visitor
+from shared.visitor import doctor as examination
+
+_MARKS = {"ok": "ok ", "warn": "!  ", "fail": "FAIL"}
+
+
+async def doctor(settings: Settings, env_file: Path, as_json: bool) -> int:
+    """1 where something fails, else 0."""
+    found = []
+    async with (
+        Visitor(settings) as visitor,
+        contextlib.aclosing(examination.examine(visitor, env_file)) as findings,
+    ):
+        async for finding in findings:
+            found.append(finding)
+            if not as_json:
+                screen.out(f"{_MARKS[finding.level]:4} {finding.name:12} {finding.told}")
+                if finding.fix:
+                    screen.out(f"{'':17} do: {screen.runnable(finding.fix)}")
+    failed = any(finding.level == "fail" for finding in found)
+    if as_json:
+        screen.document("doctor", ok=not failed, findings=[asdict(finding) for finding in found])
+    return 1 if failed else 0

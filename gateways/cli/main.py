@@ -1,0 +1,272 @@
+"""The commands and their options; what each does is in the module of its name, imported when it runs."""
+
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from gateways.cli.run import run
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="A cluster of agents that build software together and answer to one person through one chat.",
+)
+repo = typer.Typer(
+    rich_markup_mode=None, no_args_is_help=True, help="Repositories that agents may read and work on."
+)
+tasks = typer.Typer(
+    rich_markup_mode=None,
+    invoke_without_command=True,
+    help="Tasks and their states; works with the cluster down.",
+)
+dead = typer.Typer(
+    rich_markup_mode=None, no_args_is_help=True, help="Messages that could not be answered, and another try."
+)
+key = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="The model provider's key.")
+config = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Settings.")
+for name, group in (("repo", repo), ("tasks", tasks), ("dead", dead), ("key", key), ("config", config)):
+    app.add_typer(group, name=name)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+User = Annotated[str, typer.Option("--user", help="Who speaks.", default_factory=lambda: _me())]
+Session = Annotated[str | None, typer.Option("--session", help="The conversation; yours by default.")]
+
+
+def _me() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container may run under a user id without a name
+        return "person"
+
+
+@app.command()
+def up(
+    detach: Annotated[
+        bool, typer.Option("--detach", "-d", help="Leave it running in the background.")
+    ] = False,
+    without: Annotated[
+        list[str] | None, typer.Option(metavar="AGENT", help="Leave this agent to somebody else.")
+    ] = None,
+) -> NoReturn:
+    """Run the cluster here, with an embedded Redis where REDIS_URL is unset. Ctrl-C ends it, drained."""
+    from gateways.cli import up as work
+
+    run(lambda settings: work.up(settings, without or [], detach))
+
+
+@app.command()
+def down() -> NoReturn:
+    """End what `up` started here, after it has handed over."""
+    from gateways.cli import up as work
+
+    run(work.down)
+
+
+@app.command()
+def status(
+    agent: Annotated[
+        str | None, typer.Argument(help="Exit with 0 if this agent is present, else with 1.")
+    ] = None,
+    as_json: Json = False,
+) -> NoReturn:
+    """Who is here, what waits, and on what the cluster stands."""
+    from gateways.cli import status as work
+
+    run(lambda settings: work.status(settings, agent, as_json))
+
+
+@app.command()
+def chat(user: User, session: Session = None) -> NoReturn:
+    """Talk with Chatter in the terminal."""
+    from gateways.cli import chat as work
+
+    work.chat(user, session)
+
+
+@app.command()
+def ask(
+    text: Annotated[str, typer.Argument(help="What to ask; - reads it from stdin.")],
+    user: User,
+    session: Session = None,
+    timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait for the answer.")] = 900.0,
+    force: Annotated[
+        bool, typer.Option("--force", help="Override the checks that come before a task is assigned.")
+    ] = False,
+    as_json: Json = False,
+) -> NoReturn:
+    """Ask one thing: progress goes to stderr, the answer to stdout."""
+    from gateways.cli import ask as work
+
+    asking = work.Asking(text, user, session, timeout, force, as_json)
+    run(lambda settings: work.ask(settings, asking))
+
+
+@app.command()
+def tail(
+    channels: Annotated[
+        list[str] | None, typer.Argument(help="Channels or patterns, e.g. 'events:*'.")
+    ] = None,
+) -> NoReturn:
+    """Print what passes on the channels, one JSON object a line."""
+    from gateways.cli import wire as work
+
+    run(lambda settings: work.tail(settings, channels or []))
+
+
+@app.command()
+def publish(
+    channel: Annotated[str, typer.Argument(help="human-input, agent:NAME, or any other channel.")],
+    message: Annotated[str, typer.Argument(metavar="JSON", help="One JSON object; - reads it from stdin.")],
+    as_json: Json = False,
+) -> NoReturn:
+    """Send one message; what has an inbox is stored before it is reported as sent."""
+    from gateways.cli import wire as work
+
+    run(lambda settings: work.publish(settings, channel, message, as_json))
+
+
+@app.command()
+def logs(
+    agent: Annotated[str | None, typer.Argument()] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes.")] = False,
+    count: Annotated[int, typer.Option("--lines", "-n", min=0, help="How many lines.")] = 50,
+    as_json: Json = False,
+) -> NoReturn:
+    """What the workers logged."""
+    from gateways.cli import logs as work
+
+    run(lambda settings: work.logs(settings, agent, follow, count, as_json))
+
+
+@repo.command("add")
+def repo_add(
+    place: Annotated[str, typer.Argument(metavar="PATH|URL")],
+    user: User,
+    kind: Annotated[str, typer.Option(help="frontend, backend or both.")] = "both",
+    name: Annotated[str | None, typer.Option(help="How it is called; the folder's name by default.")] = None,
+    project: Annotated[str | None, typer.Option(help="The project that it belongs to.")] = None,
+    push: Annotated[bool, typer.Option("--push", help="Tasks may push their branches.")] = False,
+    as_json: Json = False,
+) -> NoReturn:
+    """Register a repository: a folder stays where it is, a URL is mirrored."""
+    from gateways.cli import repo as work
+
+    adding = work.Adding(place, kind, name, project, push)
+    run(lambda settings: work.add(settings, adding, user, as_json))
+
+
+@repo.command("list")
+def repo_list(as_json: Json = False) -> NoReturn:
+    """The registered repositories; works with the cluster down."""
+    from gateways.cli import repo as work
+
+    run(lambda settings: work.show(settings, as_json))
+
+
+@tasks.callback()
+def tasks_default(context: typer.Context) -> None:
+    """Without a command: the list."""
+    if context.invoked_subcommand is None:
+        tasks_list()
+
+
+@tasks.command("list")
+def tasks_list(
+    everything: Annotated[bool, typer.Option("--all", help="Archived ones too.")] = False,
+    as_json: Json = False,
+) -> NoReturn:
+    """The newest tasks first."""
+    from gateways.cli import tasks as work
+
+    run(lambda settings: work.show(settings, everything, as_json))
+
+
+@tasks.command("show")
+def tasks_show(task: Annotated[str, typer.Argument(metavar="ID")], as_json: Json = False) -> NoReturn:
+    """One task: its history, and what was done as git and the commands recorded it."""
+    from gateways.cli import tasks as work
+
+    run(lambda settings: work.one(settings, task, as_json))
+
+
+@tasks.command("diff")
+def tasks_diff(task: Annotated[str, typer.Argument(metavar="ID")]) -> NoReturn:
+    """What a task changed, by git."""
+    from gateways.cli import tasks as work
+
+    run(lambda settings: work.diff(settings, task))
+
+
+@app.command()
+def pending(as_json: Json = False) -> NoReturn:
+    """Accepted messages that have not ended, by agent."""
+    from gateways.cli import dead as work
+
+    run(lambda settings: work.pending(settings, as_json))
+
+
+@dead.command("list")
+def dead_list(as_json: Json = False) -> NoReturn:
+    """The dead letters, the newest first."""
+    from gateways.cli import dead as work
+
+    run(lambda settings: work.show(settings, as_json))
+
+
+@dead.command("show")
+def dead_show(letter: Annotated[str, typer.Argument(metavar="KEY|ID")], as_json: Json = False) -> NoReturn:
+    """One dead letter, whole."""
+    from gateways.cli import dead as work
+
+    run(lambda settings: work.one(settings, letter, as_json))
+
+
+@dead.command("replay")
+def dead_replay(letter: Annotated[str, typer.Argument(metavar="KEY|ID")], as_json: Json = False) -> NoReturn:
+    """Post it again, under a new id."""
+    from gateways.cli import dead as work
+
+    run(lambda settings: work.replay(settings, letter, as_json))
+
+
+@app.command()
+def doctor(as_json: Json = False) -> NoReturn:
+    """Look for what is wrong, with a remedy beside each finding; works with nothing running."""
+    from gateways.cli import doctor as work
+
+    run(lambda settings: work.doctor(settings, Path(".env"), as_json))
+
+
+@key.command("set")
+def key_set() -> NoReturn:
+    """Ask for a key (hidden), check it, write it to .env."""
+    from gateways.cli import key as work
+
+    run(lambda settings: work.put(settings, Path(".env")))
+
+
+@key.command("check")
+def key_check(as_json: Json = False) -> NoReturn:
+    """Ask the provider whether it takes the key."""
+    from gateways.cli import key as work
+
+    run(lambda settings: work.check(settings, as_json))
+
+
+@config.command("show")
+def config_show(as_json: Json = False) -> NoReturn:
+    """The settings in force and where each comes from, without secrets."""
+    from gateways.cli import config as work
+
+    run(lambda settings: work.show(settings, Path(".env"), as_json))
+
+
+def main() -> None:
+    """The console script."""
+    app(prog_name="promptdock")

@@ -1,0 +1,74 @@
+"""`repo`: repositories that agents may read and work on."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gateways.cli import screen
+from shared.errors import PromptDockError, UsageError
+from shared.settings import Settings
+from shared.visitor import Visitor, tasks
+
+_CLONING = 600.0  # seconds that the first mirror of a repository may take
+_KINDS = ("frontend", "backend", "both")
+
+
+@dataclass(frozen=True)
+class Adding:
+    """What is to be registered."""
+
+    place: str
+    kind: str
+    name: str | None
+    project: str | None
+    push: bool
+
+    def arguments(self) -> dict[str, Any]:
+        """As the tool takes them; a path is made absolute, since the worker runs elsewhere."""
+        if self.kind not in _KINDS:
+            raise UsageError(f"there is no kind {self.kind!r}", f"there are: {', '.join(_KINDS)}")
+        if re.match(r"[\w+.-]+://|[^/\s]+@[^/\s]+:|[\w+.-]+::", self.place):
+            where = {"source": "clone", "url": self.place}
+        else:
+            folder = Path(self.place).expanduser().resolve()
+            if not folder.is_dir():
+                raise UsageError(
+                    f"there is no folder {folder}", "", "give the path of a git repository, or its url"
+                )
+            where = {"source": "link", "path": str(folder)}
+        more = {"name": self.name, "project_id": self.project}
+        fixed = {"kind": self.kind, "push_tasks": self.push}
+        return where | fixed | {key: value for key, value in more.items() if value}
+
+
+async def add(settings: Settings, adding: Adding, user: str, as_json: bool) -> int:
+    """Register it, by a command to the cluster."""
+    arguments = adding.arguments()
+    async with Visitor(settings) as visitor:
+        await visitor.reach()
+        result = await visitor.command("add_repo", arguments, user, patience=_CLONING)
+    if "error" in result:
+        raise PromptDockError(*(str(result.get(name) or "") for name in ("error", "why", "fix")))
+    if as_json:
+        screen.document("repo", **result)
+    else:
+        place = arguments.get("path") or arguments.get("url")
+        screen.out(f"{result['name']}  {result['kind']}  {result['default_branch']}  {place}")
+    return 0
+
+
+async def show(settings: Settings, as_json: bool) -> None:
+    """All of them, from the Store."""
+    async with Visitor(settings) as visitor:
+        rows = await tasks.repos(visitor)
+    if as_json:
+        screen.document("repos", repos=rows)
+        return
+    heads = ("name", "project", "kind", "branch", "place")
+    screen.table(
+        [(r["name"], r["project"], r["kind"], r["default_branch"], r["url"] or r["path"]) for r in rows],
+        heads,
+    )

@@ -1,0 +1,42 @@
+"""Running a command: settings in, exit code out, an error in words instead of a traceback."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any, NoReturn
+
+import typer
+
+from gateways.cli import screen
+from shared import log
+from shared.errors import PromptDockError
+from shared.settings import Settings, load
+
+INTERRUPTED = 130
+Work = Callable[[Settings], Coroutine[Any, Any, int | None]]
+
+
+def run(work: Work) -> NoReturn:
+    """Do it, and end the process with its exit code (docs/wire.md lists them)."""
+    raise typer.Exit(_code(work))
+
+
+def _code(work: Work) -> int:
+    try:
+        settings = load()
+        log.setup("error", "console")
+        code = asyncio.run(work(settings)) or 0
+        sys.stdout.flush()
+    except PromptDockError as error:
+        screen.complain(error)
+        return error.exit_code
+    except BrokenPipeError:
+        # Whoever read us has seen enough; Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return code

@@ -1,0 +1,96 @@
+"""What the command line prints: data on stdout, talk on stderr, nothing that a terminal would obey."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from shared.errors import PromptDockError
+from shared.visitor.plain import encoded, line, safe
+
+Card = dict[str, Any]
+
+
+def out(text: str = "") -> None:
+    """Data for people."""
+    print(safe(text), flush=True)
+
+
+def talk(text: str) -> None:
+    """Words beside the data."""
+    print(safe(text), file=sys.stderr, flush=True)
+
+
+def document(name: str, **fields: Any) -> None:
+    """The one JSON document of a command."""
+    print(encoded({"schema": f"promptdock.{name}.v1", **fields}), flush=True)
+
+
+def record(value: Any) -> None:
+    """One JSON line of a stream."""
+    print(encoded(value), flush=True)
+
+
+def table(rows: Sequence[Sequence[Any]], heads: Sequence[str]) -> None:
+    """Columns as wide as what is in them; the last one takes what is left of the line."""
+    cells = [[line("" if cell is None else str(cell), 200) for cell in row] for row in rows]
+    widths = [max(len(row[at]) for row in [list(heads), *cells]) for at in range(len(heads))]
+    room = max(20, shutil.get_terminal_size((160, 24)).columns - sum(widths[:-1]) - 2 * len(widths[:-1]))
+    for row in [list(heads), *cells]:
+        padded = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)]
+        out("  ".join([*padded, line(row[-1], room)]).rstrip())
+
+
+def complain(error: PromptDockError) -> None:
+    """An error: what, why, what to do."""
+    talk(f"promptdock: {error.what}")
+    if error.why:
+        talk(f"  why: {error.why}")
+    if error.fix:
+        talk(f"  do:  {runnable(error.fix)}")
+
+
+def called() -> str:
+    """The command as it can be typed here."""
+    program = Path(sys.argv[0])
+    if program.name != "promptdock":
+        return f"{shlex.quote(_short(Path(sys.executable)))} -m gateways.cli"
+    found = shutil.which("promptdock")
+    if found and Path(found).resolve() == program.resolve():
+        return "promptdock"
+    return shlex.quote(_short(program))
+
+
+def _short(path: Path) -> str:
+    """Relative to where we are, if it lies below; a link stays a link, since a venv's Python is one."""
+    where = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow the link
+    here = Path.cwd()
+    return str(where.relative_to(here)) if where.is_relative_to(here) else str(where)
+
+
+def runnable(text: str) -> str:
+    """A remedy in whose words `promptdock` is a command that works as printed."""
+    return text.replace("promptdock ", f"{called()} ") if called() != "promptdock" else text
+
+
+def ago(seconds: float) -> str:
+    """A span of time in one word."""
+    for size, name in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {name}"
+    return f"{max(0.0, seconds):.0f} s"
+
+
+def since(iso: str | None) -> str:
+    """How long ago that was."""
+    try:
+        moment = datetime.fromisoformat(iso or "")
+    except ValueError:
+        return ""
+    return ago((datetime.now(UTC) - moment).total_seconds())

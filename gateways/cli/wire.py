@@ -1,0 +1,67 @@
+"""`tail` and `publish`: the channels themselves."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from typing import Any
+
+from gateways.cli import screen
+from shared.bus import messages
+from shared.errors import BadMessage, UsageError
+from shared.settings import Settings
+from shared.visitor import Visitor
+
+_WATCHED = ("human-input", "chatter-output", "agent:*", "home:*", "broadcast")
+_BEATS = "agent:status"
+
+
+async def tail(settings: Settings, channels: list[str]) -> None:
+    """Until it is interrupted; heartbeats only where they are asked for."""
+    async with Visitor(settings) as visitor:
+        await visitor.reach()
+        screen.talk(f"listening on {' '.join(channels or _WATCHED)}; Ctrl-C ends it")
+        async with contextlib.aclosing(visitor.tail(channels or _WATCHED)) as passing:
+            async for channel, data in passing:
+                if channels or channel != _BEATS:
+                    screen.record({"channel": channel, "message": _read(data)})
+
+
+def _read(data: bytes) -> Any:
+    text = data.decode("utf-8", "replace")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+async def publish(settings: Settings, channel: str, message: str, as_json: bool) -> None:
+    """Post or publish it; UsageError for what nobody could read."""
+    text = sys.stdin.read() if message == "-" else message
+    async with Visitor(settings) as visitor:
+        try:
+            content = messages.read(text.encode("utf-8", "surrogateescape"))
+            await visitor.reach()
+            sent = await visitor.publish(channel, content)
+        except BadMessage as error:
+            raise UsageError(error.what, error.why, error.fix) from error
+    if as_json:
+        screen.document(
+            "publish",
+            id=sent.id,
+            outcome=sent.outcome,
+            waiting=sent.waiting,
+            heard=sent.heard,
+            channel=channel,
+        )
+        return
+    screen.out(sent.id)
+    screen.talk(
+        {
+            "accepted": f"accepted; {sent.waiting} were waiting before it",
+            "known": "accepted before: a message of this id is known",
+            "kept": "Redis is away: kept in the outbox",
+            "heard": f"published; {sent.heard} heard it, nobody acknowledges it",
+        }[sent.outcome]
+    )

@@ -1,0 +1,138 @@
+"""Where the code of a project lies on this home: its repositories and workspaces, as the roots of a call.
+
+Agents that work on a task, or answer a question, bring their roots with the turn. A person's conversation
+brings none: what a call names is then looked up here, in the active project or in the one that it names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from shared import log
+from shared.errors import PromptDockError, ToolError
+from shared.guard.checkout import Checkout
+from shared.guard.sandbox import Sandbox
+from shared.store.records import Project, Repo, Workspace
+from shared.store.row import now
+from shared.tasks.repos import Repos
+from shared.tools import rows
+from shared.tools.context import Context, Root
+from shared.tools.roots import one
+
+
+def repos(here: Context) -> Repos:
+    """The repositories of this home, as the worker hands them over."""
+    found: Repos | None = here.extras.get("repos")
+    if found is None:
+        raise ToolError("no repository can be reached here", "this turn has no home", "ask Chatter instead")
+    return found
+
+
+def sandbox(here: Context) -> Sandbox:
+    """What confines commands in this turn."""
+    given: Sandbox | None = here.extras.get("sandbox")
+    if given is None and "repos" in here.extras:
+        given = repos(here).sandbox
+    return given or Sandbox("refused", "this turn has no sandbox")
+
+
+def folder(here: Context, project: Project, *parts: str) -> Path:
+    """A place in the project's own folder of this home."""
+    return repos(here).home.joinpath("workspaces", project.slug, *parts)
+
+
+async def opened(here: Context, path: str = "", project_id: str = "", repo_id: str = "") -> tuple[Context, str]:
+    """`here` with the roots that a call may mean, and the path in them.
+
+    A path may begin with a project's id; then that project's roots are meant. A turn that brought its own
+    roots keeps them.
+    """
+    if here.roots or "repos" not in here.extras:
+        return here, path
+    project = await rows.meant(here, project_id, repo_id)
+    head, _, rest = path.partition("/")
+    found = await _roots(here, project, head)
+    if head and head not in found and not project_id and not repo_id:
+        other = await rows.first(here.store, Project, slug=head)
+        if other is not None:
+            project, path = other, rest
+            found = await _roots(here, other, rest.partition("/")[0])
+    if not found:
+        raise ToolError(
+            f"project {project.slug!r} has no repository or workspace here",
+            "",
+            "register one with add_repo, or make one with add_workspace",
+        )
+    return replace(here, roots=found, project_id=project.slug), path
+
+
+async def _roots(here: Context, project: Project, wanted: str) -> dict[str, Root]:
+    """The roots of a project; only the wanted one, if it is the name of one: mirrors cost a fetch."""
+    own = repos(here)
+    known = await here.store.select(Repo, {"project_id": project.id}, order=[("name", "asc")])
+    spaces = await here.store.select(Workspace, {"project_id": project.id}, order=[("name", "asc")])
+    names = {row.name for row in (*known, *spaces)}
+    roots: dict[str, Root] = {}
+    for repo in known:
+        if wanted in names and wanted != repo.name:
+            continue
+        try:
+            place, commit = await own.read_root(repo)
+        except PromptDockError as error:
+            log.get().warning("A repository cannot be opened", repo=repo.name, why=str(error))
+            continue
+        roots[repo.name] = Root(repo.name, place, repo.kind, commit, writable=repo.path is not None)
+    for space in spaces:
+        if (wanted in names and wanted != space.name) or (space.home or own.home_id) != own.home_id:
+            continue
+        free = space.lease_until is None or space.lease_until <= now()
+        roots[space.name] = Root(space.name, Path(space.path), writable=free)
+    return roots
+
+
+async def root(
+    here: Context, project_id: str = "", workspace: str = "", repo_id: str = "", path: str = ""
+) -> tuple[Context, Root, str]:
+    """The one root that a call means, and the path in it."""
+    here, path = await opened(here, path, project_id, repo_id)
+    found, inner = one(here, project_id, workspace or await _named(here, repo_id), path)
+    return here, found, inner
+
+
+async def _named(here: Context, repo_id: str) -> str:
+    if not repo_id or repo_id in here.roots:
+        return repo_id
+    return (await rows.repo(here, repo_id)).name
+
+
+def checkout(here: Context, root: Root, *, change: bool = False) -> Checkout:
+    """git in a root; ToolError where it is to be changed and may not."""
+    if change and not root.writable:
+        raise ToolError(
+            f"{root.name!r} cannot be changed",
+            "it is a copy for reading, or a task works in it",
+            "make a workspace of your own with add_workspace",
+        )
+    return Checkout(root.path, sandbox(here), here.extras.get("lock"))
+
+
+def local(here: Context) -> bool:
+    """Whether remotes on this machine may be used."""
+    return "repos" in here.extras and repos(here).allow_local
+
+
+async def default_branch(here: Context, root: Root, git: Checkout) -> str:
+    """The branch that work is merged into: the repository's, else the project's, else what git knows."""
+    project = await rows.first(here.store, Project, slug=here.project_id)
+    names = [await git.default_branch()]
+    if project is not None:
+        known = await rows.first(here.store, Repo, project_id=project.id, name=root.name)
+        names = [known.default_branch if known else project.default_branch, *names]
+    for name in names:
+        if name and await git.commit_of(f"refs/heads/{name}"):
+            return name
+    raise ToolError(
+        "the default branch is not known here", f"there is no {' or '.join(filter(None, names)) or 'main'}",
+        "name it, or set it with set_default_branch",
+    )  # fmt: skip

@@ -1,0 +1,182 @@
+"""The rows that tools are asked about, found by the names that people and models use, and changed safely."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from contextlib import suppress
+from typing import Any, TypeVar
+from uuid import UUID
+
+from shared.errors import Conflict, ToolError
+from shared.store.base import Store
+from shared.store.records import (
+    Agent,
+    Hook,
+    Note,
+    Profile,
+    Project,
+    Repo,
+    Row,
+    Setting,
+    Task,
+    Workspace,
+    derived,
+    new_id,
+    project_key,
+)
+from shared.store.row import Versioned
+from shared.tools.context import Context
+
+R = TypeVar("R", bound=Row)
+
+DEFAULT = "default"
+SLUG = 64  # characters
+
+
+def kebab(name: str, limit: int = SLUG) -> str:
+    """A name as an id: its letters and digits in lower case with hyphens between; "" where it has none."""
+    plain = unicodedata.normalize("NFKC", name).casefold()
+    return re.sub(r"[\W_]+", "-", plain).strip("-")[:limit].strip("-")
+
+
+def identity(here: Context, *kind: str) -> UUID:
+    """The id of a row that this call makes: the same when the call is replayed after a crash."""
+    return derived(*kind, here.step_id) if here.step_id else new_id()
+
+
+async def change(store: Store, row: R, **changes: Any) -> R:
+    """The row with these changes; Conflict where somebody else changed it since it was read."""
+    where: dict[str, Any] = {"id": row.id}
+    if isinstance(row, Versioned):
+        where["version"] = row.version
+        changes["version"] = row.version + 1
+    found = await store.update(type(row), changes, where)
+    if not found:
+        raise Conflict("it was changed by somebody else meanwhile", "", "look at it again, then try again")
+    return found[0]
+
+
+async def first(store: Store, kind: type[R], **where: Any) -> R | None:
+    """The one row that matches, or None."""
+    found = await store.select(kind, where, limit=1)
+    return found[0] if found else None
+
+
+async def project(store: Store, slug: str) -> Project:
+    """The project of that id; `default` exists from its first use on."""
+    if found := await first(store, Project, slug=slug):
+        return found
+    if slug != DEFAULT:
+        raise ToolError(f"there is no project called {slug!r}", "", "list_projects shows them")
+    row = Project(slug=slug, name="Default")
+    with suppress(Conflict):  # another process made it meanwhile
+        await store.insert(row)
+    return row
+
+
+async def meant(here: Context, project_id: str | None, repo_id: str | None = None) -> Project:
+    """The project that a call means: the named one, that of the named repository, or the active one."""
+    if repo_id and not project_id:
+        owner = (await repo(here, repo_id)).project_id
+        found = await first(here.store, Project, id=owner)
+        if found:
+            return found
+    return await project(here.store, project_id or here.project_id)
+
+
+async def projects(store: Store) -> dict[UUID, str]:
+    """The id that people use of each project."""
+    return {row.id: row.slug for row in await store.select(Project)}
+
+
+async def repo(here: Context, repo_id: str, project_id: str | None = None) -> Repo:
+    """A repository by its name or key: in the named project, else in the active one, else in any."""
+    where: dict[str, Any] = {"id": key} if (key := _uuid(repo_id)) else {"name": repo_id}
+    if project_id:
+        where["project_id"] = (await project(here.store, project_id)).id
+    found = await here.store.select(Repo, where, order=[("created_at", "asc")], limit=20)
+    own = [row for row in found if row.project_id == project_key(here.project_id)]
+    if len(own or found) == 1:
+        return (own or found)[0]
+    if found:
+        raise ToolError(f"several projects have a repository called {repo_id!r}", "", "name the project_id")
+    raise ToolError(f"there is no repository called {repo_id!r}", "", "list_repos shows them")
+
+
+async def workspace(here: Context, workspace_id: str, project_id: str | None = None) -> Workspace:
+    """A workspace by its key or name, as a repository is found."""
+    where: dict[str, Any] = {"id": key} if (key := _uuid(workspace_id)) else {"name": workspace_id}
+    if project_id:
+        where["project_id"] = (await project(here.store, project_id)).id
+    found = await here.store.select(Workspace, where, limit=20)
+    own = [row for row in found if row.project_id == project_key(here.project_id)]
+    if len(own or found) == 1:
+        return (own or found)[0]
+    if found:
+        raise ToolError(f"several projects have a workspace {workspace_id!r}", "", "name the project_id")
+    raise ToolError(f"there is no workspace {workspace_id!r}", "", "list_workspaces shows them")
+
+
+async def task(store: Store, slug: str) -> Task:
+    """The task of that id."""
+    if found := await first(store, Task, slug=slug):
+        return found
+    raise ToolError(f"there is no task called {slug!r}", "", "list_tasks shows them")
+
+
+async def agent(store: Store, name: str) -> Agent:
+    """The agent of that name, as it was registered."""
+    if found := await first(store, Agent, name=name):
+        return found
+    raise ToolError(f"no agent called {name!r} is registered", "", "list_agents shows them")
+
+
+async def profile(store: Store, slug: str) -> Profile:
+    """The agent profile of that id."""
+    if found := await first(store, Profile, slug=slug):
+        return found
+    raise ToolError(f"there is no profile called {slug!r}", "", "list_profiles shows them")
+
+
+async def hook(store: Store, slug: str) -> Hook:
+    """The hook of that id."""
+    if found := await first(store, Hook, slug=slug):
+        return found
+    raise ToolError(f"there is no hook called {slug!r}", "", "list_hooks shows them")
+
+
+async def note(store: Store, owner: Project, title: str) -> Note | None:
+    """The note of that title (or file name), or None; ToolError where the title has no letter or digit."""
+    return await first(store, Note, project_id=owner.id, slug=note_slug(title))
+
+
+def note_slug(title: str) -> str:
+    """The name of a note's file without its ending."""
+    slug = kebab(title.removesuffix(".md"), 100)
+    if not slug:
+        raise ToolError(f"{title[:100]!r} is no title for a note", "it has no letter or digit", "name it")
+    return slug
+
+
+async def setting(store: Store, scope: str, key: str) -> dict[str, Any]:
+    """The value of a setting that people change; {} for none."""
+    found = await first(store, Setting, scope=scope, key=key)
+    return found.value if found else {}
+
+
+async def keep_setting(store: Store, scope: str, key: str, value: dict[str, Any]) -> None:
+    """Keep a setting, whatever it was before."""
+    row = Setting(id=derived("setting", scope, key), scope=scope, key=key, value=value)
+    if found := await first(store, Setting, scope=scope, key=key):
+        row = row.model_copy(
+            update={"id": found.id, "created_at": found.created_at, "version": found.version + 1}
+        )
+    await store.upsert([row])
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

@@ -1,0 +1,102 @@
+"""Dead letters: what could not be answered, why, and another try."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from shared.bus import messages
+from shared.errors import BadMessage, UsageError
+from shared.visitor.look import preview
+from shared.visitor.visitor import Visitor
+from shared.visitor.words import Sent
+
+
+@dataclass(frozen=True)
+class Dead:
+    """One dead letter; `key` names it, since what was unreadable has no id."""
+
+    key: str
+    agent: str
+    id: str
+    session: str
+    channel: str
+    reason: str
+    data: bytes
+
+    def card(self) -> dict[str, Any]:
+        """How it is listed."""
+        return {
+            "key": self.key,
+            "agent": self.agent,
+            "id": self.id,
+            "session": self.session,
+            "channel": self.channel,
+            "reason": self.reason,
+            "content": preview(self.data),
+        }
+
+
+async def letters(visitor: Visitor, limit: int = 1000) -> list[Dead]:
+    """All dead letters, the newest first."""
+    await visitor.reach()
+    found = []
+    for agent in await visitor.presence.agents():
+        stream = f"{visitor.names.desk(agent)}dead"
+        for entry, flat in await visitor.bus.command("XREVRANGE", stream, "+", "-", "COUNT", limit):
+            fields = {key.decode(): value for key, value in zip(flat[::2], flat[1::2], strict=True)}
+            texts = {
+                name: fields[name].decode("utf-8", "replace")
+                for name in ("id", "session", "channel", "reason")
+            }
+            found.append(Dead(f"{agent}/{entry.decode()}", agent, **texts, data=fields["data"]))
+    return sorted(found, key=lambda letter: _moment(letter.key), reverse=True)
+
+
+def _moment(key: str) -> tuple[int, int]:
+    ms, _, number = key.rpartition("/")[2].partition("-")
+    return int(ms), int(number)
+
+
+async def find(visitor: Visitor, name: str) -> Dead:
+    """The dead letter of that key, or the newest of that message id."""
+    for letter in await letters(visitor, 10_000):
+        if name in (letter.key, letter.id):
+            return letter
+    raise UsageError(f"there is no dead letter {name!r}", "", "promptdock dead list shows them")
+
+
+async def replay(visitor: Visitor, name: str) -> Sent:
+    """Post it again under a new id; it leaves the dead letters once it is accepted."""
+    letter = await find(visitor, name)
+    try:
+        message = messages.read(letter.data)
+    except BadMessage as error:
+        raise UsageError(
+            f"{letter.key} cannot be posted again", str(error), "send a corrected one: promptdock publish"
+        ) from None
+    if message.get("type") in messages.ANSWERS:
+        raise UsageError(f"{letter.key} is an answer", "nobody waits for it any more", "ask again")
+    message |= {"id": str(uuid4()), "replay_of": letter.id, "timestamp": messages.now()}
+    message.pop("deadline", None)
+    try:
+        sent = await visitor.publish(visitor.names.bare(letter.channel), message)
+    except BadMessage as error:
+        raise UsageError(
+            f"{letter.key} cannot be posted again", str(error), "send a corrected one: promptdock publish"
+        ) from None
+    if sent.outcome == "accepted":
+        stream = f"{visitor.names.desk(letter.agent)}dead"
+        await visitor.bus.command("XDEL", stream, letter.key.rpartition("/")[2])
+    return sent
+
+
+def whole(letter: Dead) -> dict[str, Any]:
+    """It with everything that was in it."""
+    text = letter.data.decode("utf-8", "replace")
+    try:
+        return letter.card() | {"message": json.loads(text)}
+    except (ValueError, RecursionError):
+        return letter.card() | {"message": text}

@@ -1,0 +1,170 @@
+"""Doctor: looks for what is wrong, also with nothing running, with a remedy beside each finding."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from shared.bus.keys import SCHEMA
+from shared.errors import BusUnreachable, ConfigurationError, PromptDockError, StoreUnavailable
+from shared.visitor import look, machine
+from shared.visitor.findings import Finding
+from shared.visitor.visitor import Visitor
+
+_LOOPBACK = ("127.", "localhost", "::1")
+_PATIENCE = 20.0  # seconds that the model provider may take
+
+
+async def examine(visitor: Visitor, env_file: Path) -> AsyncGenerator[Finding, None]:
+    """All findings, one after the other."""
+    settings = visitor.settings
+    yield machine.python()
+    yield machine.agents()
+    yield machine.git()
+    for found in machine.files(settings, env_file):
+        yield found
+    yield await asyncio.to_thread(machine.sandbox, settings)
+    for maybe in (machine.server(settings), machine.port(settings), machine.leftovers(settings)):
+        if maybe is not None:
+            yield maybe
+    async for found in _redis(visitor):
+        yield found
+    yield await _store(visitor)
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            yield await machine.model(settings)
+    except TimeoutError:
+        told = f"the provider did not answer in {_PATIENCE:.0f} s"
+        yield Finding("model", "warn", told, "promptdock key check, later")
+    left = visitor.outbox.left()
+    if left:
+        told = f"{len(left)} messages in {visitor.outbox.folder} were not sent"
+        yield Finding("outbox", "warn", told, "they go out with the next promptdock ask or chat")
+
+
+async def _redis(visitor: Visitor) -> AsyncGenerator[Finding, None]:
+    try:
+        await visitor.reach()
+    except BusUnreachable as error:
+        configured = visitor.settings.redis_url is not None
+        told = f"{error.what}: {error.why}".rstrip(": ") if configured else "no cluster runs here"
+        yield Finding("redis", "fail" if configured else "warn", told, error.fix)
+        return
+    except PromptDockError as error:
+        yield Finding("redis", "fail", str(error), error.fix)
+        return
+    facts = await look.redis(visitor)
+    yield Finding("redis", "ok", f"{facts['server']} {facts['version']} on {facts['address']}")
+    for found in _kept(await look.info(visitor)):
+        yield found
+    if asks := await _password(visitor):
+        yield asks
+    yield await _schema(visitor)
+    yield await _present(visitor)
+
+
+def _kept(facts: dict[str, str]) -> list[Finding]:
+    """Whether this server keeps what it accepted."""
+    if not facts:
+        return [
+            Finding(
+                "persistence", "warn", "the server hides INFO, so nobody knows what it keeps", "allow INFO"
+            )
+        ]
+    found = []
+    if facts.get("aof_enabled") != "1":
+        told = "Redis keeps no append-only file: what was accepted is lost when it dies"
+        found.append(Finding("persistence", "fail", told, "redis-cli CONFIG SET appendonly yes"))
+    elif facts.get("aof_last_write_status") not in (None, "ok"):
+        found.append(
+            Finding("persistence", "fail", "Redis cannot write its append-only file", "make room on its disk")
+        )
+    else:
+        found.append(Finding("persistence", "ok", "Redis keeps an append-only file"))
+    policy, limit = facts.get("maxmemory_policy", "noeviction"), int(facts.get("maxmemory", "0"))
+    if policy != "noeviction":
+        level = "fail" if limit else "warn"
+        told = f"Redis may throw keys away when its memory is full ({policy})"
+        found.append(
+            Finding(
+                "eviction",
+                "fail" if level == "fail" else "warn",
+                told,
+                "redis-cli CONFIG SET maxmemory-policy noeviction",
+            )
+        )
+    else:
+        found.append(Finding("eviction", "ok", "Redis throws nothing away"))
+    used = int(facts.get("used_memory", "0"))
+    if limit and used > 0.7 * limit:
+        told = f"Redis is {used / limit:.0%} full; over 85 % nothing new is accepted"
+        found.append(
+            Finding("memory", "warn", told, "raise maxmemory, or drain what waits: promptdock pending")
+        )
+    return found
+
+
+async def _password(visitor: Visitor) -> Finding | None:
+    parts = urlsplit(visitor.url)
+    if parts.scheme == "unix" or (parts.hostname or "").startswith(_LOOPBACK):
+        return None
+    if parts.password:
+        return Finding("password", "ok", f"Redis on {parts.hostname} asks for a password")
+    told = f"Redis on {parts.hostname} answers without a password: whoever reaches it commands the agents"
+    return Finding("password", "fail", told, "set requirepass or an ACL, and put the password into REDIS_URL")
+
+
+async def _schema(visitor: Visitor) -> Finding:
+    schema, cluster = await visitor.bus.command("HMGET", visitor.names.meta, "schema", "cluster")
+    if schema is None:
+        return Finding("cluster", "warn", "no worker has joined this Redis yet", "promptdock up")
+    if int(schema) > SCHEMA:
+        told = f"the data in Redis has schema {int(schema)}, this release knows {SCHEMA}"
+        return Finding("cluster", "fail", told, "run the release that wrote it")
+    foreign = [
+        card
+        for card in await visitor.presence.here()
+        if card.get("cluster") and card["cluster"] != cluster.decode()
+    ]
+    if foreign:
+        who = ", ".join(sorted({str(card["agent"]) for card in foreign}))
+        told = f"workers of another cluster are here: {who}"
+        return Finding("cluster", "fail", told, "give each cluster its own PROMPTDOCK_NAMESPACE")
+    return Finding("cluster", "ok", f"cluster {cluster.decode()}")
+
+
+async def _present(visitor: Visitor) -> Finding:
+    state = await look.status(visitor)
+    here = sorted({str(card["agent"]) for card in state["agents"]})
+    late = [card for card in state["agents"] if int(card["age_ms"]) > 10_000]
+    if late:
+        who = ", ".join(f"{card['agent']} ({int(card['age_ms']) / 1000:.0f} s)" for card in late)
+        return Finding("presence", "warn", f"no heartbeat lately: {who}", "see promptdock logs")
+    if "chatter" not in [*here, *state["unannounced"]]:
+        return Finding("presence", "warn", "Chatter is not here, so nobody answers", "promptdock up")
+    if state["offline"]:
+        gone = ", ".join(name for name in state["offline"] if name not in state["unannounced"])
+        if gone:
+            return Finding(
+                "presence", "warn", f"not here: {gone}", f"start it: python -m agents.{state['offline'][0]}"
+            )
+    return Finding("presence", "ok", f"here: {' '.join(here)}")
+
+
+async def _store(visitor: Visitor) -> Finding:
+    where = "Supabase" if visitor.settings.supabase_url else f"SQLite in {visitor.settings.home}"
+    try:
+        await visitor.store()
+    except StoreUnavailable as error:
+        fresh = visitor.settings.supabase_url is None and "nothing stored" in error.what
+        return Finding(
+            "store",
+            "ok" if fresh else "fail",
+            error.what if fresh else str(error),
+            "" if fresh else error.fix,
+        )
+    except ConfigurationError as error:
+        return Finding("store", "fail", f"{error.what}: {error.why}".rstrip(": "), error.fix)
+    return Finding("store", "ok", where)

@@ -1,0 +1,86 @@
+"""The model provider's key: checked where the provider can be reached, kept in `.env`, never shown."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from pathlib import Path
+from typing import Literal
+
+from shared import log
+from shared.errors import ConfigurationError, ModelError, ModelRefused, UsageError
+from shared.settings import Settings
+from shared.visitor import connect
+
+NAME = "ANTHROPIC_API_KEY"
+_SHAPE = re.compile(r"[!-~]{8,500}")
+_UNSAFE = frozenset("\"'`$\\#")
+
+Verdict = Literal["taken", "unknown"]
+
+
+async def check(settings: Settings, key: str) -> tuple[Verdict, str]:
+    """Ask the provider: taken, or unknown and why. ConfigurationError where it refuses the key."""
+    log.hide(key)
+    model = connect.make_model(settings, key)
+    try:
+        await model.check()
+    except ModelRefused as error:
+        raise ConfigurationError(
+            "the key is not taken", log.redact(error.why or error.what), "set another one: promptdock key set"
+        ) from error
+    except ModelError as error:
+        return "unknown", log.redact(str(error))
+    finally:
+        await model.close()
+    return "taken", ""
+
+
+def current(settings: Settings) -> str:
+    """The key in force; ConfigurationError where there is none."""
+    if settings.anthropic_api_key is None:
+        raise ConfigurationError(
+            "no key is set", "the demo model answers, which is scripted", "set one with: promptdock key set"
+        )
+    return settings.anthropic_api_key.get_secret_value()
+
+
+def clean(typed: str) -> str:
+    """What was typed or pasted, as a key; UsageError for what cannot be one."""
+    key = typed.strip().removeprefix(f"{NAME}=").strip().strip("\"'")
+    if not _SHAPE.fullmatch(key) or not _UNSAFE.isdisjoint(key):
+        raise UsageError(
+            "that is no key",
+            "it is too short, or holds blanks or quotes",
+            "copy it once more from the provider",
+        )
+    return key
+
+
+def write(key: str, file: Path) -> None:
+    """Put the key into `.env`; all its other lines stay, and nobody else may read it from now on."""
+    file = file.resolve()
+    text = file.read_text("utf-8") if file.exists() else ""
+    fresh, place = f"{NAME}={key}", re.compile(rf"^[ \t]*(?:export[ \t]+)?{NAME}[ \t]*=.*$", re.MULTILINE)
+    if place.search(text):
+        # The last one counts when the file is read, so that none of an earlier key may stay behind it.
+        text = place.sub(lambda _found: fresh, text)
+    else:
+        text = f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{fresh}\n"
+    half = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
+    try:
+        with os.fdopen(
+            os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
+        ) as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        half.replace(file)
+    finally:
+        half.unlink(missing_ok=True)
+
+
+def shadowed() -> bool:
+    """Whether the environment holds another key, which wins over `.env`."""
+    return bool(os.environ.get(NAME))

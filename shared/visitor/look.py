@@ -1,0 +1,159 @@
+"""Looking at the cluster through Redis: who is here, what waits, what somebody is doing right now."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from shared import log
+from shared.bus.keys import CHATTER
+from shared.errors import PromptDockError
+from shared.visitor import supervision
+from shared.visitor.visitor import Visitor
+
+_PREVIEW = 200
+
+
+def release() -> str:
+    """The version of this release."""
+    try:
+        return version("promptdock")
+    except PackageNotFoundError:
+        return "0.1.0"
+
+
+async def status(visitor: Visitor) -> dict[str, Any]:
+    """The cluster at a glance; `agents` are presence cards, `queues` counts what has not ended yet."""
+    await visitor.reach()
+    cards = sorted(
+        await visitor.presence.here(), key=lambda card: (str(card.get("agent")), str(card["instance"]))
+    )
+    known = await visitor.presence.agents()
+    queues = {name: await _size(visitor, name) for name in known}
+    heard = {name: await visitor.bus.listeners(visitor.names.agent(name)) for name in known}
+    return {
+        "version": release(),
+        "agents": cards,
+        "offline": [name for name in known if not any(card["agent"] == name for card in cards)],
+        # a program that serves an agent's channel without saying that it is here
+        "unannounced": [
+            name for name, ears in heard.items() if ears and not any(card["agent"] == name for card in cards)
+        ],
+        "queues": queues,
+        "dead": {name: count for name in known if (count := await _length(visitor, name, "dead"))},
+        "redis": await redis(visitor),
+        "model": next((str(card.get("model", "")) for card in cards), ""),
+        "demo": any(card.get("demo") for card in cards),
+        "store": next((str(card.get("store", "")) for card in cards), ""),
+        "home": str(visitor.settings.home),
+        "supervised": supervision.running(visitor.settings.home) is not None,
+        "outbox": len(list(visitor.outbox.folder.glob("*.json"))),
+    }
+
+
+async def redis(visitor: Visitor) -> dict[str, Any]:
+    """What the server says of itself; where it hides that, only the address."""
+    facts = await info(visitor)
+    server = "Valkey" if facts.get("server_name") == "valkey" or "valkey_version" in facts else "Redis"
+    url = visitor.url
+    return {
+        "address": log.redact(url.split("://", 1)[-1].rpartition("@")[2]),
+        "embedded": visitor.settings.redis_url is None,
+        "server": server,
+        "version": facts.get("valkey_version") or facts.get("redis_version", ""),
+    }
+
+
+async def info(visitor: Visitor) -> dict[str, str]:
+    """INFO as pairs; {} where the server hides it."""
+    try:
+        text = (await visitor.bus.command("INFO")).decode("utf-8", "replace")
+    except PromptDockError as error:
+        if error.exit_code == 3:
+            raise
+        return {}
+    return dict(part.split(":", 1) for part in text.split("\r\n") if ":" in part)
+
+
+async def _size(visitor: Visitor, agent: str) -> int:
+    return await _length(visitor, agent, "inbox")
+
+
+async def _length(visitor: Visitor, agent: str, stream: str) -> int:
+    return int(await visitor.bus.command("XLEN", f"{visitor.names.desk(agent)}{stream}"))
+
+
+async def pending(visitor: Visitor, limit: int = 1000) -> list[dict[str, Any]]:
+    """Every accepted message that has not ended: agent, id, session, since when, whether it runs."""
+    await visitor.reach()
+    found = []
+    for agent in await visitor.presence.agents():
+        prefix = visitor.names.desk(agent)
+        for entry, flat in await visitor.bus.command("XRANGE", f"{prefix}inbox", "-", "+", "COUNT", limit):
+            fields = dict(zip(flat[::2], flat[1::2], strict=True))
+            session = fields[b"session"].decode()
+            owner = await visitor.bus.command("HGET", f"{prefix}turn:{session}", "owner")
+            given = await visitor.bus.command("LPOS", f"{prefix}given:{session}", entry)
+            running = owner is not None and given is not None
+            found.append(
+                {
+                    "agent": agent,
+                    "id": fields[b"id"].decode(),
+                    "session": session,
+                    "accepted_ms": int(entry.decode().split("-")[0]),
+                    "state": "running" if running else "waiting",
+                    "worker": owner.decode() if running else None,
+                    "content": preview(fields[b"data"]),
+                }
+            )
+    return found
+
+
+def preview(data: bytes) -> str:
+    """The words of a message, cut short."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return data[:_PREVIEW].decode("utf-8", "replace")
+    if not isinstance(value, dict):
+        return str(value)[:_PREVIEW]
+    payload = value.get("payload") if isinstance(value.get("payload"), dict) else {}
+    assert isinstance(payload, dict)
+    words = (
+        value.get("content") or payload.get("question") or payload.get("title") or payload.get("command_file")
+    )
+    return str(words or value.get("tool") or value.get("type") or "")[:_PREVIEW]
+
+
+@dataclass(frozen=True)
+class Pulse:
+    """What is known of an agent that was asked: milliseconds since its heartbeat, and what it did last."""
+
+    beat_ms: int | None
+    doing: str
+
+
+async def pulse(visitor: Visitor, agent: str, request_id: str) -> Pulse:
+    """Look how an agent is and what it last did for a request."""
+    cards = await visitor.presence.here(agent)
+    stream = visitor.names.stream(f"{agent}:{request_id}"[:200])
+    newest = await visitor.bus.command("XREVRANGE", stream, "+", "-", "COUNT", 1)
+    doing = _doing(newest[0][1][1]) if newest else ""
+    return Pulse(min((int(card["age_ms"]) for card in cards), default=None), doing)
+
+
+def _doing(data: bytes) -> str:
+    event = json.loads(data)
+    if event.get("event") in ("tool_call", "tool_result"):
+        arguments = event.get("arguments") or {}
+        return " ".join([str(event.get("tool", "")), *(str(value) for value in arguments.values())])[:80]
+    return {"thinking": "thinks", "chunk": "writes"}.get(str(event.get("event")), "")
+
+
+async def serves(visitor: Visitor, agent: str = CHATTER) -> bool:
+    """Whether anybody would take a message for this agent now."""
+    return bool(await visitor.presence.here(agent)) or bool(
+        await visitor.bus.listeners(visitor.names.agent(agent))
+    )

@@ -1,0 +1,136 @@
+"""What `doctor` looks at on this machine: Python, packages, files, git, sandbox, model."""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+import shutil
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from shared.bus import embedded
+from shared.errors import ConfigurationError, PromptDockError
+from shared.settings import Settings
+from shared.visitor import key, supervision
+from shared.visitor.findings import Finding
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+def python() -> Finding:
+    """The interpreter."""
+    return Finding("python", "ok", f"Python {platform.python_version()}")
+
+
+def agents() -> Finding:
+    """The package `agents` must be ours: other projects install one of that name too."""
+    spec = importlib.util.find_spec("agents")
+    places = [Path(place).resolve() for place in (spec.submodule_search_locations or [])] if spec else []
+    if any(place == _ROOT / "agents" for place in places):
+        return Finding("agents", "ok", "the package agents is ours")
+    where = ", ".join(map(str, places)) or "nowhere"
+    return Finding(
+        "agents", "fail", f"the package agents is found in {where}", "uninstall the package that brings it"
+    )
+
+
+def git() -> Finding:
+    """git, on which tasks work."""
+    program = shutil.which("git")
+    if program is None:
+        return Finding("git", "fail", "git is not installed", "install git")
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=10, check=False)
+    return Finding("git", "ok", done.stdout.strip() or program)
+
+
+def sandbox(settings: Settings) -> Finding:
+    """What would confine commands of agents here."""
+    from shared.guard.sandbox import Sandbox
+
+    found = Sandbox.probe(settings.sandbox)
+    match found.mode:
+        case "bwrap":
+            return Finding("sandbox", "ok", "bubblewrap confines commands, without network")
+        case "landlock":
+            fix = "install bubblewrap, or promptdock[sandbox], and allow user namespaces"
+            return Finding("sandbox", "warn", "Landlock confines files, but not every kind of network", fix)
+        case "none":
+            return Finding("sandbox", "warn", found.why, "unset SANDBOX to have commands confined")
+        case _:
+            told, _, fix = found.why.rpartition("; ")
+            return Finding("sandbox", "warn", f"commands of agents are refused: {told}", fix)
+
+
+def files(settings: Settings, env_file: Path) -> Iterator[Finding]:
+    """Who else may read the secrets and the history."""
+    if env_file.exists():
+        yield _private(".env", env_file, 0o600)
+    if settings.home.exists():
+        yield _private("home", settings.home, 0o700)
+    else:
+        told = f"{settings.home} does not exist yet"
+        yield Finding("home", "ok", f"{told}: the first `promptdock up` makes it")
+
+
+def _private(name: str, path: Path, wanted: int) -> Finding:
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & 0o077:
+        return Finding(
+            name, "warn", f"{path} can be read by others (mode {mode:o})", f"chmod {wanted:o} {path}"
+        )
+    return Finding(name, "ok", f"{path} is private")
+
+
+def port(settings: Settings) -> Finding | None:
+    """Whether the usual port is free for the embedded server; None where it does not matter."""
+    if settings.redis_url is not None or embedded.running(settings.home):
+        return None
+    if embedded.free_port() == embedded.PORT:
+        return Finding("port", "ok", f"port {embedded.PORT} is free for the embedded Redis")
+    told = f"another program listens on port {embedded.PORT}; the embedded Redis takes another port"
+    return Finding(
+        "port",
+        "warn",
+        told,
+        f"nothing needs to be done; to use that server: REDIS_URL=redis://127.0.0.1:{embedded.PORT}",
+    )
+
+
+def server(settings: Settings) -> Finding | None:
+    """Whether there is an embedded server to start, where one is needed."""
+    if settings.redis_url is not None:
+        return None
+    try:
+        return Finding("embedded", "ok", f"{embedded.binary().name} is there to be started")
+    except ConfigurationError as error:
+        return Finding("embedded", "fail", str(error), error.fix)
+
+
+def leftovers(settings: Settings) -> Finding | None:
+    """A Redis of this home whose supervisor is gone: its workers may run on too."""
+    if supervision.running(settings.home) is not None or embedded.running(settings.home) is None:
+        return None
+    pid = supervision.redis_pid(settings.home)
+    told = f"the embedded Redis (process {pid}) runs, but nothing supervises it; its workers may run on too"
+    fix = f"end what is left (kill {pid}, and the processes that promptdock status shows), then promptdock up"
+    return Finding("supervisor", "warn", told, fix)
+
+
+async def model(settings: Settings) -> Finding:
+    """Whether the model's key is taken."""
+    if settings.anthropic_api_key is None:
+        if settings.env == "production":
+            return Finding(
+                "model", "fail", "no key is set, and production refuses the demo model", "promptdock key set"
+            )
+        told = "DEMO: no key is set, scripted replies, no network, no cost"
+        return Finding("model", "warn", told, "promptdock key set")
+    try:
+        verdict, why = await key.check(settings, key.current(settings))
+    except PromptDockError as error:
+        return Finding("model", "fail", f"{error.what}: {error.why}".rstrip(": "), error.fix)
+    if verdict == "unknown":
+        return Finding("model", "warn", f"the key could not be checked: {why}", "promptdock key check, later")
+    return Finding("model", "ok", "Anthropic takes the key")

@@ -1,0 +1,126 @@
+"""The cluster that `up` started in this home: whether it runs, starting it, ending it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shared.errors import ConfigurationError, PromptDockError, TimedOut, UsageError
+
+DRAIN = 45.0  # seconds: the workers have 20, what does not end is killed after 25, Redis goes last
+
+
+@dataclass(frozen=True)
+class Supervised:
+    """A running supervisor."""
+
+    pid: int
+    agents: tuple[str, ...]
+
+
+def _locked(home: Path) -> bool:
+    """Whether a supervisor holds this home: its lock goes with it, whatever ended it."""
+    try:
+        with (home / "cluster.lock").open("r") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+    except OSError:
+        return False
+    return False
+
+
+def running(home: Path) -> Supervised | None:
+    """The supervisor of this home, once it has written down who it is."""
+    if not _locked(home):
+        return None
+    try:
+        note: dict[str, Any] = json.loads((home / "cluster.json").read_text())
+        return Supervised(int(note["pid"]), tuple(note["agents"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def refuse_second(home: Path) -> None:
+    """UsageError where a cluster runs in this home already."""
+    if _locked(home):
+        raise UsageError(
+            "the cluster is running already",
+            f"in {home}",
+            "see promptdock status; end it with promptdock down",
+        )
+
+
+def log_file(home: Path) -> Path:
+    """What the supervisor itself has to say."""
+    return home / "logs" / "cluster.log"
+
+
+def start(home: Path, without: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+    """Start the supervisor, in a session of its own: what a Ctrl-C means is decided by whoever started it."""
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    file = log_file(home)
+    file.parent.mkdir(exist_ok=True, mode=0o700)
+    left_out = [part for agent in without for part in ("--without", agent)]
+    with file.open("wb") as out:
+        return subprocess.Popen(
+            [sys.executable, "-m", "agents", *left_out],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+            env={**os.environ, "PROMPTDOCK_HOME": str(home)},
+        )
+
+
+def why(home: Path, code: int) -> PromptDockError:
+    """What the supervisor said before it ended with this exit code."""
+    kinds = {2: UsageError, 4: ConfigurationError}
+    kind = kinds.get(code, PromptDockError)
+    file = log_file(home)
+    text = file.read_text("utf-8", "replace") if file.exists() else ""
+    for line in reversed(text.splitlines()):
+        with contextlib.suppress(ValueError, AttributeError):
+            event = json.loads(line)
+            if event.get("level") == "error":
+                told = kind(*(str(event.get(name) or "") for name in ("event", "why", "fix")))
+                told.exit_code = code or 1
+                return told
+    last = text.strip().splitlines()[-1:] or ["it said nothing"]
+    return kind(f"the cluster ended with exit code {code}", last[0][:300], f"see {file}")
+
+
+def stop(home: Path, patience: float = DRAIN) -> int | None:
+    """End what `up` started, drained; its pid, or None where nothing runs. TimedOut if it does not end."""
+    found = running(home)
+    if found is None:
+        return None
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(found.pid, signal.SIGTERM)
+    ends = time.monotonic() + patience
+    while _locked(home):
+        if time.monotonic() > ends:
+            raise TimedOut(
+                "the cluster did not end", f"process {found.pid} still runs", f"look at {log_file(home)}"
+            )
+        time.sleep(0.05)
+    return found.pid
+
+
+def redis_pid(home: Path) -> int | None:
+    """The process of this home's embedded server, as it was written down."""
+    try:
+        return int(json.loads((home / "redis.json").read_text())["pid"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

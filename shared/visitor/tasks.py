@@ -1,0 +1,142 @@
+"""Tasks, repositories and projects, as the Store has them; works with the cluster down."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from shared.errors import PromptDockError, ToolError, UsageError
+from shared.store.records import Project, Repo, Task, TaskEvent, TaskResult
+from shared.visitor.visitor import Visitor
+
+if TYPE_CHECKING:
+    from shared.tasks.repos import Repos
+
+Card = dict[str, Any]
+
+
+async def tasks(visitor: Visitor, limit: int = 50, everything: bool = False) -> list[Card]:
+    """The newest tasks first; those that are archived only with `everything`."""
+    store = await visitor.store()
+    where = {} if everything else {"archived": False}
+    rows = await store.select(Task, where, order=[("created_at", "desc")], limit=limit)
+    slugs = {row.id: row.slug for row in await store.select(Project)}
+    return [_card(row, slugs) for row in rows]
+
+
+def _card(row: Task, projects: dict[UUID, str]) -> Card:
+    return {
+        "id": row.slug,
+        "title": row.title,
+        "status": row.status,
+        "assignee": row.assignee,
+        "project": projects.get(row.project_id, ""),
+        "branch": row.branch,
+        "error": row.error or None,
+        "created_at": row.created_at.isoformat(),
+        "ended_at": row.ended_at.isoformat() if row.ended_at else None,
+    }
+
+
+async def _find(visitor: Visitor, name: str) -> Task:
+    store = await visitor.store()
+    found = await store.select(Task, {"slug": name}, limit=1)
+    if not found:
+        raise UsageError(f"there is no task {name!r}", "", "promptdock tasks list shows them")
+    return found[0]
+
+
+async def task(visitor: Visitor, name: str) -> Card:
+    """A task with its history, and what each attempt did as the harness recorded it."""
+    row = await _find(visitor, name)
+    store = await visitor.store()
+    events = await store.select(TaskEvent, {"task_id": row.id}, order=[("created_at", "asc")])
+    results = await store.select(TaskResult, {"task_id": row.id}, order=[("created_at", "asc")])
+    slugs = {project.id: project.slug for project in await store.select(Project)}
+    return _card(row, slugs) | {
+        "description": row.description,
+        "history": [
+            {
+                "at": event.created_at.isoformat(),
+                "event": event.event,
+                "from": event.from_status,
+                "to": event.to_status,
+                "actor": event.actor,
+            }
+            for event in events
+        ],
+        "results": [_result(result) for result in results],
+    }
+
+
+def _result(row: TaskResult) -> Card:
+    return {
+        "agent": row.agent,
+        "summary": row.summary,
+        "branch": row.branch,
+        "base": row.base_commit,
+        "commits": row.commits,
+        "files_changed": row.files_changed,
+        "diff_stat": row.diff_stat,
+        "commands": row.commands,
+        "tokens": row.tokens_used,
+        "cost": row.cost,
+        "verified": row.verified,
+        "error": row.error or None,
+    }
+
+
+async def repos(visitor: Visitor) -> list[Card]:
+    """The registered repositories."""
+    store = await visitor.store()
+    slugs = {row.id: row.slug for row in await store.select(Project)}
+    return [
+        {
+            "name": row.name,
+            "project": slugs.get(row.project_id, ""),
+            "kind": row.kind,
+            "url": row.url,
+            "path": row.path,
+            "default_branch": row.default_branch,
+        }
+        for row in await store.select(Repo, order=[("name", "asc")])
+    ]
+
+
+async def diff(visitor: Visitor, name: str) -> str:
+    """What a task changed, by git, between the base and the last commit of its receipt."""
+    row = await _find(visitor, name)
+    store = await visitor.store()
+    results = await store.select(TaskResult, {"task_id": row.id}, order=[("created_at", "desc")], limit=1)
+    if not results or not results[0].commits or not results[0].base_commit:
+        raise UsageError(f"the task {name} has made no commit", f"it is {row.status}")
+    made = results[0]
+    for repo in await _candidates(visitor, row):
+        try:
+            git = await _repos(visitor).source(repo)
+            if await git.commit_of(made.commits[-1]):
+                return await git.diff(str(made.base_commit), to=made.commits[-1])
+        except ToolError as error:
+            raise PromptDockError(f"the changes of {name} cannot be shown", str(error)) from error
+    raise UsageError(
+        f"the commits of {name} are in no repository here",
+        f"its branch is {made.branch}",
+        "fetch it where it was made",
+    )
+
+
+async def _candidates(visitor: Visitor, row: Task) -> list[Repo]:
+    store = await visitor.store()
+    where: dict[str, Any] = {"id": row.repo_id} if row.repo_id else {"project_id": row.project_id}
+    return await store.select(Repo, where)
+
+
+def _repos(visitor: Visitor) -> Repos:
+    """The repositories as they lie on this home; git is only read here."""
+    from shared.guard.sandbox import Sandbox
+    from shared.tasks.repos import Repos
+
+    home = visitor.settings.home
+    marker = home / "home-id"
+    home_id = marker.read_text().strip() if marker.exists() else ""
+    return Repos(home, home_id, Sandbox.probe(visitor.settings.sandbox))

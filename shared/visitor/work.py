@@ -1,0 +1,101 @@
+"""A turn as it is watched: who was asked what, for how long, whether they are alive, and how it ended."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from shared.bus.presence import LIFE_MS
+from shared.visitor.look import Pulse
+from shared.visitor.plain import line
+
+NEWS = 10.0  # seconds without news after which the last activity is shown
+_ENDED = {
+    "answered": "answered",
+    "late": "answered late",
+    "timeout": "did not answer in time",
+    "offline": "is offline",
+}
+
+
+@dataclass
+class Consult:
+    """One request to another agent."""
+
+    agent: str
+    request_id: str
+    question: str
+    since: float
+    state: str = "sent"
+    ms: int = 0
+    pulse: Pulse | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether its answer is awaited."""
+        return self.state in ("sent", "working")
+
+    def told(self, now: float, width: int = 100) -> str:
+        """It as one line: who, doing what, how long, alive or not, how it ended."""
+        if not self.open:
+            spent = f" in {self.ms / 1000:.1f} s" if self.ms else ""
+            return line(f"{self.agent} {_ENDED.get(self.state, self.state)}{spent}", width)
+        waited = now - self.since
+        parts = [f"{self.agent}: {self.question or 'asked'}", f"{waited:.0f} s", *self._health(waited)]
+        return line(" · ".join(parts), width)
+
+    def _health(self, waited: float) -> list[str]:
+        if self.pulse is None:
+            return []
+        if self.pulse.beat_ms is None or self.pulse.beat_ms > LIFE_MS:
+            return ["silent" if waited > LIFE_MS / 1000 else "no heartbeat yet"]
+        return [f"alive, {self.pulse.doing}" if waited > NEWS and self.pulse.doing else "alive"]
+
+
+@dataclass
+class Work:
+    """What the events of one session say about the turn that runs."""
+
+    turn: str = ""
+    text: str = ""  # of the answer that is being written
+    consults: dict[str, Consult] = field(default_factory=dict)
+    _asked: dict[str, str] = field(default_factory=dict)
+
+    def take(self, kind: str, payload: dict[str, Any]) -> Consult | None:
+        """Take an event in; the consult that it changed, if it was one."""
+        match kind:
+            case "start":
+                self.turn, self.text = str(payload.get("turn_id", "")), ""
+                self.consults.clear()
+            case "chunk":
+                self.text += str(payload.get("content", ""))
+            case "waiting" | "tool_result":
+                self.text = ""
+            case "tool_call":
+                self._call(str(payload.get("tool", "")), payload.get("arguments"))
+            case "consult":
+                return self._consult(payload)
+            case "done" | "error":
+                self.turn, self.text = "", ""
+        return None
+
+    def _call(self, tool: str, arguments: Any) -> None:
+        self.text = ""
+        if isinstance(arguments, dict) and tool.startswith("consult_"):
+            agent = str(arguments.get("agent") or tool.removeprefix("consult_"))
+            self._asked[agent] = str(arguments.get("question", ""))
+
+    def _consult(self, payload: dict[str, Any]) -> Consult:
+        agent, request = str(payload.get("agent", "")), str(payload.get("request_id", ""))
+        consult = self.consults.get(request)
+        if consult is None:
+            consult = Consult(agent, request, self._asked.get(agent, ""), time.monotonic())
+            self.consults[request] = consult
+        consult.state, consult.ms = str(payload.get("state", "sent")), int(payload.get("ms") or 0)
+        return consult
+
+    @property
+    def open(self) -> list[Consult]:
+        """The consults whose answers are awaited."""
+        return [consult for consult in self.consults.values() if consult.open]

@@ -1,0 +1,225 @@
+"""The public contract: what may come in, what is refused and why, and what we send."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared.bus import messages
+from shared.bus.keys import WIRE
+from shared.errors import BadMessage
+from tests.bus.malformed import EVERYTHING, MISUSED, UNREADABLE, raw, said
+
+
+def take(data: bytes) -> messages.AnyHuman:
+    """A person's message all the way, as the ear takes it."""
+    message = messages.human(messages.read(data))
+    messages.deadline_ms(message.deadline)
+    return message
+
+
+@pytest.mark.parametrize("kind", EVERYTHING)
+def test_malformed_input_is_refused_with_its_reason_and_quickly(kind: str) -> None:
+    data, why = EVERYTHING[kind]
+    started = time.monotonic()
+    with pytest.raises(BadMessage) as told:
+        take(data)
+    assert why in str(told.value)
+    assert time.monotonic() - started < 1.0
+    assert len(str(told.value)) < 1000
+
+
+def test_the_two_kinds_of_malformed_input_are_told_apart() -> None:
+    for data, _ in MISUSED.values():
+        messages.read(data)
+    for data, _ in UNREADABLE.values():
+        with pytest.raises(BadMessage):
+            messages.read(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "content"),
+    [
+        (said(), "hi"),
+        (said(content=""), ""),
+        (said(content='Größe 👋 \u2028 \u0000 \\ "'), 'Größe 👋 \u2028 \u0000 \\ "'),
+        (b'{"user_id":"ann","content":"\\ud83d\\ude00"}', "😀"),
+        (b' \n{"user_id":"ann","content":"hi"}\r\n', "hi"),
+        (said(content="[[[[" * 100 + "{" * 100), "[[[[" * 100 + "{" * 100),
+        (said(content='" \\" [ {' * 50), '" \\" [ {' * 50),
+        (raw("[" * 63 + "]" * 63), "hi"),
+        (raw("-0"), "hi"),
+        (raw("12345678901234567890"), "hi"),
+        (raw("[" + ",".join(["{}"] * 500) + "]"), "hi"),
+        (said(content="x" * (messages.MAX_BYTES - 200)), "x" * (messages.MAX_BYTES - 200)),
+    ],
+)
+def test_what_is_unusual_and_allowed_comes_through_unchanged(data: bytes, content: str) -> None:
+    message = take(data)
+    assert isinstance(message, messages.Said)
+    assert message.content == content
+
+
+def test_the_bound_on_size_is_exact() -> None:
+    filler = messages.MAX_BYTES - len(said(content=""))
+    assert isinstance(take(said(content="x" * filler)), messages.Said)
+    with pytest.raises(BadMessage, match="too large"):
+        take(said(content="x" * (filler + 1)))
+
+
+def test_fields_that_nobody_knows_are_kept_and_passed_on() -> None:
+    assert take(said(colour="green")).model_dump()["colour"] == "green"
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.one_of(
+        st.binary(max_size=300), st.text(max_size=200).map(lambda text: text.encode("utf-8", "replace"))
+    )
+)
+def test_any_bytes_are_an_object_or_refused(data: bytes) -> None:
+    try:
+        assert isinstance(messages.read(data), dict)
+    except BadMessage:
+        pass
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3),
+    max_leaves=8,
+)
+FIELDS = sorted(
+    {*messages.Said.model_fields, *messages.Approval.model_fields, *messages.Command.model_fields}
+)
+
+
+@settings(max_examples=250, deadline=None)
+@given(st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=5))
+def test_any_values_in_any_fields_are_a_message_or_refused(fields: dict[str, Any]) -> None:
+    try:
+        take(json.dumps({"user_id": "ann", "content": "hi", **fields}).encode())
+    except BadMessage as error:
+        assert str(error).encode()
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.dictionaries(st.sampled_from(["id", "from", "to", "type", "payload", "hops", "deadline", "v"]), JSON)
+)
+def test_any_message_between_agents_is_a_message_or_refused(fields: dict[str, Any]) -> None:
+    base = {"id": "r1", "from": "chatter", "to": "planner", "type": "question", "payload": {}}
+    try:
+        messages.agent(messages.read(json.dumps(base | fields).encode()))
+    except BadMessage as error:
+        assert str(error).encode()
+
+
+def test_the_kinds_of_a_persons_message_are_told_by_their_type() -> None:
+    assert isinstance(take(said()), messages.Said)
+    assert isinstance(take(said(type="amend")), messages.Amend)
+    assert isinstance(take(said(type="stop")), messages.Stop)
+    assert isinstance(take(said(type="approval", approval_id="a", decision="deny")), messages.Approval)
+    assert isinstance(take(said(type="command", id="c", tool="list_projects")), messages.Command)
+
+
+def test_without_a_session_it_is_the_persons_own_one() -> None:
+    assert take(said(user_id="Ann B")).session == "user:Ann_B"
+    assert take(said(session_id="s1")).session == "s1"
+
+
+def request(**fields: Any) -> dict[str, Any]:
+    return {"id": "r1", "from": "chatter", "to": "planner", "type": "question", "payload": {}} | fields
+
+
+@pytest.mark.parametrize("name", ["system", "operator", "human"])
+def test_a_sender_with_a_reserved_name_is_refused(name: str) -> None:
+    with pytest.raises(BadMessage, match="reserved"):
+        messages.agent(request(**{"from": name}))
+
+
+@pytest.mark.parametrize("kind", ["response", "error", "progress", "cancel"])
+def test_an_answer_must_say_what_it_answers(kind: str) -> None:
+    with pytest.raises(BadMessage, match="request_id"):
+        messages.agent(request(type=kind))
+    for wrong in (7, "", None, ["r1"]):
+        with pytest.raises(BadMessage, match="request_id"):
+            messages.agent(request(type=kind, payload={"request_id": wrong}))
+    assert messages.agent(request(type=kind, payload={"request_id": "r1"})).request_id == "r1"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"id": None},
+        {"id": "a b"},
+        {"to": "Planner"},
+        {"to": "agent:planner"},
+        {"from": "../x"},
+        {"from": ""},
+        {"type": "order"},
+        {"payload": []},
+        {"payload": "text"},
+        {"hops": -1},
+        {"hops": 1001},
+        {"hops": "1"},
+        {"patience": "long"},
+        {"v": WIRE + 1},
+    ],
+)
+def test_a_message_between_agents_with_a_wrong_field_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(BadMessage):
+        messages.agent(request(**fields))
+
+
+def test_an_output_says_where_and_when_it_was_sent() -> None:
+    output = messages.Output(user_id="ann", content="Hi", status="complete", id="m.end", session_id="s")
+    told = json.loads(output.text("chatter-output"))
+    assert told.pop("timestamp").endswith("Z")
+    assert told == {
+        "user_id": "ann",
+        "content": "Hi",
+        "status": "complete",
+        "id": "m.end",
+        "session_id": "s",
+        "answers": [],
+        "via": "chatter-output",
+        "v": WIRE,
+    }
+
+
+def test_the_closing_statuses_are_those_of_the_contract() -> None:
+    assert {"complete", "error", "awaiting_input"} == messages.CLOSING
+
+
+@pytest.mark.parametrize(
+    ("iso", "moment"),
+    [
+        ("2030-01-31T12:00:00Z", datetime(2030, 1, 31, 12, tzinfo=UTC)),
+        ("2030-01-31T12:00:00", datetime(2030, 1, 31, 12, tzinfo=UTC)),
+        ("2030-01-31T12:00:00+02:00", datetime(2030, 1, 31, 12, tzinfo=timezone(timedelta(hours=2)))),
+        ("2030-01-31", datetime(2030, 1, 31, tzinfo=UTC)),
+    ],
+)
+def test_a_deadline_is_a_moment_in_utc_unless_it_says_otherwise(iso: str, moment: datetime) -> None:
+    assert messages.deadline_ms(iso) == int(moment.timestamp() * 1000)
+
+
+def test_no_deadline_is_none() -> None:
+    assert messages.deadline_ms(None) == 0
+
+
+@pytest.mark.parametrize("iso", ["0001-01-01T00:00:00+23:59", "1969-12-31T23:59:59Z", "1970-01-01T00:00:00Z"])
+def test_a_deadline_of_long_ago_has_passed_and_is_neither_none_nor_relative(iso: str) -> None:
+    assert 0 < messages.deadline_ms(iso) < 1000
+
+
+def test_now_is_written_in_utc() -> None:
+    assert abs(datetime.fromisoformat(messages.now()) - datetime.now(UTC)) < timedelta(seconds=5)
+    assert messages.now().endswith("Z")

@@ -1,0 +1,86 @@
+"""Who is here, and since when."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from shared.bus import presence as module
+from shared.bus.base import Bus
+from shared.bus.keys import Names
+from shared.bus.presence import LIFE_MS, Presence
+
+
+@pytest.fixture
+def presence(bus: Bus, names: Names) -> Presence:
+    return Presence(bus, names)
+
+
+async def age(bus: Bus, names: Names, field: str, ms: int) -> None:
+    """Let a heartbeat be so much older."""
+    card: dict[str, Any] = json.loads(await bus.command("HGET", names.presence, field))
+    await bus.command("HSET", names.presence, field, json.dumps(card | {"seen": card["seen"] - ms}))
+
+
+async def test_who_beats_is_here_with_what_it_says_of_itself(presence: Presence) -> None:
+    await presence.beat("planner", "host-1", {"status": "idle", "about": "plans"})
+    (card,) = await presence.here("planner")
+    assert (card["agent"], card["instance"]) == ("planner", "host-1")
+    assert (card["status"], card["about"]) == ("idle", "plans")
+    assert 0 <= card["age_ms"] < 5000
+
+
+async def test_nobody_is_here_before_the_first_heartbeat(presence: Presence) -> None:
+    assert await presence.here() == []
+    assert await presence.agents() == []
+
+
+async def test_replicas_of_one_agent_are_here_side_by_side(presence: Presence) -> None:
+    for instance in ("a", "b"):
+        await presence.beat("planner", instance, {})
+    await presence.beat("researcher", "c", {})
+    assert {card["instance"] for card in await presence.here("planner")} == {"a", "b"}
+    assert len(await presence.here()) == 3
+
+
+async def test_it_lives_fifteen_seconds_after_the_last_heartbeat(
+    presence: Presence, bus: Bus, names: Names
+) -> None:
+    assert LIFE_MS == 15_000
+    await presence.beat("planner", "a", {})
+    await age(bus, names, "planner/a", LIFE_MS - 3000)
+    assert len(await presence.here("planner")) == 1
+    await age(bus, names, "planner/a", 4000)
+    assert await presence.here("planner") == []
+
+
+async def test_the_clock_is_the_servers(
+    presence: Presence, monkeypatch: pytest.MonkeyPatch, bus: Bus, names: Names
+) -> None:
+    monkeypatch.setattr(module, "now", lambda: "1999-01-01T00:00:00Z")  # a host whose own clock is wrong
+    await presence.beat("planner", "a", {})
+    assert len(await presence.here("planner")) == 1
+
+
+async def test_who_leaves_is_gone_at_once_and_stays_known(presence: Presence) -> None:
+    await presence.beat("planner", "a", {})
+    await presence.leave("planner", "a")
+    assert await presence.here("planner") == []
+    assert await presence.agents() == ["planner"]
+
+
+async def test_who_has_been_dead_for_long_is_swept_by_the_next_heartbeat(
+    presence: Presence, bus: Bus, names: Names
+) -> None:
+    await presence.beat("planner", "dead", {})
+    await age(bus, names, "planner/dead", 5 * LIFE_MS)
+    await presence.beat("planner", "alive", {})
+    assert await bus.command("HKEYS", names.presence) == [b"planner/alive"]
+
+
+async def test_garbage_in_its_place_is_nobody(presence: Presence, bus: Bus, names: Names) -> None:
+    await bus.command("HSET", names.presence, "x/1", "not JSON", "x/2", "[1]", "x/3", b"\xff")
+    await presence.beat("planner", "a", {})
+    assert [card["agent"] for card in await presence.here()] == ["planner"]

@@ -1,0 +1,1 @@
+"""The cluster as it is used: real processes on a real server, and a scripted model provider."""

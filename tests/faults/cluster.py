@@ -1,0 +1,192 @@
+"""A cluster to be hurt: its own Redis behind proxies, a scripted model, replicas as real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+from shared.bus.keys import Names
+from shared.bus.redis import RedisBus
+from shared.errors import PromptDockError
+from shared.turns.desk import Desk
+from tests.faults.model import Thinker
+from tests.faults.proxy import Proxy
+from tests.faults.server import Server
+from tests.support.messages_api import MessagesApi
+from tests.support.processes import Site, Worker
+
+LEASE = 1000  # milliseconds
+AGENTS = ("chatter", "planner", "backend")
+
+
+class Cluster:
+    """Everything of one fault run; made by `cluster`."""
+
+    def __init__(self, folder: Path, server: Server, api: MessagesApi, model: Thinker, lease: int) -> None:
+        self.folder, self.server, self.api, self.model, self.lease = folder, server, api, model, lease
+        self.names = Names("f")
+        self.site = Site(
+            folder,
+            server.url,
+            PROMPTDOCK_NAMESPACE=self.names.namespace,
+            PROMPTDOCK_LEASE=str(lease),
+            ANTHROPIC_API_KEY="sk-test-of-the-fault-suite",
+            ANTHROPIC_BASE_URL=api.url,
+            LOG_LEVEL="warning",
+        )
+        self.bus = RedisBus(server.url, silence=2.0, client_name="faults")
+        self.proxies: dict[int, Proxy] = {}  # by process id
+        self.recoveries: list[float] = []  # seconds from a fault until what it held was held by another
+        self._watching: set[asyncio.Task[None]] = set()
+        self.desks = {agent: Desk(self.bus, self.names, agent, lease_ms=lease) for agent in AGENTS}
+
+    # -- processes -------------------------------------------------------------------------------------------
+
+    def replicas(self, agent: str) -> list[Worker]:
+        """Those that live."""
+        return [w for w in self.site.workers if w.name == agent and w.process.poll() is None]
+
+    async def start(self, agent: str, proxied: bool = False, **environment: str) -> Worker:
+        """One more replica, ready; through a proxy of its own if wanted."""
+        proxy = None
+        if proxied:
+            proxy = await Proxy(self.server.port).__aenter__()
+            environment["REDIS_URL"] = proxy.url
+        worker = self.site.start(agent, **{"LOG_LEVEL": "info", **environment})
+        if proxy is not None:
+            self.proxies[worker.pid] = proxy
+        await asyncio.to_thread(worker.ready)
+        return worker
+
+    async def kill(self, worker: Worker, *, again: bool = True) -> None:
+        """kill -9; what it held is watched until another holds it; a new replica takes its place."""
+        held = await self.held(worker)
+        await asyncio.to_thread(worker.kill)
+        self._watch(held)
+        if again:
+            await self.start(worker.name, proxied=worker.pid in self.proxies)
+
+    async def freeze(self, worker: Worker, seconds: float) -> None:
+        """SIGSTOP, and SIGCONT after so many seconds."""
+        held = await self.held(worker)
+        worker.signal(signal.SIGSTOP)
+        self._watch(held)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            worker.signal(signal.SIGCONT)
+
+    async def held(self, worker: Worker) -> dict[str, bytes]:
+        """The turns that a worker has under lease now: key of the turn -> its epoch."""
+        found: dict[str, bytes] = {}
+        prefix = f"{self.desks[worker.name].prefix}turn:"
+        for key in await self.bus.command("KEYS", _literal(prefix) + "*"):
+            owner, epoch = await self.bus.command("HMGET", key, "owner", "epoch")
+            if owner and f"-{worker.pid}-".encode() in owner:
+                found[key.decode()] = epoch
+        return found
+
+    def _watch(self, held: dict[str, bytes]) -> None:
+        for key, epoch in held.items():
+            task = asyncio.create_task(self._recovered(key, epoch, time.monotonic()))
+            self._watching.add(task)
+            task.add_done_callback(self._watching.discard)
+
+    async def _recovered(self, key: str, epoch: bytes, since: float) -> None:
+        while time.monotonic() - since < 60:
+            with contextlib.suppress(PromptDockError):
+                if await self.bus.command("HGET", key, "epoch") != epoch:
+                    break
+            await asyncio.sleep(0.02)
+        self.recoveries.append(time.monotonic() - since)
+
+    async def recovered(self) -> None:
+        """Wait until all that is watched has been taken over."""
+        if self._watching:
+            await asyncio.wait(list(self._watching), timeout=60)
+
+    # -- state -----------------------------------------------------------------------------------------------
+
+    async def quiet(self, seconds: float = 40.0) -> bool:
+        """Wait until no desk has anything left to do, and everything is stored; False if that takes longer."""
+        return await happens(self._nothing_left, seconds)
+
+    async def _nothing_left(self) -> bool:
+        for desk in self.desks.values():
+            for kind, name in (("XLEN", "inbox"), ("ZCARD", "due"), ("XLEN", "archive")):
+                if await self.bus.command(kind, desk.prefix + name):
+                    return False
+        return True
+
+    async def leftovers(self) -> list[str]:
+        """Keys of turns that are still there although nothing is left to do."""
+        left: list[str] = []
+        for desk in self.desks.values():
+            for kind in ("mail", "join", "given", "journal", "turn"):
+                keys = await self.bus.command("KEYS", f"{_literal(desk.prefix)}{kind}:*")
+                left += [key.decode() for key in keys]
+        return left
+
+    async def stale(self) -> int:
+        """How many commits of workers without a lease were refused."""
+        counts = [await self.bus.command("GET", f"{desk.prefix}stale") for desk in self.desks.values()]
+        return sum(int(count or 0) for count in counts)
+
+    async def close(self) -> None:
+        """End everything."""
+        for task in list(self._watching):
+            task.cancel()
+        await asyncio.to_thread(self.site.close)
+        await self.bus.close()
+        for proxy in self.proxies.values():
+            await proxy.__aexit__(None, None, None)
+
+
+def _literal(prefix: str) -> str:
+    return prefix.replace("{", "[{]").replace("}", "[}]")
+
+
+async def happens(condition: Callable[[], Awaitable[bool]], seconds: float) -> bool:
+    """Whether a condition comes true in time; a Redis that is away only delays it."""
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends:
+        with contextlib.suppress(PromptDockError):
+            if await condition():
+                return True
+        await asyncio.sleep(0.05)
+    return False
+
+
+@contextlib.asynccontextmanager
+async def cluster(
+    folder: Path,
+    *,
+    chatters: int = 3,
+    planners: int = 1,
+    backends: int = 0,
+    lease: int = LEASE,
+    delay: float = 0.05,
+    proxied: bool = False,
+    options: dict[str, str] | None = None,
+    **environment: str,
+) -> AsyncIterator[Cluster]:
+    """A cluster that is ready, and gone afterwards. `options` are Redis's, `environment` the workers'."""
+    folder.mkdir(parents=True, exist_ok=True)
+    server, model = Server(folder / "server", **(options or {})), Thinker(delay)
+    await server.up()
+    try:
+        with MessagesApi(model) as api:
+            made = Cluster(folder, server, api, model, lease)
+            made.site.environment.update(environment)
+            try:
+                wanted = ["chatter"] * chatters + ["planner"] * planners + ["backend"] * backends
+                await asyncio.gather(*(made.start(agent, proxied and agent == "chatter") for agent in wanted))
+                yield made
+            finally:
+                await made.close()
+    finally:
+        await asyncio.to_thread(server.stop)

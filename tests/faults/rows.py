@@ -1,0 +1,275 @@
+"""The faults, one function each: it hurts the cluster while people talk, and says what must have held."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sqlite3
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from tests.faults.checker import Findings, Mark, check
+from tests.faults.cluster import Cluster, happens
+from tests.faults.proxy import Proxy
+from tests.faults.workload import Load
+from tests.support.messages_script import Step
+
+POISON = "poison-1"  # a message that kills whoever claims it: see `Row.environment` of the suite
+Hurt = Callable[["Scene"], Awaitable[None]]
+
+
+@dataclass
+class Scene:
+    """One row while it runs."""
+
+    cluster: Cluster
+    load: Load
+    times: int  # how often to hurt
+    dice: random.Random
+
+    @property
+    def lease(self) -> float:
+        """Seconds."""
+        return self.cluster.lease / 1000
+
+    async def pause(self) -> None:
+        """Let some work come under way."""
+        await asyncio.sleep(self.dice.uniform(0.1, 0.4))
+
+    async def repeat(self, hurt: Callable[[], Awaitable[None]]) -> None:
+        """Hurt so often, and meanwhile keep people talking."""
+        for _ in range(self.times):
+            await self.pause()
+            await hurt()
+
+
+async def play(
+    cluster: Cluster, name: str, hurt: Hurt, load: Load, times: int = 1, patience: float = 40.0
+) -> Findings:
+    """Run one row: send, hurt, heal, wait, check."""
+    since = await Mark.now(cluster)
+    scene = Scene(cluster, load, times, random.Random(times))
+    async with asyncio.TaskGroup() as group:
+        group.create_task(load.run())
+        group.create_task(hurt(scene))
+    found = await check(cluster, since, load, row=name, patience=patience)
+    found.faults = times
+    return found
+
+
+# -- workers -------------------------------------------------------------------------------------------------
+
+
+async def kill_one(scene: Scene) -> None:
+    """kill -9 of one of the replicas of Chatter."""
+    await scene.repeat(lambda: scene.cluster.kill(scene.dice.choice(scene.cluster.replicas("chatter"))))
+
+
+async def kill_two(scene: Scene) -> None:
+    """kill -9 of two of three at once."""
+
+    async def hurt() -> None:
+        doomed = scene.dice.sample(scene.cluster.replicas("chatter"), 2)
+        await asyncio.gather(*(scene.cluster.kill(worker) for worker in doomed))
+
+    await scene.repeat(hurt)
+
+
+async def kill_planner(scene: Scene) -> None:
+    """kill -9 of the agent that is being consulted."""
+    await scene.repeat(lambda: scene.cluster.kill(scene.dice.choice(scene.cluster.replicas("planner"))))
+
+
+async def freeze(scene: Scene) -> None:
+    """SIGSTOP of a replica beyond its lease, then SIGCONT."""
+    seconds = 1.6 * scene.lease
+    await scene.repeat(
+        lambda: scene.cluster.freeze(scene.dice.choice(scene.cluster.replicas("chatter")), seconds)
+    )
+
+
+async def roll(scene: Scene) -> None:
+    """A rolling replacement: a new replica comes, an old one drains."""
+
+    async def hurt() -> None:
+        old = scene.cluster.replicas("chatter")[0]
+        await scene.cluster.start("chatter", proxied=old.pid in scene.cluster.proxies)
+        code = await asyncio.to_thread(old.drain)
+        assert code == 0, old.tail()
+
+    await scene.repeat(hurt)
+
+
+async def poison(scene: Scene) -> None:
+    """A message that kills each worker that claims it; whoever dies is started again."""
+    for number in range(scene.times):
+        await scene.load.send(f"{scene.load.tag}-o0", "say", 1000 + number, id=f"{POISON}.{number}")
+
+    async def restored() -> bool:
+        while len(alive := scene.cluster.replicas("chatter")) < 3:
+            await scene.cluster.start("chatter", proxied=bool(alive) and alive[0].pid in scene.cluster.proxies)
+        return await scene.cluster.desks["chatter"].size() == 0
+
+    await happens(restored, 40 * scene.times)
+
+
+# -- the network ---------------------------------------------------------------------------------------------
+
+
+async def half_open(scene: Scene) -> None:
+    """All connections of one replica carry nothing any more, and nobody is told."""
+
+    async def hurt() -> None:
+        scene.dice.choice(list(_proxies(scene))).half_open()
+        await asyncio.sleep(scene.lease)
+
+    await scene.repeat(hurt)
+
+
+async def partition(scene: Scene) -> None:
+    """One replica is cut off beyond its lease, now both ways, now one."""
+    ways = [("there", "back"), ("back",), ("there",)]
+
+    async def hurt() -> None:
+        proxy = scene.dice.choice(list(_proxies(scene)))
+        proxy.partition(*ways[scene.dice.randrange(3)])
+        await asyncio.sleep(1.8 * scene.lease)
+        proxy.heal()
+
+    await scene.repeat(hurt)
+
+
+async def cut(scene: Scene) -> None:
+    """Connections are cut and refused for a moment, and late afterwards."""
+
+    async def hurt() -> None:
+        proxy = scene.dice.choice(list(_proxies(scene)))
+        proxy.refuses = True
+        proxy.cut()
+        await asyncio.sleep(0.2)
+        proxy.heal()
+        proxy.delay = 0.02
+        await asyncio.sleep(0.2)
+        proxy.heal()
+
+    await scene.repeat(hurt)
+
+
+def _proxies(scene: Scene) -> list[Proxy]:
+    found = [scene.cluster.proxies[w.pid] for w in scene.cluster.replicas("chatter") if w.pid in scene.cluster.proxies]
+    assert found, "no replica stands behind a proxy"
+    return found
+
+
+# -- Redis ---------------------------------------------------------------------------------------------------
+
+
+async def kill_redis(scene: Scene) -> None:
+    """kill -9 of Redis, and its restart. Plain PUBLISH rests meanwhile: nobody acknowledges it."""
+
+    async def hurt() -> None:
+        scene.load.may_publish.clear()
+        await asyncio.sleep(0.15)
+        await scene.cluster.server.die()
+        await asyncio.sleep(0.3)
+        await scene.cluster.server.up()
+        assert await happens(lambda: _all_listen(scene), 20), "not all replicas listen again"
+        scene.load.may_publish.set()
+
+    await scene.repeat(hurt)
+
+
+async def _all_listen(scene: Scene) -> bool:
+    heard = await scene.cluster.bus.listeners(scene.cluster.desks["chatter"].marker)
+    return heard >= len(scene.cluster.replicas("chatter"))
+
+
+async def read_only(scene: Scene) -> None:
+    """Redis becomes somebody's replica for a moment, as in a failover."""
+
+    async def hurt() -> None:
+        await scene.cluster.server.tell("REPLICAOF", "127.0.0.1", "1")
+        await asyncio.sleep(0.5)
+        await scene.cluster.server.tell("REPLICAOF", "NO", "ONE")
+
+    await scene.repeat(hurt)
+
+
+async def deaf(scene: Scene) -> None:
+    """Redis cuts every subscriber, as it does with one that is too slow. Plain PUBLISH rests meanwhile."""
+
+    async def hurt() -> None:
+        scene.load.may_publish.clear()
+        await asyncio.sleep(0.15)
+        await scene.cluster.server.tell("CLIENT", "KILL", "TYPE", "pubsub")
+        assert await happens(lambda: _all_listen(scene), 20), "not all replicas listen again"
+        scene.load.may_publish.set()
+
+    await scene.repeat(hurt)
+
+
+async def full(scene: Scene) -> None:
+    """Redis has no memory left for a while."""
+
+    async def hurt() -> None:
+        await scene.cluster.server.tell("CONFIG", "SET", "maxmemory", "1")
+        await asyncio.sleep(0.6)
+        await scene.cluster.server.tell("CONFIG", "SET", "maxmemory", "0")
+
+    await scene.repeat(hurt)
+
+
+# -- what else we stand on -----------------------------------------------------------------------------------
+
+
+async def provider(scene: Scene) -> None:
+    """The model provider is busy, overloaded, or ends its stream too early: each answer's first try fails."""
+    failures = [
+        Step(status=429, retry_after=0.05),
+        Step(status=529),
+        Step(text="cut off", fault="cut"),
+        Step(text="unfinished", fault="unfinished"),
+    ]
+
+    def trouble(said: str, tries: int) -> Step | None:
+        return failures[hash(said) % len(failures)] if tries == 1 else None
+
+    scene.cluster.model.trouble = trouble
+    try:
+        await scene.load.done.wait()
+        await happens(lambda: _all_closed(scene), 30)
+    finally:
+        scene.cluster.model.trouble = lambda _said, _tries: None
+
+
+async def _all_closed(scene: Scene) -> bool:
+    return await scene.cluster.desks["chatter"].size() == 0
+
+
+async def store(scene: Scene) -> None:
+    """Somebody keeps the Store's database locked."""
+
+    async def hurt() -> None:
+        holder = sqlite3.connect(scene.cluster.site.home / "promptdock.db", timeout=5, check_same_thread=False)
+        try:
+            await asyncio.to_thread(holder.execute, "BEGIN EXCLUSIVE")
+            await asyncio.sleep(1.5)
+            holder.rollback()
+        finally:
+            holder.close()
+
+    await scene.repeat(hurt)
+
+
+# -- two at once ---------------------------------------------------------------------------------------------
+
+WORKERS: tuple[Hurt, ...] = (kill_one, freeze, half_open, partition, cut)
+SERVERS: tuple[Hurt, ...] = (kill_planner, read_only, deaf, full, store)
+
+
+async def pair(scene: Scene) -> None:
+    """Two different faults side by side, drawn anew each time."""
+    for _ in range(scene.times):
+        both = scene.dice.choice(WORKERS), scene.dice.choice(SERVERS)
+        once = Scene(scene.cluster, scene.load, 1, scene.dice)
+        await asyncio.gather(*(hurt(once) for hurt in both))

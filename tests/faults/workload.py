@@ -1,0 +1,111 @@
+"""What people send while things break: own posts and plain PUBLISH, some identical, amends and stops."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import random
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from shared.bus import messages
+from shared.bus.keys import HUMAN_INPUT
+from shared.errors import PromptDockError
+from shared.turns import route
+from tests.faults.cluster import Cluster
+
+_numbers = itertools.count(1)
+
+
+@dataclass
+class Load:
+    """So many people, each in a session of its own; `run` sends everything, one message after the other.
+
+    `kinds` are what an own message may be (model.py), and `amend` or `stop`, which concern what runs.
+    """
+
+    cluster: Cluster
+    own: int = 4
+    plain: int = 4
+    each: int = 12
+    pause: float = 0.06  # seconds between the messages of one person, at most
+    kinds: tuple[str, ...] = ("say", "say", "say", "ask", "say", "amend", "say")
+    tag: str = field(default_factory=lambda: f"l{next(_numbers)}")
+    acknowledged: dict[str, str] = field(default_factory=dict)  # message id -> user
+    words: dict[str, str] = field(default_factory=dict)  # message id -> what was said
+    published: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))  # user -> texts
+    unheard: int = 0  # PUBLISH that nobody heard, or that was not answered
+    refused: int = 0  # answers `busy`, sent again later
+    unasked: int = 0  # posts whose acknowledgement was lost, sent again with the same id
+    dice: random.Random = field(default_factory=lambda: random.Random(7))
+
+    def __post_init__(self) -> None:
+        self.may_publish = asyncio.Event()
+        self.may_publish.set()
+        self.done = asyncio.Event()
+
+    async def run(self) -> None:
+        """Send everything."""
+        own = [self._own(f"{self.tag}-o{n}") for n in range(self.own)]
+        plain = [self._plain(f"{self.tag}-p{n}") for n in range(self.plain)]
+        await asyncio.gather(*own, *plain)
+        self.done.set()
+
+    async def _own(self, user: str) -> None:
+        for number in range(self.each):
+            kind = self.kinds[number % len(self.kinds)]
+            await self.send(user, kind, number)
+            await asyncio.sleep(self.dice.random() * self.pause)
+
+    async def send(self, user: str, kind: str, number: int, **fields: Any) -> str:
+        """Post one message until it is acknowledged; its id."""
+        identity, text = f"{user}-{number}", f"{kind} {user} {number}"
+        content: dict[str, Any] = {"user_id": user, "id": identity, "session_id": f"s:{user}", **fields}
+        if kind in ("amend", "stop"):
+            content["type"] = kind
+        if kind != "stop":
+            content["content"] = text
+        channel = self.cluster.names.channel(HUMAN_INPUT)
+        data = json.dumps({**content, "via": channel}).encode()
+        mail = route.human(self.cluster.names, messages.human(content), data)
+        desk = self.cluster.desks["chatter"]
+        while True:
+            try:
+                receipt = await desk.post(mail)
+            except PromptDockError:
+                self.unasked += 1
+                await asyncio.sleep(0.05)
+                continue
+            if receipt.outcome != "busy":
+                break
+            self.refused += 1
+            await asyncio.sleep(0.1)
+        self.acknowledged[identity] = user
+        self.words[identity] = text
+        return identity
+
+    async def _plain(self, user: str) -> None:
+        for number in range(self.each):
+            await self.may_publish.wait()
+            text = "yes" if self.dice.random() < 0.4 else f"plain {user} {number}"
+            data = json.dumps({"user_id": user, "content": text})
+            try:
+                heard = await self.cluster.bus.publish(self.cluster.names.channel(HUMAN_INPUT), data)
+            except PromptDockError:
+                heard = 0
+            if heard:
+                self.published[user].append(text)
+            else:
+                self.unheard += 1
+            await asyncio.sleep(self.dice.random() * self.pause)
+
+    @property
+    def sent(self) -> int:
+        """How many messages must be answered."""
+        return len(self.acknowledged) + sum(map(len, self.published.values()))
+
+    def counted(self) -> Counter[tuple[str, str]]:
+        """The plain messages, as (user, text)."""
+        return Counter((user, text) for user, texts in self.published.items() for text in texts)

@@ -1,0 +1,37 @@
+"""A desk on each bus."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from shared.bus.base import Bus
+from shared.bus.keys import Names
+from shared.bus.redis import RedisBus
+from shared.turns.desk import Desk
+from tests.bus.fake import FakeBus
+from tests.support.valkey import names, redis, valkey
+from tests.turns.ground import Lossy
+
+__all__ = ["bus", "desk", "lossy", "names", "redis", "valkey"]
+
+
+@pytest.fixture(params=["fake", "real"])
+async def bus(request: pytest.FixtureRequest, valkey: str) -> AsyncIterator[Bus]:
+    """Each test runs on both."""
+    made: Bus = FakeBus() if request.param == "fake" else RedisBus(valkey, silence=5.0)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def desk(bus: Bus, names: Names) -> Desk:
+    """Chatter's desk, with a lease that does not run out by itself."""
+    return Desk(bus, names, "chatter", lease_ms=60_000)
+
+
+@pytest.fixture
+def lossy(bus: Bus, names: Names) -> Desk:
+    """The same desk over a bus that loses replies."""
+    return Desk(Lossy(bus), names, "chatter", lease_ms=60_000)

@@ -1,0 +1,227 @@
+"""Claiming, leases and epochs: who may go on with a turn."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared.errors import BusUnreachable, Fenced
+from shared.turns.desk import Claim, Desk
+from tests.support.valkey import eventually
+from tests.turns.ground import claimed, closing, given, lapse, losses, mail, stale, state
+
+
+async def test_nothing_is_due_where_nothing_waits(desk: Desk) -> None:
+    assert await desk.claim("w1") == -1
+
+
+async def test_a_claim_brings_all_that_is_needed_to_go_on(desk: Desk) -> None:
+    await desk.post(mail("m1", deadline=0))
+    claim = await claimed(desk)
+    assert (claim.session, given(claim), claim.tries, claim.fails) == ("s", ["m1"], 1, 0)
+    assert (claim.journal, claim.window, claim.seq) == ([], [], None)
+    assert claim.entries[0].data == mail("m1").data
+    assert claim.now > 1_700_000_000_000
+
+
+async def test_what_has_been_due_longest_is_claimed_first(desk: Desk) -> None:
+    for name in ("a", "b", "c"):
+        await desk.post(mail(name, name))
+    await lapse(desk, "b")
+    assert (await claimed(desk)).session == "b"
+
+
+async def test_epochs_only_rise(desk: Desk) -> None:
+    epochs = []
+    for n in range(4):
+        await desk.post(mail(f"m{n}", f"s{n % 2}"))
+        claim = await claimed(desk)
+        epochs.append(claim.epoch)
+        await desk.finish(claim.session, claim.epoch, closing())
+    assert epochs == sorted(set(epochs))
+
+
+async def test_a_turn_whose_lease_ran_out_is_taken_over_with_its_journal(desk: Desk) -> None:
+    await desk.post(mail("m1"))
+    first = await claimed(desk, "w1")
+    await desk.step("s", first.epoch, 0, 1, [b"one", b"two"])
+    await lapse(desk)
+    second = await claimed(desk, "w2")
+    assert (second.journal, given(second)) == ([b"one", b"two"], ["m1"])
+    assert second.epoch > first.epoch
+
+
+async def test_a_lease_runs_out_by_itself(desk: Desk) -> None:
+    brief = Desk(desk.bus, desk.names, "chatter", lease_ms=80)
+    await brief.post(mail("m1"))
+    await claimed(brief, "w1")
+
+    async def taken() -> bool:
+        return isinstance(await brief.claim("w2"), Claim)
+
+    assert isinstance(await brief.claim("w2"), int)
+    await eventually(taken, 3)
+
+
+async def test_a_beat_holds_a_lease_and_tells_what_was_lost(desk: Desk) -> None:
+    for name in ("a", "b"):
+        await desk.post(mail(name, name))
+    mine = {(claim := await claimed(desk, "w1")).session: claim.epoch for _ in range(2)}
+    await lapse(desk, "a")
+    assert await desk.beat(mine) == []
+    assert isinstance(await desk.claim("w2"), int)  # the beat came before somebody else did
+    await lapse(desk, "a")
+    await claimed(desk, "w2")
+    assert await desk.beat(mine) == ["a"]
+    assert await desk.beat({}) == []
+
+
+async def test_a_beat_for_a_turn_that_ended_does_not_bring_it_back(desk: Desk) -> None:
+    await desk.post(mail("m1"))
+    claim = await claimed(desk)
+    await desk.finish("s", claim.epoch, closing())
+    assert await desk.beat({"s": claim.epoch}) == ["s"]
+    assert await desk.claim("w1") == -1
+
+
+async def test_whoever_lost_the_lease_can_commit_nothing(desk: Desk) -> None:
+    await desk.post(mail("m1"))
+    zombie = await claimed(desk, "w1")
+    await lapse(desk)
+    heir = await claimed(desk, "w2")
+    with pytest.raises(Fenced):
+        await desk.step("s", zombie.epoch, 0, 1, [b"late"])
+    with pytest.raises(Fenced):
+        await desk.tell("s", zombie.epoch, "chatter-output", "late")
+    with pytest.raises(Fenced):
+        await desk.finish("s", zombie.epoch, closing("late"))
+    await desk.release("s", zombie.epoch)
+    assert await stale(desk) == 3
+    assert (await state(desk)).said == []
+    assert await desk.step("s", heir.epoch, 0, 1, [b"mine"]) == []
+    await desk.finish("s", heir.epoch, closing("answer"))
+    assert (await state(desk)).said == ["answer"]
+
+
+async def test_whoever_lost_the_lease_can_commit_nothing_after_the_end_either(desk: Desk) -> None:
+    await desk.post(mail("m1"))
+    zombie = await claimed(desk, "w1")
+    await lapse(desk)
+    heir = await claimed(desk, "w2")
+    await desk.finish("s", heir.epoch, closing("answer"))
+    with pytest.raises(Fenced):
+        await desk.finish("s", zombie.epoch, closing("late"))
+    with pytest.raises(Fenced):
+        await desk.step("s", zombie.epoch, 0, 1, [b"late"])
+    await desk.post(mail("m2"))
+    assert (await claimed(desk)).journal == []
+    assert (await state(desk)).said == ["answer"]
+
+
+async def test_deaths_are_counted_and_a_step_forgives_them(desk: Desk) -> None:
+    await desk.post(mail("m1"))
+    for tries in (1, 2, 3):
+        claim = await claimed(desk, f"w{tries}")
+        assert claim.tries == tries
+        await lapse(desk)
+    claim = await claimed(desk)
+    await desk.step("s", claim.epoch, 0, 1, [b"got on"])
+    await lapse(desk)
+    assert (await claimed(desk)).tries == 2
+
+
+async def test_looking_for_mail_forgives_no_death(desk: Desk) -> None:
+    await desk.post(mail("m1"))
+    await claimed(desk)
+    await lapse(desk)
+    claim = await claimed(desk)
+    await desk.step("s", claim.epoch, 0, 1, [])
+    await lapse(desk)
+    assert (await claimed(desk)).tries == 3
+
+
+async def test_a_claim_whose_reply_was_lost_gives_the_same_turn_again(lossy: Desk) -> None:
+    await lossy.post(mail("m1"))
+    losses(lossy).lose = ["claim"]
+    with pytest.raises(BusUnreachable):
+        await lossy.claim("w1")
+    claim = await claimed(lossy, "w1")
+    assert (claim.session, given(claim), claim.tries) == ("s", ["m1"], 1)
+    assert await lossy.step("s", claim.epoch, 0, 1, [b"x"]) == []
+
+
+async def test_a_claim_whose_reply_was_lost_gives_nothing_twice_when_others_went_on_with_it(
+    lossy: Desk, desk: Desk
+) -> None:
+    await lossy.post(mail("m1"))
+    losses(lossy).lose = ["claim"]
+    with pytest.raises(BusUnreachable):
+        await lossy.claim("w1")
+    await lapse(lossy)
+    heir = await claimed(desk, "w2")
+    assert isinstance(await lossy.claim("w1"), int)
+    assert await desk.step("s", heir.epoch, 0, 1, [b"x"]) == []
+
+
+async def test_a_repeated_claim_after_a_lost_refusal_claims_what_has_come_since(lossy: Desk) -> None:
+    losses(lossy).lose = ["claim"]
+    with pytest.raises(BusUnreachable):
+        await lossy.claim("w1")
+    await lossy.post(mail("m1"))
+    assert given(await claimed(lossy, "w1")) == ["m1"]
+
+
+async def test_two_claims_one_after_another_are_two_turns(desk: Desk) -> None:
+    await desk.post(mail("a", "a"))
+    await desk.post(mail("b", "b"))
+    assert {(await claimed(desk)).session, (await claimed(desk)).session} == {"a", "b"}
+
+
+async def test_a_turn_that_is_given_back_waits_as_long_as_was_said(desk: Desk) -> None:
+    await desk.post(mail("m1"))
+    claim = await claimed(desk)
+    await desk.release("s", claim.epoch, 50_000, failed=True)
+    wait = await desk.claim("w1")
+    assert isinstance(wait, int)
+    assert 40_000 < wait <= 50_000
+    await lapse(desk)
+    again = await claimed(desk)
+    assert (again.fails, again.tries) == (1, 1)
+
+
+async def test_handing_over_is_no_failure(desk: Desk) -> None:
+    await desk.post(mail("m1"))
+    claim = await claimed(desk)
+    await desk.release("s", claim.epoch)
+    again = await claimed(desk, "w2")
+    assert (again.fails, again.tries) == (0, 1)
+    assert again.epoch > claim.epoch
+
+
+async def test_a_release_whose_reply_was_lost_counts_once(lossy: Desk) -> None:
+    await lossy.post(mail("m1"))
+    claim = await claimed(lossy)
+    losses(lossy).lose = ["release"]
+    await lossy.release("s", claim.epoch, 0, failed=True)
+    assert losses(lossy).ran.count("release") == 2
+    again = await claimed(lossy)
+    assert (again.fails, again.tries) == (1, 1)
+
+
+async def test_a_release_that_comes_late_takes_nothing_from_the_heir(desk: Desk) -> None:
+    await desk.post(mail("m1"))
+    zombie = await claimed(desk, "w1")
+    await lapse(desk)
+    heir = await claimed(desk, "w2")
+    await desk.release("s", zombie.epoch, 0, failed=True)
+    assert await desk.step("s", heir.epoch, 0, 1, [b"mine"]) == []
+
+
+async def test_what_ended_leaves_no_keys_of_its_turn_behind(desk: Desk) -> None:
+    await desk.post(mail("m1"))
+    claim = await claimed(desk)
+    await desk.step("s", claim.epoch, 0, 1, [b"one"])
+    await desk.finish("s", claim.epoch, closing())
+    for key in ("turn", "given", "journal", "mail", "join"):
+        assert await desk.bus.command("EXISTS", f"{desk.prefix}{key}:s") == 0, key
+    assert await desk.bus.command("ZCARD", f"{desk.prefix}due") == 0
+    assert await desk.size() == 0
