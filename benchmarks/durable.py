@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 from collections.abc import Coroutine
 from typing import Any
@@ -32,7 +31,7 @@ class Message(Side):
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def serve(self) -> None:
-        wake = asyncio.Event()
+        wake, loop = asyncio.Event(), asyncio.get_running_loop()
         ear = Ear(self.desk, [self._input], lambda _channel, _content: wake.set(), plain=[self._input])
         self._spawn(ear.run())
         await ear.ready.wait()
@@ -41,8 +40,9 @@ class Message(Side):
             claims, due = await self.desk.claims("bench", ROOM)
             for claim in claims:
                 self._spawn(self.carry(claim))
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(wake.wait(), 1.0 if due else 0.0)
+            timer = loop.call_later(1.0 if due else 0.0, wake.set)
+            await wake.wait()
+            timer.cancel()
 
     async def carry(self, claim: Claim) -> None:
         """A turn that is answered at once."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +19,7 @@ from shared.errors import BusUnreachable
 
 ROOT = Path(__file__).resolve().parents[1]
 Sync = Literal["everysec", "always"]
+_numbers = itertools.count(1)
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -45,34 +49,46 @@ def server(home: Path, sync: Sync) -> Iterator[str]:
         embedded.stop()
 
 
+@dataclass(frozen=True)
+class Child:
+    """A process of ours, and the file that it logs to."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self.process.pid
+
+    def wait_for(self, word: str, patience: float = 30.0) -> None:
+        """Until its log holds `word`; if it ends or is late, an error with what it said."""
+        ends = time.monotonic() + patience
+        while word not in (said := self.log.read_text("utf-8", "replace")):
+            if self.process.poll() is not None or time.monotonic() > ends:
+                raise RuntimeError(f"{self.process.args!r} did not say {word!r}: {said[-2000:]}")
+            time.sleep(0.002)
+
+
 @contextlib.contextmanager
-def process(*arguments: str, home: Path, **variables: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A Python process of ours whose stderr can be read; ended with the block."""
-    child = subprocess.Popen(
-        [sys.executable, *arguments],
-        cwd=home,
-        env=environment(**variables),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
+def process(*arguments: str, home: Path, **variables: str) -> Iterator[Child]:
+    """A Python process of ours, ended with the block."""
+    log = home / f"{next(_numbers)}.log"
+    with log.open("wb") as out:
+        child = subprocess.Popen(
+            [sys.executable, *arguments],
+            cwd=home,
+            env=environment(**variables),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=out,
+        )
     try:
-        yield child
+        yield Child(child, log)
     finally:
         child.terminate()
         try:
-            child.communicate(timeout=25)
+            child.wait(25)
         except subprocess.TimeoutExpired:
             child.kill()
-            child.communicate(timeout=5)
-
-
-def wait_for(child: subprocess.Popen[bytes], word: bytes) -> list[bytes]:
-    """The child's lines up to one that holds `word`; if it ends before, an error with what it said."""
-    assert child.stderr is not None
-    said = []
-    for line in child.stderr:
-        said.append(line)
-        if word in line:
-            return said
-    raise RuntimeError(f"a process of the bench ended early: {b''.join(said[-5:]).decode(errors='replace')}")
+            child.wait(5)

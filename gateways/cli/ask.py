@@ -112,7 +112,7 @@ async def _stop(visitor: Visitor, asking: Asking, message_id: str, work: Work) -
     task = asyncio.current_task()
     if task is not None:
         task.uncancel()
-    if work.turn == message_id:
+    if work.running and work.turn == message_id:
         session = asking.session or f"user:{asking.user.replace(' ', '_')}"
         with contextlib.suppress(PromptDockError, TimeoutError):
             async with asyncio.timeout(_STOP):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -17,19 +17,17 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="A cluster of agents that build software together and answer to one person through one chat.",
 )
-repo = typer.Typer(
-    rich_markup_mode=None, no_args_is_help=True, help="Repositories that agents may read and work on."
-)
-tasks = typer.Typer(
-    rich_markup_mode=None,
-    invoke_without_command=True,
-    help="Tasks and their states; works with the cluster down.",
-)
-dead = typer.Typer(
-    rich_markup_mode=None, no_args_is_help=True, help="Messages that could not be answered, and another try."
-)
-key = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="The model provider's key.")
-config = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Settings.")
+
+
+def _group(told: str, **options: Any) -> typer.Typer:
+    return typer.Typer(rich_markup_mode=None, help=told, **options)
+
+
+repo = _group("Repositories that agents may read and work on.", no_args_is_help=True)
+tasks = _group("Tasks and their states; works with the cluster down.", invoke_without_command=True)
+dead = _group("Messages that could not be answered, and another try.", no_args_is_help=True)
+key = _group("The model provider's key.", no_args_is_help=True)
+config = _group("Settings.", no_args_is_help=True)
 for name, group in (("repo", repo), ("tasks", tasks), ("dead", dead), ("key", key), ("config", config)):
     app.add_typer(group, name=name)
 

@@ -86,7 +86,8 @@ async def _facts(visitor: Visitor, seconds: float, missing: set[str]) -> None:
         )
     else:
         _line("ok", "model", state["model"])
-    here = " ".join(dict.fromkeys(str(card["agent"]) for card in state["agents"]))
+    found = supervision.running(settings.home)
+    here = " ".join(name for name in (found.agents if found else ()) if name not in missing)
     if missing:
         _line("!", "agents", f"{here}; not yet here: {' '.join(sorted(missing))}", "promptdock logs")
     else:

@@ -19,7 +19,7 @@ class Presence:
         self._bus, self._names = bus, names
 
     async def _now(self) -> int:
-        seconds, micros = await self._bus.command("TIME")
+        seconds, micros = await self._bus.command("TIME", key=self._names.presence)
         return int(seconds) * 1000 + int(micros) // 1000
 
     async def beat(self, agent: str, instance: str, state: dict[str, Any]) -> None:

@@ -24,7 +24,9 @@ class Checkout(Git):
         self.where = layout(self.path)
         await self.fetch(allow_local=allow_local)
         name = branch or await self._remote_default()
-        await self._git("switch", "--quiet", "--no-track", "-C", check_ref(name), f"refs/remotes/origin/{name}")
+        await self._git(
+            "switch", "--quiet", "--no-track", "-C", check_ref(name), f"refs/remotes/origin/{name}"
+        )
 
     async def _remote_default(self) -> str:
         done = await self._git("symbolic-ref", "--short", "-q", "refs/remotes/origin/HEAD", check=False)

@@ -26,6 +26,7 @@ _EXECUTE, _WRITE, _READ, _LIST = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _ALL_FILES = (1 << 13) - 1  # ABI 1: execute to make_sym
 _MAKE_DEVICES = 1 << 6 | 1 << 11  # a device node made by root would be a way out
 _REFER, _TRUNCATE, _DEVICE = 1 << 13, 1 << 14, 1 << 15  # ABI 2, 3, 5
+USABLE = 3  # before, a file could be emptied by its path, wherever it lies
 _FILE_RIGHTS = _EXECUTE | _WRITE | _READ | _TRUNCATE | _DEVICE  # what may be granted on a file
 _TCP = 0b11  # bind and connect
 _SCOPES = 0b11  # abstract sockets and signals

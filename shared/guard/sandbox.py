@@ -270,8 +270,8 @@ def _bubblewrap(shared: Sandbox) -> tuple[Sandbox | None, str]:
 
 def _landlock(shared: Sandbox) -> tuple[Sandbox | None, str]:
     abi = landlock.version()
-    if not abi:
-        return None, "the kernel offers no Landlock"
+    if abi < landlock.USABLE:
+        return None, "the kernel offers no Landlock, or one that lets any file be emptied (before Linux 6.2)"
     why = (
         f"Landlock (ABI {abi}): own files, but not every kind of network is closed, so commands are asked for"
     )

@@ -29,8 +29,18 @@ class Cluster(Protocol):
     async def roster(self) -> dict[str, str]:
         """The agents that are known, with what they are for."""
 
+    async def post(self, channel: str, text: str, key: str) -> int:
+        """Send a text to a channel of a surface (`discord:<id>`) by its gateway; how many heard it."""
+
+    async def restart(self, reason: str) -> int:
+        """Tell all workers to hand over and end, so that they are started again; how many heard it."""
+
 
 async def _silent(_text: str) -> None:
+    return None
+
+
+async def _unwritten(_intent: dict[str, Any]) -> None:
     return None
 
 
@@ -63,6 +73,10 @@ class Context:
     cluster: Cluster | None = None
     consulted: Callable[[], frozenset[str]] = frozenset  # agents that answered in this session
     extras: Mapping[str, Any] = field(default_factory=dict)
+    # A tool of effect `once` that `probes` journals by `intend` what it is about to do. If its worker dies
+    # then, whoever runs the call again finds it in `intended`, and looks whether it was done.
+    intend: Callable[[dict[str, Any]], Awaitable[None]] = _unwritten
+    intended: Mapping[str, Any] | None = None
 
     def locate(self, path: str) -> tuple[Root, str]:
         """The root that `path` means, and the rest of the path.

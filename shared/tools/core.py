@@ -1,90 +1,187 @@
-"""Tasks as the person and the model see them; these tools are always shown."""
+"""Tools of category core: make, find, read and change tasks."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import Field
 
 from shared.errors import ToolError
-from shared.store.base import Store
-from shared.store.records import Project, Repo, Task, TaskResult, TaskStatus, project_key
+from shared.store.records import Project, Repo, Task, TaskResult, TaskStatus, TaskType, Verification
+from shared.tasks import graph, machine
+from shared.tools import board, rows
 from shared.tools.context import Context
-from shared.tools.registry import Category, Result
+from shared.tools.registry import Result
+from shared.tools.tiers import tier
 
-category = Category("core", "Tasks, always at hand")
+category = tier("core")
 
-_MOST = 200
+MOST = 200
+Title = Annotated[str, Field(min_length=1, max_length=300)]
+Text = Annotated[str, Field(max_length=100_000)]
+Priority = Annotated[int, Field(ge=0, le=100_000)]
+Override = Literal["DEFINED", "READY", "IN_PROGRESS", "COMPLETED", "FAILED", "BLOCKED"]
+RESULT = {"summary", "commits", "files_changed", "diff_stat", "commands", "verified", "error", "tokens_used"}
 
 
-async def find(store: Store, slug: str) -> Task:
-    """The task of that id; ToolError where there is none."""
-    found = await store.select(Task, {"slug": slug}, limit=1)
-    if not found:
-        raise ToolError(f"there is no task called {slug!r}", "", "list_tasks shows them")
-    return found[0]
+@category.tool(effect="keyed", detail=lambda arguments: str(arguments.get("title", ""))[:200])
+async def create_task(
+    here: Context,
+    title: Title,
+    description: Text = "",
+    project_id: str | None = None,
+    priority: Priority = 100,
+    repo_id: str | None = None,
+    requires_approval: bool = False,
+    task_type: TaskType | None = None,
+    profile_id: str | None = None,
+    preferred_workspace_id: str | None = None,
+    attachments: list[str] | None = None,
+    depends_on: list[str] | None = None,
+) -> Result:
+    """Create a new task. Its description must be complete in itself; lower priority numbers go first."""
+    project = await rows.meant(here, project_id, repo_id)
+    repo = await rows.repo(here, repo_id, project.slug) if repo_id else None
+    profile = await rows.profile(here.store, profile_id) if profile_id else None
+    space = (
+        await rows.workspace(here, preferred_workspace_id, project.slug) if preferred_workspace_id else None
+    )
+    needs = [await rows.task(here.store, slug) for slug in dict.fromkeys(depends_on or [])]
+    waits = any(task.status != "COMPLETED" for task in needs)
+    task = Task(
+        id=rows.identity(here, "task"),
+        slug="",
+        project_id=project.id,
+        title=title.strip(),
+        description=description,
+        status="DEFINED" if waits else "READY",
+        priority=priority,
+        type=task_type,
+        profile_id=profile.id if profile else None,
+        repo_id=repo.id if repo else None,
+        workspace_id=space.id if space else None,
+        attachments=[{"path": path} for path in attachments or []],
+        requires_approval=requires_approval,
+        session_id=here.session_id or None,
+        user_id=here.user_id or None,
+    )
+    task = await board.insert(here, task)
+    for other in needs:
+        task = await graph.connect(here.store, task, other, here.agent, f"{here.step_id}:{other.slug}")
+    told: Result = {"created": task.slug, "title": task.title, "project_id": project.slug}
+    told |= {"status": task.status, "depends_on": [other.slug for other in needs]} if needs else {}
+    told |= {"repo_id": repo.name} if repo else {}
+    told |= {"requires_approval": True} if requires_approval else {}
+    if project.status == "PAUSED":
+        told["warning"] = f"project {project.slug} is paused: the task waits until it is resumed"
+    return told
 
 
 @category.tool(effect="pure")
 async def list_tasks(
-    here: Context, project_id: str | None = None, status: TaskStatus | None = None
+    here: Context,
+    project_id: str | None = None,
+    status: TaskStatus | None = None,
+    show_all: bool = False,
+    include_completed: bool = False,
+    completed_only: bool = False,
+    display_mode: board.Display = "flat",
+    show_dependencies: bool = False,
 ) -> Result:
-    """List tasks, optionally filtered by project or status."""
-    where: dict[str, Any] = {"archived": False}
+    """List tasks, optionally filtered by project or status. Completed ones only when asked for."""
+    where: dict[str, Any] = {} if show_all else {"archived": False}
     if project_id:
-        where["project_id"] = project_key(project_id)
-    if status:
-        where["status"] = status
-    rows = await here.store.select(Task, where, order=[("created_at", "desc")], limit=_MOST)
-    projects = {row.id: row.slug for row in await here.store.select(Project)}
-    return {
-        "tasks": [
-            {
-                "id": row.slug,
-                "project_id": projects.get(row.project_id, ""),
-                "title": row.title,
-                "status": row.status,
-                "priority": row.priority,
-                "assigned_agent": row.assignee,
-            }
-            for row in rows
-        ],
-        "total": await here.store.count(Task, where),
+        where["project_id"] = (await rows.project(here.store, project_id)).id
+    if status or completed_only:
+        where["status"] = status or "COMPLETED"
+    elif not (show_all or include_completed):
+        where["status"] = ("ne", "COMPLETED")
+    found = await here.store.select(Task, where, order=[("created_at", "desc")], limit=MOST)
+    total = await here.store.count(Task, where)
+    if display_mode != "flat":
+        ids = {task.id for task in found}
+        tops = [task for task in found if task.parent_id not in ids]
+        text = board.compact(found) if display_mode == "compact" else board.tree(found, tops)
+        return {"display": text, "total": total} | _cut(total)
+    names = await rows.projects(here.store)
+    tasks = [board.line(task, names.get(task.project_id, "")) for task in found]
+    if show_dependencies:
+        for told, task in zip(tasks, found, strict=True):
+            whole = await board.whole(here.store, task, "")
+            told["depends_on"] = whole.get("depends_on", [])
+    return {"tasks": tasks, "total": total} | _cut(total)
+
+
+def _cut(total: int) -> Result:
+    return {"warning": f"only the newest {MOST} are listed"} if total > MOST else {}
+
+
+@category.tool(effect="idempotent", detail=lambda arguments: str(arguments.get("task_id", "")))
+async def edit_task(
+    here: Context,
+    task_id: str,
+    project_id: str | None = None,
+    title: Title | None = None,
+    description: Text | None = None,
+    priority: Priority | None = None,
+    task_type: TaskType | Literal["None"] | None = None,
+    status: Override | None = None,
+    max_retries: Annotated[int, Field(ge=0, le=100)] | None = None,
+    verification_type: Verification | None = None,
+    profile_id: str | None = "",
+) -> Result:
+    """Edit a task: only what is given changes. A status overrides the task's state; profile_id null clears it."""
+    task = await rows.task(here.store, task_id)
+    plain = {
+        "title": title,
+        "description": description,
+        "priority": priority,
+        "max_retries": max_retries,
+        "verification": verification_type,
     }
+    changes: dict[str, Any] = {name: value for name, value in plain.items() if value is not None}
+    if task_type is not None:
+        changes["type"] = None if task_type == "None" else task_type
+    if profile_id != "":
+        changes["profile_id"] = (await rows.profile(here.store, profile_id)).id if profile_id else None
+    if project_id is not None:
+        changes |= await _moved(here, task, project_id)
+    if not changes and status is None:
+        raise ToolError("nothing is to be changed", "no field was given", "give at least one")
+    if changes:
+        task = await rows.change(here.store, task, **changes)
+    if status is not None and status != task.status:
+        await machine.override(here.store, task, status, here.agent, here.user_id, _key(here, task))
+    fields = [{"type": "task_type", "verification": "verification_type"}.get(name, name) for name in changes]
+    return {"updated": task.slug, "fields": [*fields, *(["status"] if status else [])]}
+
+
+async def _moved(here: Context, task: Task, project_id: str) -> dict[str, Any]:
+    """What changes when a task goes to another project: it leaves the repository and workspace of the old one."""
+    project: Project = await rows.project(here.store, project_id)
+    if project.id == task.project_id:
+        return {"project_id": project.id}
+    if task.status in ("ASSIGNED", "IN_PROGRESS"):
+        raise ToolError(f"{task.slug} cannot be moved", f"it is {task.status}", "stop it first")
+    gone: dict[str, UUID | None] = {"repo_id": None, "workspace_id": None}
+    return {"project_id": project.id, **gone}
+
+
+def _key(here: Context, task: Task) -> str:
+    return here.step_id or f"{task.slug}:{task.version}"
 
 
 @category.tool(effect="pure")
 async def get_task(here: Context, task_id: str) -> Result:
     """Get full details of a specific task including its description and, once it has one, its result."""
-    task = await find(here.store, task_id)
-    repos = await here.store.select(Repo, {"id": task.repo_id}, limit=1) if task.repo_id else []
-    results = await here.store.select(
-        TaskResult, {"task_id": task.id}, order=[("created_at", "desc")], limit=1
-    )
-    told: Result = {
-        "id": task.slug,
-        "title": task.title,
-        "status": task.status,
-        "priority": task.priority,
-        "assigned_agent": task.assignee,
-        "description": task.description,
-        "repo": repos[0].name if repos else None,
-        "branch": task.branch,
-        "error": task.error or None,
-        "retry_count": task.attempts,
-        "max_retries": task.max_retries,
-        "requires_approval": task.requires_approval,
-    }
+    task = await rows.task(here.store, task_id)
+    project = (await rows.projects(here.store)).get(task.project_id, "")
+    told = await board.whole(here.store, task, project)
+    if task.repo_id and (repo := await rows.first(here.store, Repo, id=task.repo_id)):
+        told["repo"] = repo.name
+    order: list[tuple[str, Literal["asc", "desc"]]] = [("created_at", "desc")]
+    results = await here.store.select(TaskResult, {"task_id": task.id}, order=order, limit=1)
     if results:
-        told["result"] = results[0].model_dump(
-            mode="json",
-            include={
-                "summary",
-                "commits",
-                "files_changed",
-                "diff_stat",
-                "commands",
-                "verified",
-                "error",
-                "tokens_used",
-            },
-        )
+        told["result"] = results[0].model_dump(mode="json", include=RESULT)
     return told

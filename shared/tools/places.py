@@ -42,7 +42,9 @@ def folder(here: Context, project: Project, *parts: str) -> Path:
     return repos(here).home.joinpath("workspaces", project.slug, *parts)
 
 
-async def opened(here: Context, path: str = "", project_id: str = "", repo_id: str = "") -> tuple[Context, str]:
+async def opened(
+    here: Context, path: str = "", project_id: str = "", repo_id: str = "", wanted: str = ""
+) -> tuple[Context, str]:
     """`here` with the roots that a call may mean, and the path in them.
 
     A path may begin with a project's id; then that project's roots are meant. A turn that brought its own
@@ -52,7 +54,7 @@ async def opened(here: Context, path: str = "", project_id: str = "", repo_id: s
         return here, path
     project = await rows.meant(here, project_id, repo_id)
     head, _, rest = path.partition("/")
-    found = await _roots(here, project, head)
+    found = await _roots(here, project, wanted or head)
     if head and head not in found and not project_id and not repo_id:
         other = await rows.first(here.store, Project, slug=head)
         if other is not None:
@@ -95,8 +97,9 @@ async def root(
     here: Context, project_id: str = "", workspace: str = "", repo_id: str = "", path: str = ""
 ) -> tuple[Context, Root, str]:
     """The one root that a call means, and the path in it."""
-    here, path = await opened(here, path, project_id, repo_id)
-    found, inner = one(here, project_id, workspace or await _named(here, repo_id), path)
+    wanted = workspace or await _named(here, repo_id)
+    here, path = await opened(here, path, project_id, repo_id, wanted)
+    found, inner = one(here, project_id, wanted, path)
     return here, found, inner
 
 
@@ -127,7 +130,7 @@ async def default_branch(here: Context, root: Root, git: Checkout) -> str:
     project = await rows.first(here.store, Project, slug=here.project_id)
     names = [await git.default_branch()]
     if project is not None:
-        known = await rows.first(here.store, Repo, project_id=project.id, name=root.name)
+        known = await _repo(here, project, root.name)
         names = [known.default_branch if known else project.default_branch, *names]
     for name in names:
         if name and await git.commit_of(f"refs/heads/{name}"):
@@ -136,3 +139,11 @@ async def default_branch(here: Context, root: Root, git: Checkout) -> str:
         "the default branch is not known here", f"there is no {' or '.join(filter(None, names)) or 'main'}",
         "name it, or set it with set_default_branch",
     )  # fmt: skip
+
+
+async def _repo(here: Context, project: Project, name: str) -> Repo | None:
+    """The repository that a root is of: by its own name, or as a workspace of it."""
+    if found := await rows.first(here.store, Repo, project_id=project.id, name=name):
+        return found
+    space = await rows.first(here.store, Workspace, project_id=project.id, name=name)
+    return await rows.first(here.store, Repo, id=space.repo_id) if space and space.repo_id else None

@@ -52,6 +52,8 @@ class Ear:
 
     def _on_message(self, channel: str, data: bytes) -> None:
         if channel == self.desk.marker:
+            if not (data.isdigit() and len(data) < 16):
+                return  # not ours: a marker is a number that a script counted
             if self._joined is not None:
                 self._intake.put_nowait(self._joined)
             self._joined, self._count = int(data), 0

@@ -55,36 +55,52 @@ class Consult:
 
 @dataclass
 class Work:
-    """What the events of one session say about the turn that runs."""
+    """What the events of one session say about its newest turn."""
 
-    turn: str = ""
+    turn: str = ""  # that runs, or ran last
+    running: bool = False
     text: str = ""  # of the answer that is being written
     consults: dict[str, Consult] = field(default_factory=dict)
+    tasks: list[str] = field(default_factory=list)  # that the turn assigned
     _asked: dict[str, str] = field(default_factory=dict)
 
     def take(self, kind: str, payload: dict[str, Any]) -> Consult | None:
         """Take an event in; the consult that it changed, if it was one."""
         match kind:
             case "start":
-                self.turn, self.text = str(payload.get("turn_id", "")), ""
+                self.turn, self.running, self.text = str(payload.get("turn_id", "")), True, ""
                 self.consults.clear()
+                self.tasks.clear()
             case "chunk":
                 self.text += str(payload.get("content", ""))
-            case "waiting" | "tool_result":
+            case "waiting":
                 self.text = ""
+            case "tool_result":
+                self._result(payload.get("content"))
             case "tool_call":
                 self._call(str(payload.get("tool", "")), payload.get("arguments"))
             case "consult":
                 return self._consult(payload)
             case "done" | "error":
-                self.turn, self.text = "", ""
+                self.running, self.text = False, ""
         return None
+
+    def end(self) -> None:
+        """The turn is closed, whether or not its last events came."""
+        self.running, self.text = False, ""
+        for consult in self.open:
+            consult.state = "stopped"
 
     def _call(self, tool: str, arguments: Any) -> None:
         self.text = ""
         if isinstance(arguments, dict) and tool.startswith("consult_"):
             agent = str(arguments.get("agent") or tool.removeprefix("consult_"))
             self._asked[agent] = str(arguments.get("question", ""))
+
+    def _result(self, content: Any) -> None:
+        self.text = ""
+        if isinstance(content, dict) and content.get("status") == "assigned" and content.get("task_id"):
+            self.tasks.append(str(content["task_id"]))
 
     def _consult(self, payload: dict[str, Any]) -> Consult:
         agent, request = str(payload.get("agent", "")), str(payload.get("request_id", ""))

@@ -97,7 +97,7 @@ class Coding:
                 done = await self._think()
         except TimeoutError:
             minutes = self.engine.profile.task_minutes
-            return await self._leave("timeout", f"The task was ended after {minutes} minutes.")
+            return await self._leave("timeout", f"The task was ended after {minutes:g} minutes.")
         except ToolError as error:
             return await self._leave("failed", str(error))
         return await self._settle("completed", done)

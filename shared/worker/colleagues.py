@@ -187,6 +187,7 @@ class Colleagues:
         patience = self._parts.settings.tool_call_timeout_ms / 1000
         look = min(5.0, LIFE_MS / 3000)
         silent_since: float | None = None
+        self._take_given(key)  # a worker before us may have heard it
         while key not in self._answers:
             left = started + patience - time.monotonic()
             if left <= 0:
@@ -201,11 +202,15 @@ class Colleagues:
                 silent_since = None if here else silent_since or time.monotonic()
                 if silent_since and time.monotonic() - silent_since > LIFE_MS / 1000:
                     return await self._gave_up(agent, key, started, "offline", f"{agent} went silent")
+                self._turn.bell.set()  # a bell can be missed: now and then look without one
             await self._turn.look()
-            for entry in self._turn.given:
-                if key not in self._answers and entry.channel == self._parts.names.agent(self._agent):
-                    self.take(entry)
+            self._take_given(key)
         return await self._answered(agent, key, started)
+
+    def _take_given(self, key: str) -> None:
+        for entry in self._turn.given:
+            if key not in self._answers and entry.channel == self._parts.names.agent(self._agent):
+                self.take(entry)
 
     async def _answered(self, agent: str, key: str, started: float) -> dict[str, Any]:
         answer = self._answers[key]

@@ -30,7 +30,7 @@ class Profile(BaseModel):
     answer_tool: str | None = None  # the tool whose checked result is the answer
     rounds: int | None = None
     turns: Annotated[int, Field(ge=1, le=1024)] = 8  # side by side in one process
-    task_minutes: Annotated[int, Field(ge=1)] = 30
+    task_minutes: Annotated[float, Field(gt=0)] = 30
     prompt: str = ""
 
     @property

@@ -177,9 +177,9 @@ class Worker:
         await asyncio.sleep(min(1.0, self.desk.lease_ms / 4000))
 
     async def _pause(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._wake.wait()
+        timer = asyncio.get_running_loop().call_later(seconds, self._wake.set)
+        await self._wake.wait()
+        timer.cancel()
 
     def _start(self, claim: Claim) -> None:
         held = self._turns.get(claim.session)
@@ -271,6 +271,9 @@ class Worker:
     def _on_bell(self, channel: str, content: dict[str, Any] | None) -> None:
         """Something came: look for what to claim, or let the turn look that it concerns."""
         self._wake.set()
+        if not channel:  # we listen again after a gap: each turn looks for what it may have missed
+            for turn, _, _ in self._turns.values():
+                turn.bell.set()
         if not content:
             return
         if channel == self._broadcast:

@@ -43,7 +43,13 @@ def sandbox(mode: str) -> Sandbox:
 
     Whether it could have one is asked in another way, so that a sandbox of ours that broke fails here.
     """
-    missing = _no_bubblewrap() if mode == "bwrap" else "" if landlock.version() else "no Landlock here"
+    missing = (
+        _no_bubblewrap()
+        if mode == "bwrap"
+        else ""
+        if landlock.version() >= landlock.USABLE
+        else "no usable Landlock here"
+    )
     if missing:
         pytest.skip(missing)
     found = Sandbox.probe(mode)

@@ -382,7 +382,17 @@ async def test_a_changed_dot_git_file_does_not_lead_us_to_another_repository(
     assert await tree.branch() == "promptdock/t"
     assert [change.path for change in await tree.status()] == []
     assert layout(tmp_path / "t") is None and not Git(tmp_path / "t", OPEN).is_repo()
-    (repository / "link").symlink_to(evil)
+    # Neither to a real worktree that is another one's, nor to a folder that only claims to be one.
+    (tmp_path / "t" / ".git").write_text(f"gitdir: {repository}/.git/worktrees/t\n")
+    (tmp_path / "u").mkdir()
+    (tmp_path / "u" / ".git").write_text(f"gitdir: {repository}/.git/worktrees/t\n")
+    assert layout(tmp_path / "t") and layout(tmp_path / "u") is None
+    claims = evil / ".git" / "elsewhere" / "u"
+    claims.mkdir(parents=True)
+    (claims / "gitdir").write_text(f"{tmp_path}/u/.git\n")
+    (claims / "commondir").write_text("../..\n")
+    (tmp_path / "u" / ".git").write_text(f"gitdir: {claims}\n")
+    assert layout(tmp_path / "u") is None
     linked = tmp_path / "linked"
     linked.mkdir()
     (linked / ".git").symlink_to(evil / ".git")

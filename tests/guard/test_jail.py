@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import socket
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from shared.errors import ToolError
-from shared.guard import beneath
+from shared.guard import beneath, flock
 from shared.guard.jail import Jail
 
 HOSTILE = [
@@ -215,6 +216,23 @@ async def test_one_file_has_one_lock_among_tasks_and_another_file_its_own(jail: 
     async with jail.lock("src/a.py", seconds=0.1):
         pass
     assert not list((jail.root.parent / "locks").iterdir())
+
+
+def test_a_lock_on_a_file_that_its_last_holder_removed_is_no_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "lock"
+
+    def removed_meanwhile(_fd: int, _how: int) -> None:
+        file.unlink()
+        file.touch()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fcntl, "flock", removed_meanwhile)
+        assert flock.attempt(file) is None
+    fd = flock.attempt(file)
+    assert fd is not None and flock.attempt(file) is None
+    os.close(fd)
 
 
 async def test_counting_in_a_file_under_its_lock_loses_nothing(jail: Jail) -> None:

@@ -101,6 +101,20 @@ async def test_secrets_of_the_machine_and_the_cluster_are_not_readable(
     assert not any(word in done.stdout for word in ("root:x", "root:*", ".ssh"))
 
 
+async def test_what_the_starting_process_has_in_its_environment_stays_there(
+    confined: Sandbox, workspace: Path
+) -> None:
+    argv = confined.wrap(["env"], workspace, True)
+    done = await run(argv, cwd=workspace, env={"PATH": os.environ["PATH"], "TOKEN": "CANARY"})
+    assert done.ok and "CANARY" not in done.stdout
+
+
+async def test_a_command_has_no_capability_even_where_we_are_root(confined: Sandbox, workspace: Path) -> None:
+    done = await shell(confined, workspace, "grep CapEff /proc/self/status; mknod d b 7 0; mknod c c 1 3")
+    assert done.stdout.split() == ["CapEff:", "0" * 16]
+    assert os.listdir(workspace) == ["src"]  # noqa: PTH208
+
+
 async def test_no_port_of_this_machine_is_reached_without_a_network_grant(
     confined: Sandbox, workspace: Path
 ) -> None:
@@ -205,11 +219,12 @@ async def test_files_and_core_dumps_are_bounded(confined: Sandbox, workspace: Pa
 
 
 @pytest.mark.parametrize("setting", ["auto", "bwrap", "landlock"])
+@pytest.mark.parametrize("abi", [0, 2])
 async def test_where_nothing_confines_commands_are_refused_and_told_why(
-    setting: str, workspace: Path, monkeypatch: pytest.MonkeyPatch
+    setting: str, abi: int, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "programs", list)
-    monkeypatch.setattr(landlock, "version", lambda: 0)
+    monkeypatch.setattr(landlock, "version", lambda: abi)
     found = Sandbox.probe(setting)
     assert found.mode == "refused" and not found.confines and "SANDBOX=none" in found.explain()
     with pytest.raises(ToolError, match="cannot be run here"):

@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -148,6 +149,15 @@ class Site:
     def up(self, *agents: str, **environment: str) -> list[Worker]:
         """Start agents side by side; they are ready when this returns."""
         return [worker.ready() for worker in [self.start(agent, **environment) for agent in agents]]
+
+    def query(self, sql: str, *values: Any) -> list[dict[str, Any]]:
+        """Rows of the site's SQLite store, JSON columns as text; none as long as there is no store."""
+        file = self.home / "promptdock.db"
+        if not file.exists():
+            return []
+        with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=PATIENCE)) as db:
+            db.row_factory = sqlite3.Row
+            return [dict(row) for row in db.execute(sql, values)]
 
     def close(self) -> None:
         """End what still runs, at once."""

@@ -124,7 +124,7 @@ class Wire:
         """A person's message, and its closing output."""
         return self.closing(self.send(content, user, **more), seconds)
 
-    def command(self, tool: str, user: str = "test", **arguments: Any) -> Message:
+    def command(self, tool: str, *, user: str = "test", **arguments: Any) -> Message:
         """One tool, called by a person; the closing output."""
         return self.closing(self.send(user=user, type="command", tool=tool, arguments=arguments))
 

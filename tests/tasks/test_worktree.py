@@ -127,8 +127,8 @@ asyncio.run(main())
 CHILDREN = {
     "in the background": "(echo $BASHPID > pid; while :; do echo x >> ticks; sleep .01; done) & wait",
     "in a session of its own": "setsid bash -c 'echo $$ > pid; while :; do echo x >> ticks; sleep .01; done'",
-    "without what it inherited": 'for f in /proc/self/fd/*; do n=${f##*/}; [ $n -gt 2 ] && eval "exec $n>&-"; done;'
-    " echo $$ > pid; while :; do echo x >> ticks; sleep .01; done",
+    "without what it inherited": "for f in /dev/fd/*; do n=${f##*/}; [ $n -gt 2 ] && eval exec $n'>&-'; done"
+    "; echo $$ > pid; while :; do echo x >> ticks; sleep .01; done",
     "deaf to signals": "trap '' TERM INT HUP; echo $$ > pid; while :; do echo x >> ticks; sleep .01; done",
 }
 

@@ -1,4 +1,4 @@
-"""RedisBus: one lane for commands, a connection for each subscription and for each blocking read."""
+"""RedisBus: a lane for commands to each server, a connection for each subscription and blocking read."""
 
 from __future__ import annotations
 
@@ -7,63 +7,88 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from redis.asyncio.connection import AbstractConnection, Connection, parse_url
+from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import RedisError, ResponseError
 
 from shared.bus import base
 from shared.bus.base import Argument, Script, StreamEntry
+from shared.bus.redis import topology
 from shared.bus.redis.lane import MOVED_ON, Lane
 from shared.bus.redis.listener import RedisListener
 from shared.bus.redis.wire import LOST
 from shared.errors import BusUnreachable, ConfigurationError, PromptDockError
 
+# Error replies that say that a key lies elsewhere by now.
+_ELSEWHERE = ("MOVED", "ASK", "TRYAGAIN")
+_TRIES = 5
+_KEYLESS = frozenset({"INFO", "PING", "PUBLISH", "PUBSUB", "TIME"})
+
 
 class RedisBus(base.Bus):
-    """One Redis or Valkey server, by URL (redis://, rediss://, unix://)."""
+    """One Redis or Valkey, by URL: a server, the master behind sentinels, or a cluster (see topology)."""
 
     def __init__(self, url: str, silence: float = 9.0, client_name: str = "promptdock") -> None:
-        try:
-            options: dict[str, Any] = dict(parse_url(url))
-        except ValueError as error:
-            raise ConfigurationError(
-                "REDIS_URL cannot be read", str(error), "write it as redis://host:6379"
-            ) from None
-        self._make = options.pop("connection_class", Connection)
         # RESP2: a subscription's messages and a command's replies are then plain lists on every server.
-        self._options = options | {
+        options: dict[str, Any] = {
             "protocol": 2,
             "socket_timeout": None,
             "socket_connect_timeout": silence,
             "client_name": client_name,
             "driver_info": None,
         }
+        self._topology = topology.of(url, options)
         self._silence = silence
-        self._lane = Lane(self._connection, silence)
-        self._idle: list[AbstractConnection] = []  # for blocking reads, which a lane must not wait for
-
-    def _connection(self) -> AbstractConnection:
-        connection: AbstractConnection = self._make(**self._options)
-        return connection
+        self._lanes: dict[str, Lane] = {}
+        self._idle: list[tuple[str, AbstractConnection]] = []  # for blocking reads: a lane must not wait
 
     async def script(self, script: Script, key: str, *arguments: Argument) -> Any:
         try:
-            return await self._lane.call("EVALSHA", script.sha, 1, key, *arguments)
+            return await self._call(key, "EVALSHA", script.sha, 1, key, *arguments)
         except ResponseError as error:
             if not str(error).startswith("NOSCRIPT"):
                 raise _translate(error) from error
-        return await self.command("EVAL", script.source, 1, key, *arguments)
+        return await self.command("EVAL", script.source, 1, key, *arguments, key=key)
 
     async def command(self, *arguments: Argument, key: str | None = None) -> Any:
         try:
-            return await self._lane.call(*arguments)
+            return await self._call(key if key is not None else _key(arguments), *arguments)
         except ResponseError as error:
             raise _translate(error) from error
+
+    async def _call(self, key: str | None, *arguments: Argument) -> Any:
+        tries = 0
+        while True:
+            lane = self._lane(await self._topology.node(key))
+            try:
+                return await lane.call(*arguments)
+            except BusUnreachable:
+                await self._topology.look_again()
+                raise
+            except ResponseError as error:
+                tries += 1
+                if tries == _TRIES or not str(error).startswith(_ELSEWHERE):
+                    raise
+                await self._topology.look_again()
+                await asyncio.sleep(0.05 * tries)
+
+    def _lane(self, node: str) -> Lane:
+        lane = self._lanes.get(node)
+        if lane is None:
+            lane = self._lanes[node] = Lane(lambda: self._connect(node), self._silence)
+        return lane
+
+    async def _connect(self, node: str) -> AbstractConnection:
+        return self._topology.connection(node)
 
     async def publish(self, channel: str, data: bytes | str) -> int:
         return int(await self.command("PUBLISH", channel, data))
 
     async def read(self, cursors: dict[str, str], block_ms: int, count: int = 500) -> list[StreamEntry]:
-        connection = self._idle.pop() if self._idle else self._connection()
+        node = await self._topology.node(next(iter(cursors)))
+        free = next((pair for pair in self._idle if pair[0] == node), None)
+        if free is not None:
+            self._idle.remove(free)
+        connection = free[1] if free is not None else self._topology.connection(node)
         try:
             async with asyncio.timeout(block_ms / 1000 + self._silence):
                 await connection.connect()  # type: ignore[no-untyped-call]
@@ -74,9 +99,10 @@ class RedisBus(base.Bus):
         except BaseException as error:
             await connection.disconnect(nowait=True)
             if isinstance(error, (*LOST, TimeoutError)):
+                await self._topology.look_again()
                 raise BusUnreachable("Redis does not answer", str(error)) from error
             raise
-        self._idle.append(connection)
+        self._idle.append((node, connection))
         return [
             StreamEntry(stream.decode(), entry.decode(), _fields(values))
             for stream, entries in reply or []
@@ -91,16 +117,31 @@ class RedisBus(base.Bus):
         key: str,
         patterns: Sequence[str] = (),
     ) -> RedisListener:
-        return RedisListener(self._connection, channels, patterns, on_message, on_ready, self._silence)
+        async def connect() -> AbstractConnection:
+            return self._topology.connection(await self._topology.node(key))
+
+        return RedisListener(connect, channels, patterns, on_message, on_ready, self._silence)
 
     async def listeners(self, channel: str) -> int:
-        reply = await self.command("PUBSUB", "NUMSUB", channel)
-        return int(reply[1])
+        found = 0
+        for node in await self._topology.nodes():  # each counts its own subscribers only
+            reply = await self._lane(node).call("PUBSUB", "NUMSUB", channel)
+            found += int(reply[1])
+        return found
 
     async def close(self) -> None:
-        await self._lane.close()
+        for lane in self._lanes.values():
+            await lane.close()
         while self._idle:
-            await self._idle.pop().disconnect(nowait=True)
+            await self._idle.pop()[1].disconnect(nowait=True)
+        await self._topology.close()
+
+
+def _key(arguments: Sequence[Argument]) -> str | None:
+    """The key that a command concerns: its first argument, where it is about a key at all."""
+    if len(arguments) < 2 or arguments[0] in _KEYLESS:
+        return None
+    return str(arguments[1])
 
 
 def _fields(values: list[bytes]) -> dict[str, bytes]:

@@ -7,7 +7,7 @@ turns its bytes into replies. That is worth a factor of two to three beside awai
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 import hiredis
@@ -17,7 +17,7 @@ from redis.exceptions import AuthenticationError, InvalidResponse, RedisError, R
 from shared.bus.base import Argument
 from shared.errors import BusUnreachable, ConfigurationError
 
-Connect = Callable[[], AbstractConnection]
+Connect = Callable[[], Awaitable[AbstractConnection]]
 LOST = (RedisError, OSError, EOFError)
 _NOTHING = object()
 
@@ -43,9 +43,9 @@ class Wire(asyncio.Protocol):
     @classmethod
     async def open(cls, connect: Connect, take: Callable[[Any], None], patience: float) -> Wire:
         """Connect within `patience` seconds, or BusUnreachable; ConfigurationError for a wrong password."""
-        connection = connect()
         try:
             async with asyncio.timeout(patience):
+                connection = await connect()
                 await connection.connect()  # type: ignore[no-untyped-call]
         except AuthenticationError as error:
             raise ConfigurationError(

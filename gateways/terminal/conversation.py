@@ -1,0 +1,237 @@
+"""One person's conversation: what was said, what is awaited, what is being done right now."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+from gateways.terminal.screen import Screen, words
+from shared.bus.messages import CLOSING, Output
+from shared.errors import BadMessage, PromptDockError
+from shared.visitor import Visitor, look
+from shared.visitor.feed import Feed
+from shared.visitor.work import Consult, Work
+
+_LOOK = 2.0  # seconds between looks at an agent that was asked
+_SETTLE = 0.5  # seconds that the last events may come behind the answer
+
+
+@dataclass
+class Spent:
+    """What this chat has used up so far."""
+
+    turns: int = 0
+    input: int = 0
+    output: int = 0
+    cost: float = 0.0
+
+    def add(self, usage: dict[str, object]) -> None:
+        """One more turn."""
+        self.turns += 1
+        self.input += int(str(usage.get("input") or 0))
+        self.output += int(str(usage.get("output") or 0))
+        self.cost += float(str(usage.get("cost") or 0))
+
+
+@dataclass
+class Conversation:
+    """An async context manager: while it is open, what comes is printed."""
+
+    visitor: Visitor
+    screen: Screen
+    user: str
+    named: str | None
+    work: Work = field(default_factory=Work)
+    spent: Spent = field(default_factory=Spent)
+    awaited: dict[str, float] = field(default_factory=dict)  # message id -> when it was sent
+    question: Output | None = None
+    idle: asyncio.Event = field(default_factory=asyncio.Event)
+    _done: asyncio.Event = field(default_factory=asyncio.Event)
+    _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
+    _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    @property
+    def session(self) -> str:
+        """The session that the messages belong to."""
+        return self.named or f"user:{self.user.replace(' ', '_')}"
+
+    @property
+    def working(self) -> bool:
+        """Whether something is awaited, or a turn of this session runs."""
+        return bool(self.awaited or self.work.running)
+
+    @property
+    def waited(self) -> float:
+        """Seconds since the oldest message that is awaited."""
+        return time.monotonic() - min(self.awaited.values()) if self.awaited else 0.0
+
+    async def __aenter__(self) -> Conversation:
+        mark = await self.visitor.mark(self.session)
+        heard = await self._stack.enter_async_context(self.visitor.outputs())
+        self.idle.set()
+        for work in (self._outputs(heard), self._events(mark), self._pulses()):
+            task = asyncio.create_task(work)
+            task.add_done_callback(self._ended)
+            self._tasks.append(task)
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._stack.aclose()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()):
+            self.screen.error(
+                f"This chat cannot hear Chatter any more: {error}. Leave with /quit and come back."
+            )
+            self.awaited.clear()
+            self.idle.set()
+
+    # -- the person ------------------------------------------------------------------------------------------
+
+    async def say(self, text: str) -> None:
+        """Send the person's words; a bare number answers a question's option."""
+        asked, self.question = self.question, None
+        if asked and asked.options and text.strip().isdigit() and 0 < int(text) <= len(asked.options):
+            text = asked.options[int(text) - 1]
+        message_id = str(uuid4())
+        self.awaited[message_id] = time.monotonic()
+        self.idle.clear()
+        try:
+            sent = await self.visitor.say(
+                text,
+                self.user,
+                self.named,
+                message_id=message_id,
+                in_reply_to=asked.id if asked else None,
+                source="terminal",
+            )
+        except PromptDockError as error:
+            self._close(message_id)
+            self.screen.error(str(error))
+            return
+        if sent.outcome == "kept":
+            self.screen.note("Redis is away: the message is kept, and goes out when it is back")
+        elif not await self._served():
+            self.screen.note("nobody is here as Chatter: the message waits until somebody is")
+
+    async def _served(self) -> bool:
+        with contextlib.suppress(PromptDockError):
+            return await look.serves(self.visitor)
+        return True
+
+    async def stop(self, agent: str = "") -> None:
+        """End the turn that runs, or what one agent does for it."""
+        consult = next((one for one in self.work.open if one.agent == agent), None)
+        if agent and consult is None:
+            self.screen.note(f"nothing is asked of {agent} now")
+            return
+        try:
+            request = consult.request_id if consult else None
+            await self.visitor.stop(self.user, self.session, request_id=request)
+            self.screen.note(f"stopping {agent or 'the turn'} …")
+        except (PromptDockError, BadMessage) as error:
+            self.screen.error(str(error))
+
+    # -- what comes ------------------------------------------------------------------------------------------
+
+    async def _outputs(self, heard: Feed) -> None:
+        async for item in heard:
+            output = item.output
+            foreign = not output.session_id and output.user_id == self.user
+            if output.session_id == self.session or foreign:
+                await self._show(output, foreign)
+
+    async def _show(self, output: Output, foreign: bool) -> None:
+        if output.status == "progress":
+            self.screen.note(words(output))
+        elif output.status == "task_update" or output.status == "awaiting_approval":
+            self.screen.answer(output)
+        elif output.status in CLOSING:
+            since = min((self.awaited[one] for one in output.answers if one in self.awaited), default=None)
+            await self._settle(output)
+            self._closing(output, since)
+            if self._watched(output):
+                self.work.end()
+            answered = output.answers or ([*self.awaited][:1] if foreign else [])
+            for message_id in answered:
+                self._close(message_id)
+
+    def _watched(self, output: Output) -> bool:
+        """Whether the work that is known is that of this output."""
+        return self.work.turn in output.answers
+
+    async def _settle(self, output: Output) -> None:
+        """The events of a turn may come a moment behind its answer."""
+        if not output.usage:
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_SETTLE):
+                while self.work.running or not self._watched(output):
+                    self._done.clear()
+                    await self._done.wait()
+
+    def _closing(self, output: Output, since: float | None) -> None:
+        if output.status == "error":
+            self.screen.error(words(output))
+        else:
+            self.screen.answer(output)
+        self.question = output if output.status == "awaiting_input" else None
+        if output.usage:
+            self.spent.add(output.usage)
+            self.screen.note(self._footer(output, since))
+
+    def _footer(self, output: Output, since: float | None) -> str:
+        usage = output.usage or {}
+        parts = [f"{time.monotonic() - since:.1f} s"] if since is not None else []
+        parts.append(f"{usage.get('input', 0)} tokens in, {usage.get('output', 0)} out")
+        parts.append(f"${float(usage.get('cost') or 0):.4f}")
+        if self._watched(output):
+            ended = [one for one in self.work.consults.values() if not one.open]
+            parts += [f"{one.agent} {one.ms / 1000:.1f} s" for one in ended]
+            parts += [f"task {name}" for name in self.work.tasks]
+        return " · ".join(parts)
+
+    def _close(self, message_id: str) -> None:
+        self.awaited.pop(message_id, None)
+        if not self.awaited:
+            self.idle.set()
+
+    async def _events(self, mark: str) -> None:
+        async for event in self.visitor.events(self.session, mark):
+            consult = self.work.take(event.kind, event.payload)
+            if event.kind in ("done", "error"):
+                self._done.set()
+            if consult is not None and consult.state in ("timeout", "offline"):
+                self.screen.note(consult.told(0.0))
+
+    async def _pulses(self) -> None:
+        """Look how those are who were asked."""
+        while True:
+            await asyncio.sleep(_LOOK)
+            for consult in self.work.open:
+                with contextlib.suppress(PromptDockError):
+                    consult.pulse = await look.pulse(self.visitor, consult.agent, consult.request_id)
+
+    def lines(self, width: int, most: int = 2) -> list[str]:
+        """The consults that are open, each with how it is ended; at most so many lines."""
+        now = time.monotonic()
+        told = [_told(one, now, width) for one in self.work.open]
+        return told if len(told) <= most else [*told[: most - 1], f"  … and {len(told) - most + 1} more"]
+
+
+def _told(consult: Consult, now: float, width: int) -> str:
+    end = f" · /stop {consult.agent}"
+    return f"  {consult.told(now, max(20, width - len(end) - 3))}{end}"
+
+
+def _line(output: Output) -> str:
+    from gateways.terminal.screen import words
+
+    return words(output)

@@ -1,0 +1,56 @@
+"""Start the chat: with a live area on a terminal, as plain lines anywhere else."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import getpass
+import os
+import sys
+
+from gateways.terminal.conversation import Conversation
+from gateways.terminal.screen import Plain, Rich, Screen
+from shared import log
+from shared.errors import PromptDockError
+from shared.settings import Settings, load
+from shared.visitor import Visitor
+
+
+def main() -> None:
+    """The command line of `python -m gateways.terminal`; exit codes as in docs/wire.md."""
+    parser = argparse.ArgumentParser(prog="promptdock chat", description="Talk with Chatter.")
+    parser.add_argument("--user", default=None, help="who speaks")
+    parser.add_argument("--session", default=None, help="the conversation; yours by default")
+    given = parser.parse_args()
+    try:
+        settings = load()
+        log.setup("error", "console")
+        code = asyncio.run(_chat(settings, given.user or getpass.getuser(), given.session))
+    except PromptDockError as error:
+        called = os.environ.get("PROMPTDOCK_CALLED", "promptdock")
+        print(f"promptdock: {error.what}", file=sys.stderr)
+        for name, text in (("why", error.why), ("do", error.fix.replace("promptdock ", f"{called} "))):
+            if text:
+                print(f"  {name}: {text}", file=sys.stderr)
+        code = error.exit_code
+    except KeyboardInterrupt:
+        code = 130
+    sys.exit(code)
+
+
+def live() -> bool:
+    """Whether there is a terminal on both sides that may be drawn on."""
+    drawn = not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
+    return drawn and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+async def _chat(settings: Settings, user: str, session: str | None) -> int:
+    screen: Screen = Rich() if live() else Plain()
+    async with Visitor(settings) as visitor:
+        await visitor.reach()
+        async with Conversation(visitor, screen, user, session) as conversation:
+            if live():
+                from gateways.terminal.prompt import converse
+            else:
+                from gateways.terminal.lines import converse
+            return await converse(conversation)

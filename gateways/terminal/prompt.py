@@ -1,0 +1,98 @@
+"""The chat on a terminal: a prompt that stays below, and a live area of a few lines above it."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import WordCompleter
+from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.patch_stdout import patch_stdout
+
+from gateways.terminal.commands import COMMANDS, LEAVE, obey
+from gateways.terminal.conversation import Conversation
+from shared.visitor.plain import line
+
+_TWICE = 2.0  # seconds in which a second Ctrl-C means leave
+_REFRESH = 0.25
+
+
+class Keys:
+    """What Ctrl-C means: stop the turn, take back what was typed, or, pressed twice, leave."""
+
+    def __init__(self, here: Conversation) -> None:
+        self._here = here
+        self._pressed = -_TWICE
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.bindings = KeyBindings()
+        self.bindings.add("c-c")(self._interrupt)
+
+    def _interrupt(self, event: Any) -> None:
+        again = time.monotonic() - self._pressed < _TWICE
+        self._pressed = time.monotonic()
+        if again:
+            event.app.exit(exception=EOFError)
+        elif event.current_buffer.text:
+            event.current_buffer.reset()
+        elif self._here.working:
+            self._tasks.add(task := asyncio.get_running_loop().create_task(self._here.stop()))
+            task.add_done_callback(self._tasks.discard)
+        else:
+            self._here.screen.note("Ctrl-C once more leaves; the agents go on")
+
+
+def above(here: Conversation) -> FormattedText:
+    """The live area and the prompt: consults that are open, the end of what is being written."""
+    width = shutil.get_terminal_size().columns - 1
+    parts: list[tuple[str, str]] = [("ansicyan", f"{text}\n") for text in here.lines(width)]
+    if here.work.text:
+        flat = line(here.work.text, 100_000)
+        parts.append(("ansibrightblack", f"  {flat[-(width - 3) :]}\n"))
+    return FormattedText([*parts, ("bold", "> ")])
+
+
+def below(here: Conversation) -> FormattedText:
+    """The footer: where we are, and what Ctrl-C would do."""
+    kept = f" · {here.visitor.kept} kept until Redis is back" if here.visitor.kept else ""
+    state = f"working {here.waited:.0f} s · Ctrl-C stops" if here.working else "/help · Ctrl-C twice leaves"
+    return FormattedText([("", f" {line(here.session, 40)} · {state}{kept}")])
+
+
+def _history(home: Path) -> History:
+    """The lines of earlier chats, for their owner alone."""
+    if not home.is_dir():
+        return InMemoryHistory()
+    file = home / "history"
+    file.touch(mode=0o600)
+    return FileHistory(str(file))
+
+
+async def converse(here: Conversation) -> int:
+    """Until the person leaves."""
+    session: PromptSession[str] = PromptSession(
+        history=_history(here.visitor.settings.home),
+        completer=WordCompleter([*COMMANDS, *LEAVE], sentence=True),
+        complete_while_typing=False,
+        key_bindings=Keys(here).bindings,
+        bottom_toolbar=lambda: below(here),
+        refresh_interval=_REFRESH,
+        erase_when_done=True,  # what was typed is printed by us; the live area leaves no trace
+        reserve_space_for_menu=0,
+    )
+    with patch_stdout(raw=True):
+        here.screen.note(f"You speak with Chatter as {here.user}. /help shows what else there is.")
+        while True:
+            try:
+                text = await session.prompt_async(lambda: above(here), handle_sigint=False)
+            except (EOFError, KeyboardInterrupt):
+                return 0
+            if text.strip():
+                here.screen.person(text)
+            if not await obey(here, text):
+                return 0

@@ -1,0 +1,112 @@
+"""How finished text looks: Markdown on a terminal that may be drawn on, plain lines elsewhere.
+
+Nothing that came from a model or a stranger reaches the terminal unless `safe` has seen it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from io import StringIO
+from typing import Any, Protocol
+
+from shared.bus.messages import Output
+from shared.visitor.plain import labelled, safe
+
+_WIDEST = 100  # columns; longer lines are hard to read
+
+
+class Screen(Protocol):
+    """Prints what is finished, once."""
+
+    def answer(self, output: Output) -> None:
+        """What Chatter said."""
+
+    def note(self, text: str) -> None:
+        """A quiet line beside the conversation."""
+
+    def block(self, text: str) -> None:
+        """What a command of the person shows."""
+
+    def error(self, text: str) -> None:
+        """What went wrong."""
+
+    def person(self, text: str) -> None:
+        """What the person typed."""
+
+
+def options(output: Output) -> str:
+    """A question's options by number, and how they are answered."""
+    told = [f"  {number}. {option}" for number, option in enumerate(output.options or [], 1)]
+    how = "answer with a number, or in words" if told else "your next message answers this"
+    return "\n".join([*told, f"({how})"])
+
+
+def words(output: Output) -> str:
+    """An output's text as it is shown, with the demo model's label."""
+    text = labelled(output.content, output.demo)
+    if output.status == "awaiting_input" and output.question and output.question not in text:
+        text = f"{text}\n{output.question}"
+    return safe(text)
+
+
+class Plain:
+    """For pipes, NO_COLOR and dumb terminals."""
+
+    def answer(self, output: Output) -> None:
+        print(words(output), flush=True)
+        if output.status == "awaiting_input":
+            print(safe(options(output)), flush=True)
+
+    def note(self, text: str) -> None:
+        print(f"… {safe(text)}", file=sys.stderr, flush=True)
+
+    def block(self, text: str) -> None:
+        print(safe(text), flush=True)
+
+    def error(self, text: str) -> None:
+        print(f"error: {safe(text)}", file=sys.stderr, flush=True)
+
+    def person(self, text: str) -> None:
+        """Stands in the terminal already, or came from a pipe."""
+
+
+class Rich:
+    """For terminals; everything goes to the scrollback above the live area."""
+
+    def answer(self, output: Output) -> None:
+        from rich.markdown import Markdown
+
+        if output.status == "complete":
+            # Without links of the terminal's own: a link must show where it leads.
+            self._print(Markdown(words(output), hyperlinks=False))
+        else:
+            self._text(words(output))
+        if output.status == "awaiting_input":
+            self._text(options(output), "cyan")
+
+    def note(self, text: str) -> None:
+        self._text(f"· {text}", "dim")
+
+    def block(self, text: str) -> None:
+        self._text(text)
+
+    def error(self, text: str) -> None:
+        self._text(text, "red")
+
+    def person(self, text: str) -> None:
+        self._text(f"\n> {text}", "bold")
+
+    def _text(self, text: str, style: str = "") -> None:
+        from rich.text import Text
+
+        self._print(Text(safe(text), style=style))
+
+    def _print(self, thing: Any) -> None:
+        from rich.console import Console
+
+        width = min(_WIDEST, shutil.get_terminal_size().columns)
+        drawn = StringIO()
+        Console(file=drawn, force_terminal=True, width=width, highlight=False).print(thing)
+        sys.stdout.write(drawn.getvalue())
+        sys.stdout.flush()

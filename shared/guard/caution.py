@@ -1,0 +1,52 @@
+"""What is asked whatever a profile allows: writing what configures tools, and leaving the machine with doubts.
+
+Text that came from outside cannot be trusted to be only text. Two things it asks for do lasting harm: files
+that other programs obey, and data that leaves. Profile `open` does without this.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from shared.guard.presets import LEAVES
+
+WRITERS = frozenset({"create_file", "str_replace", "write_file", "edit_file"})
+
+_FILE = re.compile(
+    r"(.*/)?(\.env(\..*)?|\.envrc|\.mcp\.json|claude(\.local)?\.md|agents\.md|\.gitmodules|\.gitattributes"
+    r"|\.pre-commit-config\.ya?ml|\.npmrc|\.pypirc|\.netrc)"
+    r"|(.*/)?(\.git|\.claude|\.husky|\.githooks|\.vscode|\.promptdock|\.ssh|\.github/workflows)(/.*)?"
+)
+_NAMED = re.compile(r"(?i)(?:^|[\s'\"=<>|;&(/])(\.env|\.mcp\.json|claude\.md|\.claude/|\.git/hooks)(?![\w-])")
+_LEAVES = re.compile("|".join(LEAVES))
+# `status` and the like of other agents are ours; what they say, and what was read, came from outside.
+_OUTSIDE_TOOLS = re.compile(r"consult_.*|mcp__.*|http.*|bash|run_command|view")
+
+
+def writes_settings(tool: str, detail: str) -> str:
+    """Why a write to this path, or a command with this text, is asked for; "" where it is not."""
+    if tool in WRITERS:
+        path = posixpath.normpath(detail.replace("\\", "/")).rstrip(". ").casefold()
+        return f"{detail} is obeyed by other programs" if _FILE.fullmatch(path) else ""
+    found = _NAMED.search(detail)
+    return f"it names {found.group(1)}, which other programs obey" if found else ""
+
+
+def leaves(tool: str) -> bool:
+    """Whether a tool takes something off this machine."""
+    return _LEAVES.fullmatch(tool) is not None
+
+
+def read_outside(records: Iterable[Mapping[str, Any]]) -> str:
+    """The tool with which this turn read something that others wrote; "" where it has not."""
+    for record in records:
+        if record.get("k") != "result" or record.get("error"):
+            continue
+        content = record.get("content")
+        marked = isinstance(content, dict) and bool(content.get("source"))
+        if marked or _OUTSIDE_TOOLS.fullmatch(str(record.get("tool"))):
+            return str(record["tool"])
+    return ""

@@ -1,0 +1,49 @@
+"""Text for a person who decides on it: what would hide, turn around or imitate is written out as code points."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Any
+
+LONGEST = 4000  # characters of one text that are shown
+_MARKS = 4  # combining marks in a row that a real script may need
+_HIDING = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+# Blank or ignorable, though Unicode files them under letters and marks.
+_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800") | {chr(c) for c in range(0xFE00, 0xFE10)}
+
+
+def plain(text: str, longest: int = LONGEST) -> str:
+    """`text` with every code point that is not plainly visible as `\\u{202E}`; line breaks and tabs too."""
+    if len(text) > longest:
+        head, tail = text[: longest * 3 // 4], text[-longest // 4 :]
+        left_out = len(text) - len(head) - len(tail)
+        return f"{_escaped(head)}[… {left_out} characters left out …]{_escaped(tail)}"
+    return _escaped(text)
+
+
+def _escaped(text: str) -> str:
+    shown: list[str] = []
+    marks = 0
+    for char in text:
+        category = unicodedata.category(char)
+        marks = marks + 1 if category.startswith("M") else 0
+        strange_space = category == "Zs" and char != " "
+        if category in _HIDING or char in _BLANK or strange_space or marks > _MARKS:
+            shown.append(_NAMES.get(char) or f"\\u{{{ord(char):04X}}}")
+        else:
+            shown.append(char)
+    return "".join(shown)
+
+
+_NAMES = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+def plainly(value: Any, longest: int = LONGEST) -> Any:
+    """A JSON value with all its texts as `plain` shows them, keys too."""
+    if isinstance(value, str):
+        return plain(value, longest)
+    if isinstance(value, dict):
+        return {plain(str(key), 200): plainly(item, longest) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plainly(item, longest) for item in value]
+    return value if isinstance(value, int | float | bool | None) else plain(str(value), longest)

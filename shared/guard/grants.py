@@ -1,0 +1,115 @@
+"""Standing permissions that people gave by answering `always`: kept as settings, listed, revocable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from shared.errors import ConfigurationError, UsageError
+from shared.guard.approvals import Card, Decided, storable
+from shared.guard.permissions import SHELLS, clean, literal, pattern, policy
+from shared.store.base import Store
+from shared.store.records import Setting
+from shared.store.row import derived
+
+Scope = Literal["session", "project", "everywhere"]
+SCOPE = "permissions"  # of the settings that hold them
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where a call is made: what a grant's scope is compared with."""
+
+    session: str
+    agent: str
+    project: str
+
+
+async def read(store: Store) -> list[dict[str, Any]]:
+    """All grants, oldest first, each with its `id`."""
+    rows = await store.select(Setting, {"scope": SCOPE}, order=[("created_at", "asc")])
+    return [{"id": row.key, **row.value} for row in rows if isinstance(row.value, dict)]
+
+
+async def revoke(store: Store, id: str) -> None:
+    """End a grant; UsageError where there is none of that id."""
+    if not await store.delete(Setting, {"scope": SCOPE, "key": id}):
+        raise UsageError(f"there is no standing permission {id!r}", "", "promptdock approvals list shows them")
+
+
+def check(card: Card, wanted: str, scope: str) -> tuple[str, str]:
+    """The pattern and scope of an `always`; UsageError where they cannot be used for what was asked."""
+    scope = scope or "session"
+    if scope not in get_args(Scope):
+        raise UsageError(f"there is no scope {scope!r}", f"there are: {', '.join(get_args(Scope))}")
+    text = wanted or card.pattern
+    try:
+        compiled = pattern(text)
+    except ConfigurationError as error:
+        raise UsageError(error.what, error.why, error.fix) from None
+    if not compiled.fullmatch(clean(card.action)):
+        raise UsageError(
+            "the pattern does not match what was asked",
+            f"{text!r} does not match the whole of {card.action[:200]!r}",
+            "correct it, or allow once",
+        )
+    return text, scope
+
+
+def row(card: Card, decided: Decided) -> Setting:
+    """The grant that an `always` makes; written twice it is written once."""
+    value = {
+        "pattern": decided.pattern,
+        "scope": decided.scope,
+        "agent": card.agent,
+        "session": card.session,
+        "project": card.project,
+        "action": storable(card.action),
+        "by": decided.by,
+        "at": decided.at,
+    }
+    id = str(derived("grant", card.id))
+    return Setting(id=derived("grant", card.id), scope=SCOPE, key=id, value=value)
+
+
+def applying(grants: Iterable[dict[str, Any]], where: Where) -> list[dict[str, Any]]:
+    """Those that hold here."""
+    found = []
+    for grant in grants:
+        match grant.get("scope"):
+            case "session":
+                holds = grant.get("session") == where.session and grant.get("agent") == where.agent
+            case "project":
+                holds = grant.get("agent") == where.agent and grant.get("project") == where.project
+            case other:
+                holds = other == "everywhere"
+        if holds:
+            found.append(grant)
+    return found
+
+
+def covers(
+    grants: Sequence[dict[str, Any]], tool: str, category: str, details: Sequence[str], exact: bool = False
+) -> dict[str, Any] | None:
+    """The grant that allows a call. One that is the literal action needs no judgement of a command's text.
+
+    With `exact`, only such a one counts.
+    """
+    action = literal(f"tool:{tool}:{details[0]}")
+    for grant in grants:
+        if grant.get("pattern") == action:
+            return grant
+    for grant in () if exact else grants:
+        try:
+            rules = policy("standing", allow=[str(grant.get("pattern", ""))])
+        except ConfigurationError:
+            continue  # of a release that took other patterns
+        if rules.decide(tool, category, details).vote == "allow":
+            return grant
+    return None
+
+
+def needs_each_time(tool: str, mode: str) -> bool:
+    """Without any sandbox each command is asked for, whatever was allowed before."""
+    return tool in SHELLS and mode == "none"

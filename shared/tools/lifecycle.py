@@ -1,0 +1,219 @@
+"""Tools of category system: carry tasks through their states, by the rules of the state machine."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from shared.errors import ToolError
+from shared.store.records import Task, TaskDependency
+from shared.store.row import now
+from shared.tasks import machine
+from shared.tools import rows
+from shared.tools.context import Context
+from shared.tools.registry import Result
+from shared.tools.tiers import tier
+
+category = tier("system")
+
+BUSY = ("ASSIGNED", "IN_PROGRESS", "WAITING_INPUT", "VERIFYING")
+Feedback = Annotated[str, Field(min_length=1, max_length=50_000)]
+Override = Literal["DEFINED", "READY", "IN_PROGRESS", "COMPLETED", "FAILED", "BLOCKED"]
+
+
+def _task(arguments: dict[str, Any]) -> str:
+    return str(arguments.get("task_id") or "")
+
+
+def _key(here: Context, task: Task) -> str:
+    """Names a transition: the same on a replay, another one for the next call."""
+    return here.step_id or f"{task.slug}:{task.version}"
+
+
+async def _move(here: Context, task: Task, event: str, **changes: Any) -> Task:
+    return await machine.move(here.store, task.id, event, here.agent, _key(here, task), **changes) or task
+
+
+@category.tool(effect="idempotent", detail=_task)
+async def stop_task(here: Context, task_id: str) -> Result:
+    """Stop a task that is waiting for its worker or in progress. What was made is kept on its branch."""
+    task = await rows.task(here.store, task_id)
+    if task.status in ("COMPLETED", "FAILED", "BLOCKED"):
+        raise ToolError(f"the task {task_id} does not run", f"it is {task.status}")
+    how = "gone"
+    if here.cluster is not None and task.assignee and task.request_id:
+        how = await here.cluster.stop(task.assignee, task.request_id)
+    if how != "running":  # a worker that runs it writes the state itself, with what it made until then
+        await _move(here, task, "stopped")
+    return {"stopped": task_id, "was": "running" if how == "running" else "waiting"}
+
+
+@category.tool(effect="idempotent", detail=_task)
+async def restart_task(here: Context, task_id: str) -> Result:
+    """Reset a completed, failed, or blocked task back to READY so it gets picked up by an agent again."""
+    task = await rows.task(here.store, task_id)
+    await _move(here, task, "restarted", **_fresh())
+    return {"restarted": task.slug, "title": task.title, "previous_status": task.status}
+
+
+def _fresh() -> dict[str, Any]:
+    return {
+        "attempts": 0,
+        "assignee": None,
+        "owner": None,
+        "request_id": None,
+        "lease_until": None,
+        "error": "",
+        "archived": False,
+    }
+
+
+@category.tool(effect="idempotent", detail=_task)
+async def reopen_with_feedback(here: Context, task_id: str, feedback: Feedback) -> Result:
+    """Reopen a completed or failed task with feedback, which its next worker reads."""
+    task = await rows.task(here.store, task_id)
+    event = "rejected" if task.status == "AWAITING_APPROVAL" else "restarted"
+    await _move(here, task, event, **_fresh(), feedback=_added(task, feedback))
+    return {"reopened": task.slug, "title": task.title, "previous_status": task.status}
+
+
+def _added(task: Task, feedback: str) -> str:
+    return f"{task.feedback}\n\n{feedback}".strip()
+
+
+@category.tool(effect="idempotent", detail=_task)
+async def delete_task(here: Context, task_id: str) -> Result:
+    """Delete a task, with its dependencies. One that is in progress has to be stopped first."""
+    task = await rows.task(here.store, task_id)
+    if task.status in BUSY:
+        raise ToolError(f"the task {task_id} cannot be deleted", f"it is {task.status}", "stop it first")
+    waiting = await here.store.select(TaskDependency, {"depends_on_id": task.id})
+    if not await here.store.delete(Task, {"id": task.id, "version": task.version}):
+        raise ToolError(f"the task {task_id} was changed meanwhile", "", "look at it, then try again")
+    ready = []
+    for edge in waiting:
+        found = await rows.first(here.store, Task, id=edge.task_id)
+        if found and found.status == "DEFINED" and not await machine.waits_for(here.store, found):
+            moved = await machine.move(
+                here.store, found.id, "dependencies_met", here.agent, f"{_key(here, task)}:{found.slug}"
+            )
+            ready += [moved.slug] if moved else []
+    return {"deleted": task.slug, "title": task.title} | ({"unblocked": ready} if ready else {})
+
+
+@category.tool(
+    effect="idempotent",
+    detail=lambda arguments: str(arguments.get("task_id") or arguments.get("project_id") or ""),
+    also=("archive_task",),
+)
+async def archive_tasks(
+    here: Context, project_id: str | None = None, include_failed: bool = False, task_id: str | None = None
+) -> Result:
+    """Archive completed tasks, to clear them from the lists; with a task_id that one alone."""
+    done = {"COMPLETED", "FAILED"} if include_failed or task_id else {"COMPLETED"}
+    if task_id:
+        task = await rows.task(here.store, task_id)
+        if task.status not in {*done, "BLOCKED"}:
+            raise ToolError(f"the task {task_id} is not archived", f"it is {task.status}", "stop it first")
+        await rows.change(here.store, task, archived=True)
+        return {"archived": [task.slug], "count": 1}
+    where: dict[str, Any] = {"archived": False, "status": ("in", sorted(done))}
+    if project_id:
+        where["project_id"] = (await rows.project(here.store, project_id)).id
+    moved = await here.store.update(Task, {"archived": True}, where)
+    return {"archived": [task.slug for task in moved[:200]], "count": len(moved)}
+
+
+@category.tool(effect="pure")
+async def list_archived(
+    here: Context, project_id: str | None = None, limit: Annotated[int, Field(ge=1, le=200)] = 50
+) -> Result:
+    """List archived tasks, the newest first."""
+    where: dict[str, Any] = {"archived": True}
+    if project_id:
+        where["project_id"] = (await rows.project(here.store, project_id)).id
+    found = await here.store.select(Task, where, order=[("updated_at", "desc")], limit=limit)
+    names = await rows.projects(here.store)
+    return {
+        "tasks": [
+            {
+                "id": task.slug,
+                "project_id": names.get(task.project_id, ""),
+                "title": task.title,
+                "status": task.status,
+                "archived_at": task.updated_at.isoformat(),
+            }
+            for task in found
+        ],
+        "total": await here.store.count(Task, where),
+    }
+
+
+@category.tool(effect="idempotent", detail=_task)
+async def restore_task(here: Context, task_id: str) -> Result:
+    """Restore an archived task back into the active task list."""
+    task = await rows.task(here.store, task_id)
+    if not task.archived:
+        raise ToolError(f"the task {task_id} is not archived", f"it is {task.status}", "see list_archived")
+    await rows.change(here.store, task, archived=False)
+    return {"restored": task.slug, "title": task.title, "status": task.status}
+
+
+@category.tool(effect="idempotent", detail=_task)
+async def approve_task(here: Context, task_id: str) -> Result:
+    """Manually approve and complete a task that is AWAITING_APPROVAL."""
+    task = await rows.task(here.store, task_id)
+    await _move(here, task, "approved", ended_at=now())
+    return {"approved": task.slug, "title": task.title} | await _unblocked(here, task)
+
+
+@category.tool(effect="idempotent", detail=_task)
+async def approve_plan(here: Context, task_id: str) -> Result:
+    """Approve the plan of a task that is AWAITING_PLAN_APPROVAL: it becomes READY."""
+    task = await _move(here, await rows.task(here.store, task_id), "plan_approved")
+    return {"approved": task.slug, "title": task.title, "status": task.status}
+
+
+@category.tool(effect="idempotent", detail=_task)
+async def reject_plan(here: Context, task_id: str, feedback: Feedback) -> Result:
+    """Reject the plan of a task that is AWAITING_PLAN_APPROVAL, with feedback for whoever plans it anew."""
+    task = await rows.task(here.store, task_id)
+    task = await _move(here, task, "plan_rejected", feedback=_added(task, feedback))
+    return {"rejected": task.slug, "title": task.title, "status": task.status}
+
+
+@category.tool(effect="idempotent", detail=_task)
+async def delete_plan(here: Context, task_id: str) -> Result:
+    """Delete the plan of a task that is AWAITING_PLAN_APPROVAL; the task counts as completed."""
+    task = await rows.task(here.store, task_id)
+    task = await _move(here, task, "plan_deleted", plan={}, ended_at=now())
+    return {"deleted_plan": task.slug, "title": task.title, "status": task.status}
+
+
+@category.tool(effect="idempotent", detail=_task)
+async def skip_task(here: Context, task_id: str) -> Result:
+    """Skip a BLOCKED or FAILED task to unblock its dependency chain."""
+    task = await rows.task(here.store, task_id)
+    await _move(here, task, "skipped", ended_at=now())
+    freed = await _unblocked(here, task)
+    return {"skipped": task.slug, "unblocked": [], "unblocked_count": 0} | freed
+
+
+async def _unblocked(here: Context, task: Task) -> Result:
+    """The tasks that waited for this one and can begin now."""
+    found = []
+    for edge in await here.store.select(TaskDependency, {"depends_on_id": task.id}):
+        other = await rows.first(here.store, Task, id=edge.task_id)
+        if other and other.status == "READY":
+            found.append(other.slug)
+    return {"unblocked": found, "unblocked_count": len(found)} if found else {}
+
+
+@category.tool(effect="idempotent", detail=_task, older=True)
+async def set_task_status(here: Context, task_id: str, status: Override) -> Result:
+    """Manually override the status of a task, bypassing its rules. It is audited."""
+    task = await rows.task(here.store, task_id)
+    if task.status != status:
+        await machine.override(here.store, task, status, here.agent, here.user_id, _key(here, task))
+    return {"task_id": task.slug, "old_status": task.status, "new_status": status, "title": task.title}

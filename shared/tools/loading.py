@@ -1,0 +1,41 @@
+"""Tools of category core: look at the shelf of tools, and load a part of it."""
+
+from __future__ import annotations
+
+from shared.tools.context import Context
+from shared.tools.registry import Registry, Result
+from shared.tools.shelf import named
+from shared.tools.tiers import CORE, TIERS, tier
+
+category = tier("core")
+
+
+def _registry(here: Context) -> Registry:
+    registry: Registry = here.extras["registry"]
+    return registry
+
+
+@category.tool(effect="pure")
+async def browse_tools(here: Context) -> Result:
+    """List the categories of tools that can be loaded, with what they are for."""
+    registry = _registry(here)
+    return {
+        "categories": [
+            {"name": name, "description": text, "tool_count": len(registry.category(name))}
+            for name, text in TIERS.items()
+        ]
+    }
+
+
+@category.tool(effect="pure", detail=lambda arguments: str(arguments.get("category", "")))
+async def load_tools(here: Context, category: str) -> Result:
+    """Load a category of tools, or one tool by its name, so that they can be used from the next step on."""
+    if category == CORE:
+        return {"loaded": CORE, "tools_added": [], "message": "The core tools are always available."}
+    tools = named(_registry(here), category)
+    count = f"{len(tools)} {category} tools are" if category in TIERS else f"{category} is"
+    return {
+        "loaded": category,
+        "tools_added": [tool.name for tool in tools],
+        "message": f"{count} now available.",
+    }

@@ -1,0 +1,66 @@
+"""Tools of category core: post a message; and the rule tools of before, which say what took their place."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from shared.errors import ToolError
+from shared.tools.context import Context
+from shared.tools.registry import Result
+from shared.tools.tiers import tier
+
+category = tier("core")
+
+_GONE = (
+    "Rules are deprecated and are not kept any more. Write what should always hold into the project's "
+    "profile (edit_project_profile) or a note (write_note); what should happen by itself is a hook (create_hook)."
+)
+
+
+@category.tool(effect="keyed", detail=lambda arguments: str(arguments.get("channel_id") or "here"))
+async def send_message(
+    here: Context,
+    content: Annotated[str, Field(min_length=1, max_length=20_000)],
+    channel_id: str | None = None,
+) -> Result:
+    """Post a message to a Discord channel by its id; without one, into this conversation."""
+    if channel_id is None:
+        await here.say(content)
+        return {"sent": True, "to": "this conversation"}
+    if not channel_id.isdigit() or len(channel_id) > 20:
+        raise ToolError(f"{channel_id[:50]!r} is no id of a Discord channel", "ids are numbers", "look it up")
+    if here.cluster is None:
+        raise ToolError("the message was not sent", "no cluster is at hand", "use it in a conversation")
+    heard = await here.cluster.post(f"discord:{channel_id}", content, here.step_id)
+    told: Result = {"sent": True, "to": channel_id}
+    return told if heard else told | {"warning": "no gateway was listening"}
+
+
+def _deprecated(**more: object) -> Result:
+    return {"deprecated": True, **more, "message": _GONE}
+
+
+@category.tool(effect="pure")
+async def browse_rules(here: Context, project_id: str | None = None) -> Result:
+    """Deprecated: rules are gone; says what to use instead."""
+    return _deprecated(rules=[])
+
+
+@category.tool(effect="pure")
+async def load_rule(here: Context, id: str = "") -> Result:
+    """Deprecated: rules are gone; says what to use instead."""
+    return _deprecated()
+
+
+@category.tool(effect="pure")
+async def save_rule(here: Context, id: str = "", content: str = "", project_id: str | None = None) -> Result:
+    """Deprecated: nothing is saved; says what to use instead."""
+    return _deprecated(saved=False)
+
+
+@category.tool(effect="pure")
+async def delete_rule(here: Context, id: str = "") -> Result:
+    """Deprecated: nothing is deleted; says what to use instead."""
+    return _deprecated(deleted=False)

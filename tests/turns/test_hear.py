@@ -1,0 +1,202 @@
+"""Numberings of plain messages: identity is position, and a newer numbering waits for the older one's end."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from shared.bus.base import Bus
+from shared.errors import BusUnreachable
+from shared.turns.desk import Desk, Mail
+from tests.turns.ground import claimed, closing, given, losses, mail, state
+
+OUTPUT = "chatter-output"
+
+
+def plain(text: str = "hi", session: str = "s", id: str = "", **more: object) -> Mail:
+    """A message without an id, as plain PUBLISH brings it."""
+    return mail(id, session, data=text.encode(), **more)
+
+
+async def hear(desk: Desk, k: int, i: int, message: Mail | None = None) -> int:
+    return await desk.hear(k, i, message or plain(), OUTPUT)
+
+
+async def test_each_numbering_has_a_number_of_its_own(desk: Desk) -> None:
+    assert [await desk.join() for _ in range(3)] == [1, 2, 3]
+
+
+async def test_a_message_is_taken_in_once_however_many_hand_it_in(desk: Desk) -> None:
+    k = await desk.join()
+    assert [await hear(desk, k, 1) for _ in range(3)] == [1, 0, 0]
+    assert (await state(desk)).inbox == [f"p:{k}:1"]
+
+
+async def test_identical_messages_one_after_another_are_two(desk: Desk) -> None:
+    k = await desk.join()
+    assert await hear(desk, k, 1, plain("same")) == 1
+    assert await hear(desk, k, 2, plain("same")) == 1
+    assert len((await state(desk)).inbox) == 2
+
+
+async def test_the_senders_id_is_kept_and_a_second_message_with_it_is_known(desk: Desk) -> None:
+    k = await desk.join()
+    assert await hear(desk, k, 1, plain(id="mine")) == 1
+    assert await hear(desk, k, 2, plain(id="mine")) == 0
+    assert (await state(desk)).inbox == ["mine"]
+    assert (await desk.post(mail("mine"))).outcome == "known"
+
+
+async def test_a_hearing_whose_reply_was_lost_is_taken_in_once(lossy: Desk) -> None:
+    k = await lossy.join()
+    losses(lossy).lose = ["hear"]
+    assert await hear(lossy, k, 1) == 0
+    assert (await state(lossy)).inbox == [f"p:{k}:1"]
+
+
+async def test_a_join_whose_reply_was_lost_only_leaves_a_numbering_that_nobody_uses(lossy: Desk) -> None:
+    losses(lossy).lose = ["join"]
+    with pytest.raises(BusUnreachable):
+        await lossy.join()
+    k = await lossy.join()
+    assert k == 2
+    assert await hear(lossy, k, 1) == 1
+
+
+async def test_a_numbering_that_is_too_old_takes_nothing_more(desk: Desk) -> None:
+    for _ in range(66):
+        k = await desk.join()
+    assert await hear(desk, 1, 1) == -1
+    assert await hear(desk, k + 1, 1) == -1
+    assert await hear(desk, k, 1) == 1
+
+
+async def subscribe(bus: Bus, channel: str) -> asyncio.Task[None]:
+    ready = asyncio.Event()
+
+    async def on_ready() -> None:
+        ready.set()
+
+    task = asyncio.create_task(bus.listener([channel], lambda _c, _d: None, on_ready, "").run())
+    await asyncio.wait_for(ready.wait(), 5)
+    return task
+
+
+async def test_who_joins_alone_need_not_wait_for_anybody(desk: Desk, bus: Bus) -> None:
+    await desk.join()
+    k = await desk.join()
+    assert await hear(desk, k, 1) == 1
+
+
+async def test_messages_of_a_newer_numbering_wait_until_the_older_one_was_heard_to_its_end(
+    desk: Desk, bus: Bus
+) -> None:
+    ears = [await subscribe(bus, desk.marker) for _ in range(2)]
+    older = await desk.join()
+    await desk.shut(older - 1)
+    newer = await desk.join()
+    assert await hear(desk, newer, 1, plain("second")) == -2
+    assert await hear(desk, older, 1, plain("first")) == 1
+    await desk.shut(older)
+    assert await hear(desk, newer, 1, plain("second")) == 1
+    answered = []
+    for _ in range(2):
+        claim = await claimed(desk)
+        answered += [entry.data for entry in claim.entries]
+        await desk.finish("s", claim.epoch, closing())
+    assert answered == [b"first", b"second"]
+    for ear in ears:
+        ear.cancel()
+    await asyncio.gather(*ears, return_exceptions=True)
+
+
+async def test_an_older_ear_that_died_holds_up_the_newer_ones_for_three_seconds_at_most(
+    desk: Desk, bus: Bus
+) -> None:
+    ears = [await subscribe(bus, desk.marker) for _ in range(2)]
+    await desk.join()
+    newer = await desk.join()
+    wait = float(await desk.bus.command("HGET", f"{desk.prefix}ears", "wait"))
+    seconds, micros = await desk.bus.command("TIME")
+    left = wait - (int(seconds) * 1000 + int(micros) // 1000)
+    assert 2000 < left <= 3000
+    assert await hear(desk, newer, 1) == -2
+    await desk.bus.command("HSET", f"{desk.prefix}ears", "wait", wait - left - 1)
+    assert await hear(desk, newer, 1) == 1
+    for ear in ears:
+        ear.cancel()
+    await asyncio.gather(*ears, return_exceptions=True)
+
+
+async def test_closing_an_older_numbering_late_opens_nothing_again(desk: Desk) -> None:
+    await desk.shut(5)
+    await desk.shut(3)
+    assert await desk.bus.command("HGET", f"{desk.prefix}ears", "closed") == b"5"
+
+
+async def test_over_the_bound_the_sender_is_told_and_the_message_is_a_dead_letter(desk: Desk) -> None:
+    small = Desk(desk.bus, desk.names, "chatter", limit=1)
+    k = await small.join()
+    assert await hear(small, k, 1) == 1
+    refused = plain("one too many", refusal="busy: try later")
+    assert await hear(small, k, 2, refused) == 2
+    found = await state(small)
+    assert found.dead == [(f"p:{k}:2", "busy")]
+    assert found.said == ["busy: try later"]
+    assert len(found.inbox) == 1
+
+
+async def test_a_dead_letter_is_buried_once_and_its_sender_told_once(lossy: Desk) -> None:
+    k = await lossy.join()
+    losses(lossy).lose = ["hear"]
+    letter = Mail("", "", "human-input", b"\xff", "dead", 0, refusal="sorry", reason="malformed: not UTF-8")
+    assert await lossy.hear(k, 1, letter, OUTPUT) == 0
+    found = await state(lossy)
+    assert found.dead == [(f"p:{k}:1", "malformed: not UTF-8")]
+    assert found.said == ["sorry"]
+    assert found.inbox == []
+
+
+async def test_an_answer_by_plain_publish_reaches_whoever_asked_once(desk: Desk) -> None:
+    await desk.post(mail("m1"))
+    claim = await claimed(desk)
+    await desk.step("s", claim.epoch, 0, 1, [], ["m1.1.1"])
+    k = await desk.join()
+    answer = Mail("any", "m1.1.1", "agent:chatter", b"the answer", "answer", 0)
+    assert await hear(desk, k, 1, answer) == 1
+    assert await hear(desk, k, 2, answer) == 0
+    assert await desk.respond("m1.1.1", "agent:chatter", b"ours") == "late"
+    (entry,) = await desk.step("s", claim.epoch, 0, 1, [])
+    assert entry.data == b"the answer"
+
+
+async def test_an_answer_to_no_question_is_a_dead_letter(desk: Desk) -> None:
+    k = await desk.join()
+    answer = Mail("any", "never.asked", "agent:chatter", b"x", "answer", 0)
+    assert await hear(desk, k, 1, answer) == 2
+    assert [reason for _, reason in (await state(desk)).dead] == ["unknown_request"]
+
+
+@pytest.mark.parametrize(("place", "joined"), [("join", True), ("front", True), ("mail", False)])
+async def test_where_a_plain_message_belongs_is_decided_as_for_a_post(
+    desk: Desk, place: str, joined: bool
+) -> None:
+    await desk.post(mail("m1"))
+    claim = await claimed(desk)
+    k = await desk.join()
+    assert await hear(desk, k, 1, plain(id="x", place=place)) == 1
+    came = await desk.step("s", claim.epoch, 0, 1, [])
+    assert [entry.id for entry in came] == (["x"] if joined else [])
+
+
+async def test_a_plain_reply_to_the_turn_that_runs_joins_it(desk: Desk) -> None:
+    await desk.post(mail("m1"))
+    claim = await claimed(desk)
+    k = await desk.join()
+    await hear(desk, k, 1, plain(id="x", place="reply", reply="m1"))
+    await hear(desk, k, 2, plain(id="y", place="reply", reply="other"))
+    came = await desk.step("s", claim.epoch, 0, 1, [])
+    assert [entry.id for entry in came] == ["x"]
+    await desk.finish("s", claim.epoch, closing())
+    assert given(await claimed(desk)) == ["y"]

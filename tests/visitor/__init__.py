@@ -1,0 +1,1 @@
+"""The visitor on a real server, and what it needs none for."""
