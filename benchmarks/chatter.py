@@ -8,28 +8,18 @@ from __future__ import annotations
 from pathlib import Path
 from unittest import mock
 
-from shared.models.base import Answer, Model, OnDelta, Request, Usage
-from shared.worker import parts
+from shared.models.base import Answer, Model, OnDelta, Request
+from shared.models.demo import DemoModel
 from shared.worker.main import main
 
 AGENTS = Path(__file__).resolve().parents[1] / "agents"
 
 
-class Instant(Model):
-    """Says the same at once."""
-
-    name, demo = "instant", True
-
-    async def answer(self, request: Request, on_delta: OnDelta | None = None) -> Answer:
-        return Answer(({"type": "text", "text": "x" * 200},), "end_turn", Usage(), "instant", demo=True)
-
-    async def models(self) -> list[str]:
-        return ["instant"]
-
-    async def check(self) -> None:
-        return None
+async def instant(_: Model, request: Request, on_delta: OnDelta | None = None) -> Answer:
+    """The same at once, whatever was asked."""
+    return Answer(({"type": "text", "text": "x" * 200},), "end_turn", model="instant", demo=True)
 
 
 if __name__ == "__main__":
-    with mock.patch.object(parts, "make_model", return_value=Instant()):
+    with mock.patch.object(DemoModel, "answer", instant):
         main(AGENTS / "chatter")

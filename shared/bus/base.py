@@ -15,6 +15,8 @@ from typing import Any
 
 Argument = str | bytes | int | float
 OnMessage = Callable[[str, bytes], None]  # channel, data; must not block
+# Called between the last message of the time before and the first of this subscription; what it returns
+# runs beside the messages.
 OnReady = Callable[[], Awaitable[None]]
 
 

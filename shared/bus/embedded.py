@@ -54,12 +54,12 @@ def _serves(port: int, pid: int) -> bool:
 
 
 def free_port(wanted: int = PORT) -> int:
-    """`wanted` if nobody listens there, else one that is free."""
+    """`wanted` if nobody listens there, else (and for 0) one that is free."""
     if not _answers(wanted):
         with contextlib.suppress(OSError), socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(("127.0.0.1", wanted))
-            return wanted
+            return int(probe.getsockname()[1])
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from shared import log
@@ -46,8 +46,12 @@ class Ear:
             group.create_task(self._listener.run())
             group.create_task(self._hand_in())
 
-    async def _on_ready(self) -> None:
+    def _on_ready(self) -> Awaitable[None]:
+        """Forget the old numbering at once: what is heard from here on must not be counted in it."""
         self._joined = None
+        return self._join()
+
+    async def _join(self) -> None:
         await self.desk.join()
 
     def _on_message(self, channel: str, data: bytes) -> None:

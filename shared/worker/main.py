@@ -32,6 +32,7 @@ def main(folder: Path) -> None:
 
 def run_safely(work: Any) -> int:
     """Read the settings, run `work(settings)`, and turn an error into words and an exit code."""
+    log.setup()  # also for what is wrong with the settings
     try:
         settings = load_settings()
         log.setup(settings.log_level)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.bus.embedded import free_port
+from tests.support.postgres import free_port
 from tests.support.processes import Site, Worker, site
 from tests.support.wire import Wire, client
 
@@ -116,7 +116,7 @@ def test_a_store_without_a_key_is_refused(alone: Site, supabase: str) -> None:
 
 @pytest.mark.parametrize("url", ["redis://127.0.0.1:{port}", ""], ids=["nobody listens", "none is configured"])
 def test_without_redis_there_is_no_cluster_to_reach(url: str, alone: Site) -> None:
-    refused(alone.start("chatter", REDIS_URL=url.format(port=free_port(0))), 3, "Redis")
+    refused(alone.start("chatter", REDIS_URL=url.format(port=free_port())), 3, "Redis")
 
 
 def test_a_redis_url_that_is_none_is_a_wrong_setting(alone: Site) -> None:
