@@ -50,7 +50,12 @@ async def measure(home: Path, rounds: int, seconds: float, levels: Sequence[int]
         url = stack.enter_context(server(home / "turn", "always"))
         child = stack.enter_context(
             process(
-                "-m", "benchmarks.chatter", home=home, REDIS_URL=url, PROMPTDOCK_HOME=str(home), LOG_LEVEL="warning"
+                "-m",
+                "benchmarks.chatter",
+                home=home,
+                REDIS_URL=url,
+                PROMPTDOCK_HOME=str(home),
+                LOG_LEVEL="warning",
             )
         )
         person = Person(url)

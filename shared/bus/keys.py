@@ -45,6 +45,10 @@ class Names:
         """The prefix of all keys of one agent: one hash tag, so that each script touches one slot."""
         return f"{self.root}{{{agent}}}:"
 
+    def approval(self, id: str) -> str:
+        """The hash of one question to a person: its card, and its one answer."""
+        return f"{self.root}approval:{id}"
+
     def stream(self, session: str) -> str:
         """The stream that keeps a session's live events for readers who reconnect."""
         return f"{self.desk(CHATTER)}events:{session}"

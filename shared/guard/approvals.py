@@ -1,8 +1,8 @@
 """Approvals: a question to a person about one call, and its one answer.
 
 The question's truth is the journal of the turn that asks (`{"k": "ask"}`, later `{"k": "decided"}`). So that it
-can be found by its id alone, whoever answers wherever, its card lies in Redis beside the first answer to it: one
-hash for each approval, whose field `decision` is written once and never again. The rows in the Store are for
+can be found by its id alone, whoever answers wherever, its card lies in Redis beside the first answer to
+it: one hash for each approval, whose field `decision` is written once and never again. The rows in the Store are for
 looking at.
 """
 
@@ -38,8 +38,8 @@ def fingerprint(arguments: Mapping[str, Any]) -> str:
 class Card:
     """One question. `id` is the key of the call; times are the server's milliseconds.
 
-    `session` and `user_id` are of the person who is asked; `turn` and `home` (a session of the agent's desk) are
-    where the answer is waited for.
+    `session` and `user_id` are of the person who is asked; `turn` and `home` (a session of the agent's
+    desk) are where the answer is waited for.
     """
 
     id: str

@@ -9,7 +9,9 @@ LONGEST = 4000  # characters of one text that are shown
 _MARKS = 4  # combining marks in a row that a real script may need
 _HIDING = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 # Blank or ignorable, though Unicode files them under letters and marks.
-_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800") | {chr(c) for c in range(0xFE00, 0xFE10)}
+_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800") | {
+    chr(c) for c in range(0xFE00, 0xFE10)
+}
 
 
 def plain(text: str, longest: int = LONGEST) -> str:

@@ -35,7 +35,9 @@ async def read(store: Store) -> list[dict[str, Any]]:
 async def revoke(store: Store, id: str) -> None:
     """End a grant; UsageError where there is none of that id."""
     if not await store.delete(Setting, {"scope": SCOPE, "key": id}):
-        raise UsageError(f"there is no standing permission {id!r}", "", "promptdock approvals list shows them")
+        raise UsageError(
+            f"there is no standing permission {id!r}", "", "promptdock approvals list shows them"
+        )
 
 
 def check(card: Card, wanted: str, scope: str) -> tuple[str, str]:

@@ -1,8 +1,8 @@
 """The permission engine: may this agent do this? Regexes over action strings, and shell text taken apart.
 
-An action is spelled `tool:<name>:<detail>` and `tool:<category>:<detail>`. A spelling that matches no rule has
-no vote; of two votes the stricter holds; where nobody votes, the answer is no. Rules match the whole string, in
-the order deny, allow, ask, and `.` matches a line break only where the pattern says so: `(?s)`.
+An action is spelled `tool:<name>:<detail>` and `tool:<category>:<detail>`. A spelling that matches no rule
+has no vote; of two votes the stricter holds; where nobody votes, the answer is no. Rules match the whole
+string, in the order deny, allow, ask, and `.` matches a line break only where the pattern says so: `(?s)`.
 
 Patterns are RE2's: they take time linear in the text, whatever they are, because what could take longer
 (backreferences, look-around, huge repetitions) is refused when the policy is made.
@@ -123,10 +123,9 @@ class Policy:
         return [ruling for ruling in found if ruling is not None]
 
     def _vote(self, action: str) -> Ruling | None:
-        for vote, rule in ((vote, rule) for layer in self.layers for vote in _ORDER for rule in layer[vote]):
-            if rule.matches(action):
-                return Ruling(vote, f"the permissions {self.name!r} say {vote}", rule.text)
-        return None
+        rules = ((vote, rule) for layer in self.layers for vote in _ORDER for rule in layer[vote])
+        found = next((ruled for ruled in rules if ruled[1].matches(action)), None)
+        return found and Ruling(found[0], f"the permissions {self.name!r} say {found[0]}", found[1].text)
 
     def _shell(self, tool: str, category: str, line: str) -> Ruling:
         """The whole line, and every command in it by itself; the strictest holds."""

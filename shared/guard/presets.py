@@ -41,7 +41,15 @@ _SELF = (
 _MERGE = ("git_merge", "merge_branch")
 
 # What leaves this machine, or lets something else leave it.
-LEAVES = ("git_push", "push_branch", "git_create_pr", "export_profile", "import_profile", "http[a-z_]*", "mcp__.*")
+LEAVES = (
+    "git_push",
+    "push_branch",
+    "git_create_pr",
+    "export_profile",
+    "import_profile",
+    "http[a-z_]*",
+    "mcp__.*",
+)
 
 
 def _named(*groups: tuple[str, ...], any_text: bool = False) -> str:
@@ -109,7 +117,9 @@ def preset(name: str, confined: bool = False) -> Policy:
     """A shipped policy; ConfigurationError for a name that none has."""
     if name not in get_args(Preset):
         raise ConfigurationError(
-            f"there is no permission profile {name!r}", f"there are: {', '.join(get_args(Preset))}", "name one of them"
+            f"there is no permission profile {name!r}",
+            f"there are: {', '.join(get_args(Preset))}",
+            "name one of them",
         )
     rules = _rules(name, confined)
     return policy(name, allow=rules["allow"], ask=rules.get("ask", []), unguarded=name == "open")

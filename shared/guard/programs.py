@@ -13,14 +13,14 @@ from collections.abc import Sequence
 _RUNNERS = frozenset(
     """
     . alias ash at awk bash batch bind builtin busybox bwrap capsh chroot chrt command complete compgen coproc
-    crontab csh dash declare dmsetup doas ed elvish emacs enable entr env eval ex exec expect export fakeroot fc
-    fish flock gawk gdb gdbserver hash history ionice jrunscript jshell ksh ld.so ldconfig less let local logsave
-    lldb ltrace mail mailx man mapfile mawk mksh more nano nawk nc ncat netcat newgrp nice nohup npx nsenter numactl
-    openvt parallel perl perf pg pkexec pnpx prlimit proot pwsh rbash read readarray readonly rc rlwrap rsync
-    run-parts runcon runuser rvim scp screen script scriptreplay select set setarch setpriv setsid sftp sg sh shopt
-    slsh socat source ssh sshpass start-stop-daemon stdbuf strace su sudo systemd-run systemctl taskset tclsh tcsh
-    telnet time timeout tmux toybox trap typeset udevadm uncompyle unalias unbuffer unset unshare uvx valgrind vi
-    view vim vimdiff wait watch wish xargs xdg-open xterm yash zsh
+    crontab csh dash declare dmsetup doas ed elvish emacs enable entr env eval ex exec expect export
+    fakeroot fc fish flock gawk gdb gdbserver hash history ionice jrunscript jshell ksh ld.so ldconfig less let local
+    logsave lldb ltrace mail mailx man mapfile mawk mksh more nano nawk nc ncat netcat newgrp nice nohup npx nsenter
+    numactl openvt parallel perl perf pg pkexec pnpx prlimit proot pwsh rbash read readarray readonly rc rlwrap rsync
+    run-parts runcon runuser rvim scp screen script scriptreplay select set setarch setpriv setsid sftp sg
+    sh shopt slsh socat source ssh sshpass start-stop-daemon stdbuf strace su sudo systemd-run systemctl taskset
+    tclsh tcsh telnet time timeout tmux toybox trap typeset udevadm uncompyle unalias unbuffer unset unshare uvx
+    valgrind vi view vim vimdiff wait watch wish xargs xdg-open xterm yash zsh
     """.split()  # noqa: SIM905 - two hundred quoted words read worse
 )
 _LOADER = re.compile(r"ld(-linux|-musl)?[-.\w]*\.so[.\d]*")
@@ -68,9 +68,9 @@ _SED = re.compile(r"(\d+|\$)(,(\d+|\$))?p")
 # Subcommands of git that are git's own and do not hand over to another program; others may be an alias.
 _GIT = frozenset(
     """
-    add blame branch cat-file checkout cherry-pick clean commit describe diff fetch grep init log ls-files ls-tree
-    merge merge-base mv name-rev pull push rebase reflog remote reset restore rev-list rev-parse revert rm shortlog
-    show show-ref stash status switch tag version whatchanged worktree
+    add blame branch cat-file checkout cherry-pick clean commit describe diff fetch grep init log ls-files
+    ls-tree merge merge-base mv name-rev pull push rebase reflog remote reset restore rev-list rev-parse revert rm
+    shortlog show show-ref stash status switch tag version whatchanged worktree
     """.split()  # noqa: SIM905
 )
 _GIT_OPTIONS = (

@@ -1,7 +1,7 @@
 """Shell text, taken apart: which simple commands it runs, and what in it nobody can judge by reading.
 
-A permission for `git .*` is a permission for one command, not for whatever can be hung on it. So a command line
-is parsed (tree-sitter's grammar of bash), and each simple command in it stands for itself. Only plain words,
+A permission for `git .*` is a permission for one command, not for whatever can be hung on it. So a command
+line is parsed (tree-sitter's grammar of bash), and each simple command in it stands for itself. Only plain words,
 quotes without expansion, lists, pipelines, groups and harmless redirections are understood; everything else,
 and every command that runs another or writes where its options say, is a doubt, and a doubt is asked.
 """
@@ -51,9 +51,9 @@ _NOWHERE = frozenset({"/dev/null", "0", "1", "2"})
 class Reading:
     """What a command line runs.
 
-    `commands` are its simple commands, their words unquoted and quoted again the one POSIX way (`shlex.join`).
-    `doubts` say why they are not the whole truth. `traces` are further texts in which a forbidden command may
-    show: what a wrapper would run, a program without its path, what stands inside a substitution.
+    `commands` are its simple commands, their words unquoted and quoted again the one POSIX way
+    (`shlex.join`). `doubts` say why they are not the whole truth. `traces` are further texts in which a
+    forbidden command may show: what a wrapper would run, a program without its path, what stands inside a substitution.
     """
 
     commands: tuple[str, ...] = ()

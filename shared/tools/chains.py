@@ -38,7 +38,8 @@ async def list_active_tasks_all_projects(here: Context, include_completed: bool 
         groups.setdefault(slug, []).append(board.line(task, slug))
     told: Result = {
         "projects": [
-            {"project_id": slug, "tasks": tasks, "count": len(tasks)} for slug, tasks in sorted(groups.items())
+            {"project_id": slug, "tasks": tasks, "count": len(tasks)}
+            for slug, tasks in sorted(groups.items())
         ],
         "total": await here.store.count(Task, where),
     }

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from shared.errors import ToolError
+from shared.guard.checkout import Checkout
 from shared.store.records import Repo, Task, TaskResult
 from shared.tools import places, rows
 from shared.tools.context import Context
@@ -19,8 +20,16 @@ TEXT = 100_000  # bytes of a diff
 MESSAGE, SUMMARY = 2000, 1000
 
 _KINDS: tuple[tuple[str, str, str], ...] = (
-    ("rate_limit", r"rate.?limit|429|too many requests|overloaded|529", "wait a little, then restart the task"),
-    ("authentication", r"api.?key|authenticat|401|403|not take the key", "check the key: promptdock key check"),
+    (
+        "rate_limit",
+        r"rate.?limit|429|too many requests|overloaded|529",
+        "wait a little, then restart the task",
+    ),
+    (
+        "authentication",
+        r"api.?key|authenticat|401|403|not take the key",
+        "check the key: promptdock key check",
+    ),
     ("budget", r"budget|token limit|tokens? (?:were )?spent", "raise the budget, or split the task"),
     ("timeout", r"time(?:d)? ?out|ended after \d+ (?:min|s)|took too long", "split the task, or restart it"),
     ("merge_conflict", r"merge conflict|conflict", "resolve the conflict on its branch, then restart it"),
@@ -68,12 +77,14 @@ async def get_task_diff(here: Context, task_id: str) -> Result:
     """Show the git diff for a task's branch against the commit that it began from."""
     task = await rows.task(here.store, task_id)
     if not task.branch:
-        raise ToolError(f"the task {task_id} has no branch", f"it is {task.status}", "it gets one when it begins")
+        raise ToolError(
+            f"the task {task_id} has no branch", f"it is {task.status}", "it gets one when it begins"
+        )
     repo = await rows.first(here.store, Repo, id=task.repo_id) if task.repo_id else None
     if repo is None:
         raise ToolError(f"the task {task_id} has no repository", "", "")
     source = await places.repos(here).source(repo)
-    git = places.Checkout(source.path, source.sandbox)
+    git = Checkout(source.path, source.sandbox)
     base = task.base_commit or await git.merge_base(await places.repos(here).base(repo), task.branch)
     diff = await git.diff(base, to=task.branch, limit=TEXT)
     told: Result = {"task_id": task.slug, "branch": task.branch, "base": base, "diff": diff}

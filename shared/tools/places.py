@@ -74,7 +74,7 @@ async def _roots(here: Context, project: Project, wanted: str) -> dict[str, Root
     own = repos(here)
     known = await here.store.select(Repo, {"project_id": project.id}, order=[("name", "asc")])
     spaces = await here.store.select(Workspace, {"project_id": project.id}, order=[("name", "asc")])
-    names = {row.name for row in (*known, *spaces)}
+    names = {row.name for row in known} | {row.name for row in spaces}
     roots: dict[str, Root] = {}
     for repo in known:
         if wanted in names and wanted != repo.name:

@@ -108,7 +108,9 @@ def _in(root: Root, project: Project) -> list[Prompt]:
     found = []
     for entry in [entry for entry in entries if entry.kind == "file" and entry.name.endswith(".md")][:MOST]:
         try:
-            found.append(_parsed(entry.name.removesuffix(".md"), read_text(root, f"{FOLDER}/{entry.name}"), project))
+            found.append(
+                _parsed(entry.name.removesuffix(".md"), read_text(root, f"{FOLDER}/{entry.name}"), project)
+            )
         except PromptDockError as error:
             log.get().warning("A prompt cannot be read", file=entry.name, why=str(error))
     return found

@@ -119,7 +119,10 @@ async def _usage(here: Context, where: dict[str, Any], group: Any, ours: Any = l
         groups.setdefault(tuple(group(row).items()), []).append(row)
     breakdown = [dict(key) | _sum(group) for key, group in groups.items()]
     breakdown.sort(key=lambda part: -part["tokens"])
-    told: Result = {"breakdown": breakdown[:500], "total": _sum(row for group in groups.values() for row in group)}
+    told: Result = {
+        "breakdown": breakdown[:500],
+        "total": _sum(row for group in groups.values() for row in group),
+    }
     return told | ({"warning": f"only the newest {COUNTED} calls count"} if len(found) == COUNTED else {})
 
 
@@ -162,10 +165,14 @@ async def orchestrator_control(here: Context, action: Literal["pause", "resume",
 
 
 @category.tool(effect="once", detail=lambda arguments: str(arguments.get("reason", ""))[:200])
-async def restart_daemon(here: Context, reason: Annotated[str, Field(min_length=1, max_length=500)]) -> Result:
+async def restart_daemon(
+    here: Context, reason: Annotated[str, Field(min_length=1, max_length=500)]
+) -> Result:
     """Restart the cluster's processes, drained: each hands over what it does and is started again."""
     if here.cluster is None:
-        raise ToolError("the cluster cannot be restarted from here", "no cluster is at hand", "promptdock down")
+        raise ToolError(
+            "the cluster cannot be restarted from here", "no cluster is at hand", "promptdock down"
+        )
     heard = await here.cluster.restart(reason)
     return {
         "status": "restarting",

@@ -6,19 +6,17 @@ import asyncio
 import contextlib
 import json
 import random
-from collections.abc import AsyncGenerator, AsyncIterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from typing import Any, Protocol
 
 from pydantic import ValidationError
 
 from shared import log
-from shared.bus.keys import CHATTER, CHATTER_OUTPUT
+from shared.bus.base import Bus, OnMessage, OnReady
+from shared.bus.keys import CHATTER, CHATTER_OUTPUT, Names
 from shared.bus.messages import Output, now
 from shared.errors import BusUnreachable, PromptDockError
 from shared.visitor.words import Event, Heard
-
-if TYPE_CHECKING:
-    from shared.visitor.visitor import Visitor
 
 _BLOCK_MS = 2000
 _READY = 5.0  # seconds that a subscription may take before we go on without
@@ -34,10 +32,28 @@ def parse(data: bytes | str) -> Output | None:
         return None
 
 
+class Line(Protocol):
+    """What of a visitor is needed to listen."""
+
+    @property
+    def names(self) -> Names: ...
+
+    @property
+    def bus(self) -> Bus: ...
+
+    async def moved(self) -> object:
+        """Look whether the cluster is on another server now."""
+
+    async def subscribe(
+        self, channels: Sequence[str], patterns: Sequence[str], take: OnMessage, ready: OnReady
+    ) -> None:
+        """Listen until cancelled."""
+
+
 class Feed:
     """An async iterator of `Heard`; between `open` and `close` nothing that was said is missed."""
 
-    def __init__(self, visitor: Visitor, after: str) -> None:
+    def __init__(self, visitor: Line, after: str) -> None:
         self._visitor, self.cursor = visitor, after
         self._stream = f"{visitor.names.desk(CHATTER)}out"
         self._channel = visitor.names.channel(CHATTER_OUTPUT)
@@ -92,7 +108,7 @@ class Feed:
         await self._visitor.subscribe([self._channel], [], take, ready)
 
 
-async def entries(visitor: Visitor, stream: str, after: str) -> AsyncGenerator[tuple[str, bytes], None]:
+async def entries(visitor: Line, stream: str, after: str) -> AsyncGenerator[tuple[str, bytes], None]:
     """`(id, data)` of a stream's entries after a cursor, for ever; while Redis is away it waits for it."""
     failures = 0
     while True:
@@ -109,7 +125,7 @@ async def entries(visitor: Visitor, stream: str, after: str) -> AsyncGenerator[t
             yield entry.id, entry.fields.get("data", b"")
 
 
-async def events(visitor: Visitor, session: str, after: str) -> AsyncGenerator[Event, None]:
+async def events(visitor: Line, session: str, after: str) -> AsyncGenerator[Event, None]:
     """The live events of a session after a cursor, for ever."""
     async for entry_id, data in entries(visitor, visitor.names.stream(session), after):
         try:
@@ -120,7 +136,7 @@ async def events(visitor: Visitor, session: str, after: str) -> AsyncGenerator[E
             yield Event(str(value.pop("event", "")), value, entry_id)
 
 
-async def tail_of(visitor: Visitor, stream: str) -> str:
+async def tail_of(visitor: Line, stream: str) -> str:
     """The cursor behind which only what comes from now on stands."""
     try:
         newest = await visitor.bus.command("XREVRANGE", stream, "+", "-", "COUNT", 1)

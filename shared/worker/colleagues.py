@@ -10,6 +10,7 @@ from typing import Any
 
 from shared import faults, log
 from shared.bus import messages
+from shared.bus.keys import BROADCAST, WIRE
 from shared.bus.messages import now
 from shared.bus.presence import LIFE_MS
 from shared.errors import Busy, PromptDockError
@@ -128,6 +129,26 @@ class Colleagues:
             {str(card["agent"]): str(card.get("about", "")) for card in await self._parts.presence.here()}
         )
         return told
+
+    async def post(self, channel: str, text: str, key: str) -> int:
+        """Hand a text to the gateway that listens on a channel of its surface."""
+        name = self._parts.names.channel(channel)
+        note = {"id": key, "from": self._agent, "content": text, "timestamp": now(), "v": WIRE}
+        await self._parts.bus.publish(name, json.dumps(note, ensure_ascii=False).encode())
+        return await self._parts.bus.listeners(name)
+
+    async def restart(self, reason: str) -> int:
+        """A shutdown on behalf of the person; who supervises the workers starts them again."""
+        name = self._parts.names.channel(BROADCAST)
+        command = {
+            "command": "shutdown",
+            "user_id": self._who.get("user_id", ""),
+            "roles": self._who.get("roles", []),
+            "reason": reason,
+        }
+        heard = await self._parts.bus.listeners(name)
+        await self._parts.bus.publish(name, json.dumps(command, ensure_ascii=False).encode())
+        return heard
 
     async def _reachable(self, agent: str) -> bool:
         ends = time.monotonic() + GRACE

@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
-from shared.tools import coding, consult, core, files, git, planning, project, research, symbols, system
+from shared.tools import (
+    chains,
+    coding,
+    consult,
+    core,
+    files,
+    git,
+    lifecycle,
+    loading,
+    messaging,
+    outcome,
+    planning,
+    project,
+    prompts,
+    research,
+    symbols,
+    system,
+)
 from shared.tools.registry import Registry
 
 
@@ -11,11 +28,19 @@ def registry() -> Registry:
     return Registry(
         [
             core.category,
+            loading.category,
+            messaging.category,
             consult.category,
             project.category,
             system.category,
+            lifecycle.category,
+            chains.category,
+            prompts.category,
+            outcome.category,
+            outcome.errors,
             files.category,
             git.category,
+            git.history,
             symbols.category,
             research.category,
             planning.category,

@@ -203,7 +203,7 @@ async def test_a_server_that_became_a_replica_is_left_for_whoever_answers_next(
 
 async def test_full_memory_says_what_to_do(bus: RedisBus) -> None:
     await bus.command("CONFIG", "SET", "maxmemory", "1mb")
-    with pytest.raises(BusUnreachable, match="out of memory.*maxmemory"):
+    with pytest.raises(BusUnreachable, match=r"out of memory.*maxmemory"):
         await bus.command("SET", "k", "v" * 2_000_000)
         await bus.command("SET", "k2", "v")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from datetime import UTC, datetime, timedelta, timezone
@@ -84,10 +85,8 @@ def test_fields_that_nobody_knows_are_kept_and_passed_on() -> None:
     )
 )
 def test_any_bytes_are_an_object_or_refused(data: bytes) -> None:
-    try:
+    with contextlib.suppress(BadMessage):
         assert isinstance(messages.read(data), dict)
-    except BadMessage:
-        pass
 
 
 JSON = st.recursive(

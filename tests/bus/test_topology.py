@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -41,7 +42,11 @@ class Node:
             [str(binary()), str(config), *(["--sentinel"] if sentinel else [])], stdout=subprocess.DEVNULL
         )
         self.client = redis.Redis(port=self.port, decode_responses=True)
-        until(lambda: self.client.ping())
+        until(lambda: self.ask("PING"))
+
+    def ask(self, *words: str | int) -> Any:
+        """What the server answers to a command."""
+        return self.client.execute_command(*words)  # type: ignore[no-untyped-call]
 
     def stop(self) -> None:
         self.client.close()
@@ -70,10 +75,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReq
     share = SLOTS // 3 + 1
     for number, node in enumerate(nodes):
         first, last = number * share, min(SLOTS, (number + 1) * share) - 1
-        node.client.execute_command("CLUSTER", "ADDSLOTSRANGE", first, last)
-        node.client.execute_command("CLUSTER", "MEET", "127.0.0.1", nodes[0].port)
+        node.ask("CLUSTER", "ADDSLOTSRANGE", first, last)
+        node.ask("CLUSTER", "MEET", "127.0.0.1", nodes[0].port)
     for node in nodes:
-        until(lambda node=node: "cluster_state:ok" in str(node.client.execute_command("CLUSTER", "INFO")))
+        until(lambda node=node: "cluster_state:ok" in str(node.ask("CLUSTER", "INFO")))
     yield nodes
 
 
@@ -135,19 +140,19 @@ async def _holds(desk: Desk, messages: int) -> bool:
 async def test_a_slot_that_moves_to_another_node_is_followed(bus: RedisBus, cluster: list[Node]) -> None:
     desk = Desk(bus, Names("topology"), "mover")
     assert await desk.size() == 0
-    slot = cluster[0].client.execute_command("CLUSTER", "KEYSLOT", desk.prefix)
-    ids = [node.client.execute_command("CLUSTER", "MYID") for node in cluster]
+    slot = cluster[0].ask("CLUSTER", "KEYSLOT", desk.prefix)
+    ids = [node.ask("CLUSTER", "MYID") for node in cluster]
     owner = next(n for n in range(3) if _owns(cluster[n], ids[n], slot))
     target = (owner + 1) % 3
     for node in cluster:
-        node.client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", ids[target])
+        node.ask("CLUSTER", "SETSLOT", slot, "NODE", ids[target])
     mail = Mail("moved", "s", "human-input", b"{}")
     assert (await desk.post(mail, patience=5)).outcome == "accepted"
     assert cluster[target].client.exists(f"{desk.prefix}inbox")
 
 
 def _owns(node: Node, own: str, slot: int) -> bool:
-    found = node.client.execute_command("CLUSTER", "SLOTS")
+    found = node.ask("CLUSTER", "SLOTS")
     return any(first <= slot <= last for first, last in _ranges(found, own))
 
 
@@ -169,7 +174,7 @@ async def test_the_master_that_a_sentinel_names_is_followed_through_a_failover(t
     bus = RedisBus(f"redis+sentinel://127.0.0.1:{sentinel.port}/main", silence=2.0)
     try:
         until(lambda: replica.client.info("replication")["master_link_status"] == "up")
-        until(lambda: sentinel.client.execute_command("SENTINEL", "REPLICAS", "main"))
+        until(lambda: sentinel.ask("SENTINEL", "REPLICAS", "main"))
         desk = Desk(bus, Names("failover"), "chatter")
         assert (await desk.post(Mail("before", "s", "human-input", b"{}"))).outcome == "accepted"
         until(lambda: replica.client.exists(f"{desk.prefix}inbox"))

@@ -89,7 +89,9 @@ def test_an_idle_worker_drains_at_once_and_leaves_the_roster(place: Site, wire: 
     wire.wait("agent:status", lambda card: card["agent"] == "planner" and card["status"] == "offline")
 
 
-def test_a_shutdown_is_taken_from_a_person_with_the_role_and_from_nobody_else(place: Site, wire: Wire) -> None:
+def test_a_shutdown_is_taken_from_a_person_with_the_role_and_from_nobody_else(
+    place: Site, wire: Wire
+) -> None:
     (worker,) = place.up("planner", APPROVER_ROLES="boss")
     wire.publish("broadcast", {"command": "shutdown", "user_id": "mallory", "roles": ["guest"]})
     worker.says("A shutdown was refused")

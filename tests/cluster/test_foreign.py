@@ -126,7 +126,9 @@ def test_a_program_that_turns_a_message_around_with_all_its_fields_is_understood
         assert wire.ask("Echo, please")["content"] == "Who is there?"
 
 
-@pytest.mark.parametrize(("to", "words"), [("researcher", "Nothing is there"), ("chatter", "Chatter answers")])
+@pytest.mark.parametrize(
+    ("to", "words"), [("researcher", "Nothing is there"), ("chatter", "Chatter answers")]
+)
 def test_a_question_of_a_foreign_program_is_answered_on_its_channel(to: str, words: str, wire: Wire) -> None:
     with listener(wire.url, wire.names.agent("x")) as heard:
         wire.publish(f"agent:{to}", question(f"x-{to}", to))

@@ -48,7 +48,11 @@ def test_a_newcomer_of_another_cluster_leaves_and_the_one_that_runs_goes_on(alon
 def test_the_same_server_serves_two_clusters_with_a_namespace_each(alone: Site, valkey: str) -> None:
     other = alone.names.namespace + "-b"
     alone.up("chatter")
-    more = {"PROMPTDOCK_NAMESPACE": other, "PROMPTDOCK_HOME": str(alone.folder / "b"), "REDIS_URL": f"{valkey}/1"}
+    more = {
+        "PROMPTDOCK_NAMESPACE": other,
+        "PROMPTDOCK_HOME": str(alone.folder / "b"),
+        "REDIS_URL": f"{valkey}/1",
+    }
     alone.up("chatter", **more)
     with Wire(valkey, alone.names) as wire:
         wire.ask("Hello")
@@ -62,7 +66,9 @@ def test_keys_of_a_newer_release_are_left_alone(alone: Site, valkey: str) -> Non
 
 
 def test_production_without_a_key_is_refused(alone: Site) -> None:
-    refused(alone.start("chatter", PROMPTDOCK_ENV="production"), 4, "no model is configured", "ANTHROPIC_API_KEY")
+    refused(
+        alone.start("chatter", PROMPTDOCK_ENV="production"), 4, "no model is configured", "ANTHROPIC_API_KEY"
+    )
 
 
 def test_a_setting_that_cannot_be_used_is_named_without_its_value(alone: Site) -> None:
@@ -87,7 +93,7 @@ class _Denies(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    do_GET = do_HEAD = do_POST = do_PATCH = do_DELETE = _deny  # noqa: N815
+    do_GET = do_HEAD = do_POST = do_PATCH = do_DELETE = _deny
 
     def log_message(self, format: str, *args: object) -> None:
         """Nothing is printed."""
@@ -114,7 +120,9 @@ def test_a_store_without_a_key_is_refused(alone: Site, supabase: str) -> None:
     refused(alone.start("chatter", SUPABASE_URL=supabase), 4, "SUPABASE_SERVICE_ROLE_KEY")
 
 
-@pytest.mark.parametrize("url", ["redis://127.0.0.1:{port}", ""], ids=["nobody listens", "none is configured"])
+@pytest.mark.parametrize(
+    "url", ["redis://127.0.0.1:{port}", ""], ids=["nobody listens", "none is configured"]
+)
 def test_without_redis_there_is_no_cluster_to_reach(url: str, alone: Site) -> None:
     refused(alone.start("chatter", REDIS_URL=url.format(port=free_port())), 3, "Redis")
 

@@ -39,7 +39,11 @@ RULES: list[dict[str, Any]] = [
     {
         "user": "check with backend",
         "steps": [
-            {"tools": [{"name": "consult_agent", "input": {"agent": "backend", "question": "Are you well?"}}]},
+            {
+                "tools": [
+                    {"name": "consult_agent", "input": {"agent": "backend", "question": "Are you well?"}}
+                ]
+            },
             {"text": "{{result.error}}; {{result.fix}}"},
         ],
     },
@@ -103,7 +107,9 @@ def test_a_message_that_needs_planning_is_answered_with_the_planners_plan(
     start = len(chatter.said())
     said = wire.ask("Plan a user authentication system")
     assert said["content"] == "The plan: Tokens first, then the login page"
-    assert [o["content"] for o in wire.outputs() if o["status"] == "progress"] == ["Consulting with Planner..."]
+    assert [o["content"] for o in wire.outputs() if o["status"] == "progress"] == [
+        "Consulting with Planner..."
+    ]
     question = wire.wait("agent:planner", lambda message: message["type"] == "question")
     answer = wire.wait("agent:chatter", lambda message: message["type"] == "response")
     assert (question["from"], answer["from"], answer["to"]) == ("chatter", "planner", "chatter")
@@ -157,7 +163,11 @@ def test_several_messages_of_one_person_are_one_conversation(wire: Wire, api: Me
     for text in ("Build auth", "Use JWT tokens"):
         wire.ask(text, user="builder", user_name="Ada")
     said = [words(message["content"]) for message in api.requests[-1]["messages"]]
-    assert said == ["[from Ada]: Build auth", "You said: [from Ada]: Build auth", "[from Ada]: Use JWT tokens"]
+    assert said == [
+        "[from Ada]: Build auth",
+        "You said: [from Ada]: Build auth",
+        "[from Ada]: Use JWT tokens",
+    ]
     wire.ask("Who am I?", user="stranger")
     assert "JWT" not in json.dumps(api.requests[-1]["messages"])
 

@@ -79,7 +79,7 @@ def test_a_plain_message_waits_and_is_answered_by_itself(wire: Wire, api: Messag
 
 @pytest.mark.parametrize("kind", ["amend", "stop", "approval"])
 def test_what_concerns_no_running_turn_is_answered_with_an_error(kind: str, wire: Wire) -> None:
-    more = {"approval_id": "a1", "decision": "allow_once"} if kind == "approval" else {}
+    more: dict[str, Any] = {"approval_id": "a1", "decision": "allow_once"} if kind == "approval" else {}
     said = wire.ask("too late", user=f"late-{kind}", type=kind, **more)
     assert (said["status"], said["user_id"]) == ("error", f"late-{kind}")
 
@@ -135,7 +135,9 @@ def test_one_slow_conversation_holds_up_no_other(wire: Wire, api: MessagesApi) -
 def test_one_process_has_two_hundred_turns_in_flight(wire: Wire, api: MessagesApi, chatter: Worker) -> None:
     sent = [wire.send("at once with many", user=f"many{n}") for n in range(MANY)]
     until(lambda: len(asked(api, "at once with many")) == MANY, what="all calls of the model")
-    assert not any(said["content"] == "One of many" for said in wire.outputs()), "the first was answered before the last"
+    assert not any(said["content"] == "One of many" for said in wire.outputs()), (
+        "the first was answered before the last"
+    )
     for message in sent:
         wire.closing(message)
     ended = [said["answers"] for said in wire.closings() if said["content"] == "One of many"]

@@ -30,7 +30,13 @@ def assign(agent: str, command_file: str, **more: Any) -> dict[str, Any]:
 
 
 def finding(file: str, line: str) -> dict[str, Any]:
-    cited = {"claim": "Validators are declared here", "repo": "library", "file": file, "line": line, "text": QUOTE}
+    cited = {
+        "claim": "Validators are declared here",
+        "repo": "library",
+        "file": file,
+        "line": line,
+        "text": QUOTE,
+    }
     return call("report_findings", findings=[cited], confidence=0.9)
 
 
@@ -38,10 +44,18 @@ ASSIGNED = {"text": "{{result.error}} {{result.why}} {{result.task_id}} {{result
 CONSULT = {
     "tools": [
         {"name": "consult_planner", "input": {"question": "How?"}},
-        {"name": "consult_researcher", "input": {"question": "Where is field_validator?", "repos": ["backend"]}},
+        {
+            "name": "consult_researcher",
+            "input": {"question": "Where is field_validator?", "repos": ["backend"]},
+        },
     ]
 }
-PLANNED = {"title": "Notes", "description": "Write them.", "agent": "backend", "acceptance": ["they are there"]}
+PLANNED = {
+    "title": "Notes",
+    "description": "Write them.",
+    "agent": "backend",
+    "acceptance": ["they are there"],
+}
 RULES: list[dict[str, Any]] = [
     {
         "system": "You are Planner",
@@ -110,9 +124,13 @@ def untouched(checkout: Path) -> Iterator[None]:
     """Whatever a test does, the person's own checkout stays as it is."""
 
     def state() -> tuple[str, ...]:
-        names = sorted(str(path.relative_to(checkout)) for path in checkout.rglob("*") if ".git" not in path.parts)
-        return git(checkout, "rev-parse", "HEAD"), git(checkout, "branch", "--show-current"), *(
-            git(checkout, "status", "--porcelain"), *names
+        names = sorted(
+            str(path.relative_to(checkout)) for path in checkout.rglob("*") if ".git" not in path.parts
+        )
+        return (
+            git(checkout, "rev-parse", "HEAD"),
+            git(checkout, "branch", "--show-current"),
+            *(git(checkout, "status", "--porcelain"), *names),
         )
 
     before = state()
@@ -136,23 +154,31 @@ def napping() -> list[int]:
 
 def assigned(said: Message, place: Site) -> str:
     """The name of the task that an answer says it assigned."""
-    names = [row["slug"] for row in place.query("select slug from tasks")]
+    names = [str(row["slug"]) for row in place.query("select slug from tasks")]
     return next(name for name in names if name in said["content"])
 
 
-def test_citations_point_at_lines_that_hold_what_was_found(wire: Wire, checkout: Path, api: MessagesApi) -> None:
+def test_citations_point_at_lines_that_hold_what_was_found(
+    wire: Wire, checkout: Path, api: MessagesApi
+) -> None:
     said = wire.ask("research", user="reader")
-    answer = wire.wait("agent:chatter", lambda message: message["from"] == "researcher" and message["type"] == "response")
+    answer = wire.wait(
+        "agent:chatter", lambda message: message["from"] == "researcher" and message["type"] == "response"
+    )
     (cited,) = answer["payload"]["citations"]
     lines = (checkout / cited["file"]).read_text().splitlines()
     assert QUOTE in lines[cited["line"] - 1]
     assert f"library/{cited['file']}:{cited['line']}" in said["content"]
     assert answer["payload"]["commits"] == {"library": git(checkout, "rev-parse", "HEAD")}
-    refused = [body for body in api.requests if "citations are wrong, nothing was reported" in json.dumps(body)]
+    refused = [
+        body for body in api.requests if "citations are wrong, nothing was reported" in json.dumps(body)
+    ]
     assert refused, "the wrong citation was let through"
 
 
-def test_a_task_is_refused_without_plan_and_research_and_the_model_cannot_force_it(wire: Wire, place: Site) -> None:
+def test_a_task_is_refused_without_plan_and_research_and_the_model_cannot_force_it(
+    wire: Wire, place: Site
+) -> None:
     said = wire.ask("unvalidated", user="hasty")["content"]
     assert "planner and researcher did not answer" in said
     said = wire.ask("by itself", user="hasty")["content"]
@@ -165,7 +191,9 @@ def test_a_person_may_force_a_task(wire: Wire, place: Site) -> None:
     assert outcome(wire, task)["task"]["status"] == "completed"
 
 
-def test_a_validated_task_ends_in_a_commit_on_a_branch_of_its_own(wire: Wire, place: Site, checkout: Path) -> None:
+def test_a_validated_task_ends_in_a_commit_on_a_branch_of_its_own(
+    wire: Wire, place: Site, checkout: Path
+) -> None:
     task = assigned(wire.ask("validated", user="careful"), place)
     told = outcome(wire, task)
     assert (told["user_id"], told["status"]) == ("careful", "task_update")
@@ -178,7 +206,8 @@ def test_a_validated_task_ends_in_a_commit_on_a_branch_of_its_own(wire: Wire, pl
     assert commands == {"grep -c Notes NOTES.md": 0, "echo tested; exit 3": 3}
     until(lambda: git(checkout, "worktree", "list").count("\n") == 0, what="the end of the worktree")
     (row,) = until(
-        lambda: place.query("select * from tasks where slug = ? and status = 'COMPLETED'", task), what="its row"
+        lambda: place.query("select * from tasks where slug = ? and status = 'COMPLETED'", task),
+        what="its row",
     )
     assert (row["branch"], row["assignee"], row["user_id"]) == (branch, "backend", "careful")
     events = place.query("select event from task_events where task_id = ? order by created_at", row["id"])
@@ -200,16 +229,22 @@ def test_stopping_a_task_ends_its_processes_keeps_its_branch_and_lets_the_next_o
     assert outcome(wire, task)["task"]["status"] == "stopped"
     assert not napping()
     assert git(checkout, "diff", "--name-only", f"HEAD...promptdock/{task}").split() == ["begun", "part.txt"]
-    until(lambda: place.query("select * from tasks where slug = ? and status = 'BLOCKED'", task), what="its row")
+    until(
+        lambda: place.query("select * from tasks where slug = ? and status = 'BLOCKED'", task), what="its row"
+    )
     assert outcome(wire, assigned(waiting, place))["task"]["status"] == "completed"
     assert wire.command("stop_task", user="sleeper", task_id=task)["status"] == "error"
 
 
-def test_a_task_that_takes_too_long_is_ended_with_what_it_made(wire: Wire, place: Site, checkout: Path) -> None:
+def test_a_task_that_takes_too_long_is_ended_with_what_it_made(
+    wire: Wire, place: Site, checkout: Path
+) -> None:
     task = assigned(wire.ask("sleep at the front", user="slow", force=True), place)
     told = outcome(wire, task)
     assert told["task"]["status"] == "timeout"
     assert "ended after 0.05 minutes" in told["content"]
     assert not napping()
     assert "part.txt" in git(checkout, "diff", "--name-only", f"HEAD...promptdock/{task}")
-    until(lambda: place.query("select * from tasks where slug = ? and status = 'BLOCKED'", task), what="its row")
+    until(
+        lambda: place.query("select * from tasks where slug = ? and status = 'BLOCKED'", task), what="its row"
+    )

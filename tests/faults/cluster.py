@@ -175,7 +175,7 @@ async def cluster(
     **environment: str,
 ) -> AsyncIterator[Cluster]:
     """A cluster that is ready, and gone afterwards. `options` are Redis's, `environment` the workers'."""
-    folder.mkdir(parents=True, exist_ok=True)
+    await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     server, model = Server(folder / "server", **(options or {})), Thinker(delay)
     await server.up()
     try:

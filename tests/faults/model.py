@@ -30,7 +30,9 @@ class Thinker:
     def __init__(self, delay: float = 0.05) -> None:
         self.delay = delay
         self.number = 0
-        self.rounds: dict[tuple[str, str], list[int]] = defaultdict(list)  # (agent, words) -> rounds as bought
+        self.rounds: dict[tuple[str, str], list[int]] = defaultdict(
+            list
+        )  # (agent, words) -> rounds as bought
         self.trouble: Callable[[str, int], Step | None] = lambda _said, _tries: None
         self.tries: Counter[str] = Counter()
         self._lock = threading.Lock()
@@ -81,9 +83,7 @@ def _steps(agent: str, said: str) -> list[Step]:
         name = said.replace(" ", "-")
         return [
             Step(tools=({"name": "bash", "input": {"command": APPEND.format(line=name)}},)),
-            Step(
-                tools=({"name": "create_file", "input": {"path": f"{name}.txt", "content": "one\ntwo\n"}},)
-            ),
+            Step(tools=({"name": "create_file", "input": {"path": f"{name}.txt", "content": "one\ntwo\n"}},)),
             Step(
                 tools=(
                     {

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 from tests.faults.checker import Findings, Mark, check
 from tests.faults.cluster import Cluster, happens
@@ -15,7 +16,7 @@ from tests.faults.workload import Load
 from tests.support.messages_script import Step
 
 POISON = "poison-1"  # a message that kills whoever claims it: see `Row.environment` of the suite
-Hurt = Callable[["Scene"], Awaitable[None]]
+Hurt = Callable[["Scene"], Coroutine[Any, Any, None]]
 
 
 @dataclass
@@ -107,7 +108,9 @@ async def poison(scene: Scene) -> None:
 
     async def restored() -> bool:
         while len(alive := scene.cluster.replicas("chatter")) < 3:
-            await scene.cluster.start("chatter", proxied=bool(alive) and alive[0].pid in scene.cluster.proxies)
+            await scene.cluster.start(
+                "chatter", proxied=bool(alive) and alive[0].pid in scene.cluster.proxies
+            )
         return await scene.cluster.desks["chatter"].size() == 0
 
     await happens(restored, 40 * scene.times)
@@ -156,7 +159,11 @@ async def cut(scene: Scene) -> None:
 
 
 def _proxies(scene: Scene) -> list[Proxy]:
-    found = [scene.cluster.proxies[w.pid] for w in scene.cluster.replicas("chatter") if w.pid in scene.cluster.proxies]
+    found = [
+        scene.cluster.proxies[w.pid]
+        for w in scene.cluster.replicas("chatter")
+        if w.pid in scene.cluster.proxies
+    ]
     assert found, "no replica stands behind a proxy"
     return found
 
@@ -250,7 +257,9 @@ async def store(scene: Scene) -> None:
     """Somebody keeps the Store's database locked."""
 
     async def hurt() -> None:
-        holder = sqlite3.connect(scene.cluster.site.home / "promptdock.db", timeout=5, check_same_thread=False)
+        holder = sqlite3.connect(
+            scene.cluster.site.home / "promptdock.db", timeout=5, check_same_thread=False
+        )
         try:
             await asyncio.to_thread(holder.execute, "BEGIN EXCLUSIVE")
             await asyncio.sleep(1.5)

@@ -54,11 +54,11 @@ class Wire:
 
     def _listen(self) -> None:
         while not self._stop.is_set():
-            with contextlib.suppress(redis.ConnectionError, redis.TimeoutError):
-                with self._listening.pubsub() as listening:
-                    listening.psubscribe(self.names.channel("*"))
-                    while not self._stop.is_set():
-                        self._take(listening.get_message(timeout=0.05))
+            lost = contextlib.suppress(redis.ConnectionError, redis.TimeoutError)
+            with lost, self._listening.pubsub() as listening:  # type: ignore[no-untyped-call]
+                listening.psubscribe(self.names.channel("*"))
+                while not self._stop.is_set():
+                    self._take(listening.get_message(timeout=0.05))
 
     def _take(self, event: Any) -> None:
         if event is None:

@@ -144,7 +144,7 @@ async def test_what_is_posted_is_not_taken_in_again_by_the_ears_that_hear_it(
     await replica.ear.desk.post(Mail("m1", "s", channel, data))
     await replica.bus.publish(channel, said(content="plain"))
     await took(replica.bus, names, ["posted", "plain"])
-    assert [content["content"] for name, content in replica.rung if name == channel][0] == "posted"
+    assert next(content["content"] for name, content in replica.rung if name == channel) == "posted"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from tests.turns.ground import claimed, closing, given, losses, mail, state
 OUTPUT = "chatter-output"
 
 
-def plain(text: str = "hi", session: str = "s", id: str = "", **more: object) -> Mail:
+def plain(text: str = "hi", session: str = "s", id: str = "", **more: Any) -> Mail:
     """A message without an id, as plain PUBLISH brings it."""
     return mail(id, session, data=text.encode(), **more)
 

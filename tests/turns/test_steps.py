@@ -220,7 +220,7 @@ async def test_taking_back_a_request_that_never_was_harms_nothing(desk: Desk) ->
     assert await desk.withdraw("nothing") == "gone"
 
 
-# -- what lies in the journal ---------------------------------------------------------------------------------
+# -- what lies in the journal ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 @pytest.fixture
 def settings(server: Server, tmp_path: Path) -> Settings:
-    return Settings(REDIS_URL=server.url, PROMPTDOCK_HOME=tmp_path / "home", PROMPTDOCK_LEASE=1000)  # type: ignore[call-arg, arg-type]
+    return Settings(REDIS_URL=server.url, PROMPTDOCK_HOME=tmp_path / "home", PROMPTDOCK_LEASE=1000)
 
 
 @pytest.fixture

@@ -220,7 +220,7 @@ async def test_namespaces_do_not_hear_each_other(settings: Settings) -> None:
 
 
 async def test_without_a_cluster_it_says_how_to_start_one(tmp_path: Path) -> None:
-    async with Visitor(Settings(PROMPTDOCK_HOME=tmp_path / "home")) as visitor:  # type: ignore[call-arg, arg-type]
+    async with Visitor(Settings(PROMPTDOCK_HOME=tmp_path / "home")) as visitor:
         with pytest.raises(BusUnreachable, match="promptdock up"):
             await visitor.reach()
     assert not (tmp_path / "home").exists(), "looking leaves nothing behind"
@@ -229,7 +229,7 @@ async def test_without_a_cluster_it_says_how_to_start_one(tmp_path: Path) -> Non
 async def test_an_embedded_server_that_comes_back_on_another_port_is_found_again(tmp_path: Path) -> None:
     first = Embedded(tmp_path, None)
     first.start()
-    settings = Settings(PROMPTDOCK_HOME=tmp_path, PROMPTDOCK_LEASE=1000)  # type: ignore[call-arg, arg-type]
+    settings = Settings(PROMPTDOCK_HOME=tmp_path, PROMPTDOCK_LEASE=1000)
     async with Visitor(settings) as visitor, visitor.outputs() as feed:
         await _say(visitor, 1)
         assert [heard.output.content for heard in await _take(feed, 1)] == ["1"]
