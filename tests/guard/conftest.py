@@ -17,7 +17,7 @@ from shared.guard.sandbox import Sandbox, programs
 async def until(condition: Callable[[], bool], seconds: float = 10) -> None:
     """Wait until it is so."""
     async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - what is waited for happens in other processes
+        while not condition():
             await asyncio.sleep(0.01)
 
 

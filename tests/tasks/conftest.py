@@ -36,7 +36,7 @@ def commit(folder: Path, name: str, text: str) -> str:
 async def until(condition: Callable[[], bool], seconds: float = 15) -> None:
     """Wait until it is so."""
     async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - what is waited for happens in other processes
+        while not condition():
             await asyncio.sleep(0.01)
 
 
