@@ -6,23 +6,21 @@ The worker hands over, in `context.extras`: `sandbox` (Sandbox), and where the w
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import re
 import time
-from collections.abc import AsyncIterator
 from typing import Annotated
 
 from pydantic import Field
 
 from shared.errors import ToolError
 from shared.guard.jail import Jail
-from shared.guard.process import Lock, run
+from shared.guard.process import run
 from shared.guard.sandbox import Sandbox
-from shared.tasks.receipt import digest
+from shared.tasks import receipt
 from shared.tools.context import Context, Root
 from shared.tools.registry import Category, Result
 from shared.tools.roots import checked, full
+from shared.tools.writing import before, changing, digest, encoded, lock_of
 
 category = Category("coding", "Create, change and view files, and run commands, in the workspace of a task")
 
@@ -63,38 +61,17 @@ def _inside(context: Context, root: Root, path: str) -> str:
     return rest if slash and head == root.name and not jail.exists(head) else path
 
 
-def _lock(context: Context) -> Lock | None:
-    lock: Lock | None = context.extras.get("lock")
-    return lock
-
-
-@contextlib.asynccontextmanager
-async def _changing(context: Context, jail: Jail, path: str) -> AsyncIterator[None]:
-    """Around a change of one file: nobody else changes it, and the workspace is still ours."""
-    lock = _lock(context)
-    async with jail.lock(path), lock.held() if lock else contextlib.nullcontext():
-        yield
-
-
-def _sum(data: bytes | None) -> str | None:
-    return None if data is None else hashlib.sha256(data).hexdigest()
-
-
-def _before(jail: Jail, path: str) -> bytes | None:
-    return jail.read(path) if jail.exists(path) else None
-
-
 @category.tool(effect="idempotent", detail=lambda arguments: str(arguments["path"]))
 async def create_file(context: Context, path: str, content: str) -> Result:
     """Create a file in the workspace, or replace the whole of it. Missing folders are made."""
     root = _workspace(context)
-    path, data = _inside(context, root, path), _encoded(content)
+    path, data = _inside(context, root, path), encoded(content)
     jail = Jail(root.path, writable=True)
-    async with _changing(context, jail, path):
-        before = _before(jail, path)
+    async with changing(context, jail, path):
+        old = before(jail, path)
         jail.write(path, data)
-    sums = {"before": _sum(before), "after": _sum(data)}
-    return {"path": full(root, path), "created": before is None, **sums, "bytes": len(data)}
+    sums = {"before": digest(old), "after": digest(data)}
+    return {"path": full(root, path), "created": old is None, **sums, "bytes": len(data)}
 
 
 @category.tool(effect="once", detail=lambda arguments: str(arguments["path"]))
@@ -103,19 +80,19 @@ async def str_replace(context: Context, path: str, old_str: str, new_str: str) -
     if not old_str:
         raise ToolError("old_str is empty", "", "give the text to replace, or use create_file")
     root = _workspace(context)
-    path, old, new = _inside(context, root, path), _encoded(old_str), _encoded(new_str)
+    path, old, new = _inside(context, root, path), encoded(old_str), encoded(new_str)
     jail = Jail(root.path, writable=True)
-    async with _changing(context, jail, path):
-        before = jail.read(path)
-        if (count := before.count(old)) != 1:
+    async with changing(context, jail, path):
+        text = jail.read(path)
+        if (count := text.count(old)) != 1:
             why = "it does not occur in the file" if not count else f"it occurs {count} times"
             raise ToolError(
                 f"old_str was not replaced in {path!r}", why, "view the file and give more of its text"
             )
-        after = before.replace(old, new)
+        after = text.replace(old, new)
         jail.write(path, after)
-    line = before[: before.index(old)].count(b"\n") + 1
-    return {"path": full(root, path), "line": line, "before": _sum(before), "after": _sum(after)}
+    line = text[: text.index(old)].count(b"\n") + 1
+    return {"path": full(root, path), "line": line, "before": digest(text), "after": digest(after)}
 
 
 @category.tool(effect="pure", detail=lambda arguments: str(arguments["path"]))
@@ -162,12 +139,12 @@ async def bash(context: Context, command: str, timeout: Annotated[int, Field(ge=
         raise ToolError("commands cannot be run here", "there is no sandbox", "see promptdock doctor")
     argv = sandbox.wrap(["bash", "-c", command], root.path, writable=True)
     done = await run(
-        argv, cwd=root.path, timeout=timeout, limit=STDOUT, error_limit=STDERR, lock=_lock(context)
+        argv, cwd=root.path, timeout=timeout, limit=STDOUT, error_limit=STDERR, lock=lock_of(context)
     )
     record = {
         "command": command,
         "exit_code": done.exit_code,
-        "stdout_digest": digest(done.stdout),
+        "stdout_digest": receipt.digest(done.stdout),
         "ms": done.ms,
         "check": is_check(command),
         "at": time.time(),
@@ -176,12 +153,3 @@ async def bash(context: Context, command: str, timeout: Annotated[int, Field(ge=
     result = {"exit_code": done.exit_code, "stdout": done.stdout, "stderr": done.stderr, "ms": done.ms}
     told = {"timed_out": True, "warning": f"it was ended after {timeout} s"} if done.timed_out else {}
     return {**result, **told, "truncated": done.truncated, "sandbox": sandbox.mode}
-
-
-def _encoded(text: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        raise ToolError(
-            "the text was not written", "it holds half of a surrogate pair", "give valid text"
-        ) from None

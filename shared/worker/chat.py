@@ -5,66 +5,26 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from shared import faults, log
 from shared.bus import messages
-from shared.bus.keys import CHATTER_OUTPUT
+from shared.bus.keys import HUMAN_INPUT
 from shared.conversation import prompt, window
-from shared.errors import BadMessage, Fenced, PromptDockError, StoreUnavailable
+from shared.errors import BadMessage, PromptDockError, StoreUnavailable
 from shared.loop import Done
 from shared.loop.transcript import Transcript
-from shared.store.records import Row, Setting
+from shared.store.records import Setting
 from shared.tools.context import Context
-from shared.turns import archive
-from shared.turns.desk import Ending, Entry
-from shared.turns.records import Record, pack
+from shared.turns.records import Record
 from shared.turns.turn import Turn
-from shared.worker import reply
+from shared.worker import wording
 from shared.worker.colleagues import Colleagues
 from shared.worker.consult import repositories
 from shared.worker.engine import Engine, waiting_notice
+from shared.worker.given import said, sort, words
 from shared.worker.live import Live
-from shared.worker.rows import conversation_rows, turn_rows
-
-_CONSULTED = {"consult_planner": "planner", "consult_researcher": "researcher"}
-
-
-@dataclass
-class _Given:
-    """What a turn was given, sorted."""
-
-    said: list[messages.Said] = field(default_factory=list)
-    amends: list[messages.Amend] = field(default_factory=list)
-    stops: list[messages.Stop] = field(default_factory=list)
-    commands: list[messages.Command] = field(default_factory=list)
-    approvals: list[messages.Approval] = field(default_factory=list)
-    answers: list[messages.Agent] = field(default_factory=list)
-    requests: list[messages.Agent] = field(default_factory=list)
-
-
-def _sort(entries: list[Entry], human_channel: str) -> _Given:
-    given = _Given()
-    for entry in entries:
-        value = json.loads(entry.data)
-        if entry.channel != human_channel:
-            agent = messages.agent(value)
-            (given.answers if agent.type in messages.ANSWERS else given.requests).append(agent)
-            continue
-        message = messages.human({**value, "id": entry.id})
-        match message:
-            case messages.Said():
-                given.said.append(message)
-            case messages.Amend():
-                given.amends.append(message)
-            case messages.Stop():
-                given.stops.append(message)
-            case messages.Command():
-                given.commands.append(message)
-            case messages.Approval():
-                given.approvals.append(message)
-    return given
+from shared.worker.voice import Voice
 
 
 class Chat:
@@ -76,23 +36,21 @@ class Chat:
         self.engine, self.turn, self._spawn = engine, turn, spawn
         self.parts = engine.parts
         names = self.parts.names
-        self._human = names.channel("human-input")
-        self._channel = names.channel(CHATTER_OUTPUT)
-        self._given = _sort(turn.given, self._human)
+        self._human = names.channel(HUMAN_INPUT)
+        self._given = sort(turn.given, self._human)
         turn.joined()
-        self._who: dict[str, Any] = {}
-        self._told = 0
         self._live = Live(self.parts.bus, names, turn.session)
+        self.voice = Voice(self.parts, engine.profile.name, turn, self._given, self._live)
         self._colleagues: Colleagues | None = None
 
     async def run(self) -> None:
         """From claim to finish; whatever goes wrong is said to the person as the closing output."""
-        self._who = await self._person()
+        self.voice.who = await self._person()
         if self._given.stops:
             stopped = (
                 "Stopped." if len(self.turn.given) > len(self._given.stops) else "There is nothing to stop."
             )
-            await self.close("complete" if stopped == "Stopped." else "error", stopped)
+            await self.voice.close("complete" if stopped == "Stopped." else "error", stopped)
         elif self._given.commands:
             await self._command(self._given.commands[0])
         elif self._given.said or self._given.requests or self._given.answers:
@@ -103,34 +61,22 @@ class Chat:
                 if self._given.amends
                 else "There is no such request for leave."
             )
-            await self.close("error", f"{what} It may have ended already.")
+            await self.voice.close("error", f"{what} It may have ended already.")
 
     async def stopped(self) -> None:
         """The person ended this turn: everything under way is ended already."""
-        await self.close("complete", "Stopped. What was done until then stays as it is.", state="stopped")
+        await self.voice.close(
+            "complete", "Stopped. What was done until then stays as it is.", state="stopped"
+        )
 
     async def failed(self, error: PromptDockError, dead: str = "") -> None:
         """The turn cannot be answered; the message goes to the dead letters where it is to blame."""
-        await self.close("error", str(error), state="error", error=str(error), dead=dead)
+        await self.voice.close("error", str(error), state="error", error=str(error), dead=dead)
 
     @property
     def deadline(self) -> int:
         """When the message that opened the turn is worth nothing any more (milliseconds; 0: never)."""
         return self.turn.given[0].deadline if self.turn.given else 0
-
-    async def say(self, text: str) -> None:
-        """Progress, as the person reads it."""
-        self._told += 1
-        try:
-            for request in self._given.requests:
-                await reply.progress(self.parts, self.engine.profile.name, request, text)
-            if self._given.requests:
-                return
-            await self.turn.tell(self._channel, self._output("progress", text, suffix=f"p{self._told}"))
-        except Fenced:
-            raise
-        except PromptDockError as error:
-            log.get().warning("Progress was not sent", why=str(error))
 
     # -- the conversation ------------------------------------------------------------------------------------
 
@@ -146,9 +92,9 @@ class Chat:
             await self._close_update(tasks, seq)
             return
         opening = [
-            *self._words(),
-            *(_late(answer) for answer in others),
-            *(_outcome(answer) for answer in tasks),
+            *words(self._given),
+            *(wording.late(answer) for answer in others),
+            *(wording.outcome(answer) for answer in tasks),
         ]
         self._live(
             "start", {"turn_id": self.turn.id, "task_id": self.turn.id, "model": self.engine.parts.model.name}
@@ -159,7 +105,13 @@ class Chat:
     async def _think(self, past: list[Record], opening: list[str]) -> Done:
         said = self._given.said[0] if self._given.said else None
         self._colleagues = Colleagues(
-            self.parts, self.engine.profile.name, self.turn, self._who, self._hops(), self._live, self.say
+            self.parts,
+            self.engine.profile.name,
+            self.turn,
+            self.voice.who,
+            self._hops(),
+            self._live,
+            self.voice.say,
         )
         project = (said.project_id if said else None) or await self._active_project()
         context = Context(
@@ -167,10 +119,10 @@ class Chat:
             session_id=self.turn.session,
             turn_id=self.turn.id,
             store=self.parts.store,
-            user_id=str(self._who.get("user_id", "")),
+            user_id=str(self.voice.who.get("user_id", "")),
             project_id=project,
             force=bool(said and said.force),
-            say=self.say,
+            say=self.voice.say,
             cluster=self._colleagues,
             consulted=lambda: self._consulted(past),
             extras={"repos": self.parts.repos},
@@ -181,7 +133,7 @@ class Chat:
             repositories=await self._repositories(project),
         )
         user = {"role": "user", "content": [{"type": "text", "text": text} for text in opening]}
-        live = waiting_notice(self._live, self.say, self._spawn)
+        live = waiting_notice(self._live, self.voice.say, self._spawn)
         return await self.engine.think(
             self.turn,
             system,
@@ -201,7 +153,7 @@ class Chat:
             if self._colleagues and entry.channel != self._human and self._colleagues.take(entry):
                 continue
             try:
-                more = _sort([entry], self._human)
+                more = sort([entry], self._human)
             except BadMessage as error:
                 log.get().warning("What joined the turn cannot be read", why=str(error))
                 continue
@@ -209,11 +161,11 @@ class Chat:
             for answer in more.answers:
                 if answer.payload.get("task_id"):
                     await self._task_update(answer)
-                    words.append(_outcome(answer))
+                    words.append(wording.outcome(answer))
                 elif answer.request_id not in asked:
-                    words.append(_late(answer))
-            words.extend(self._from(message) for message in more.said)
-            words.extend(self._from(message) for message in more.amends)
+                    words.append(wording.late(answer))
+            words.extend(said(message) for message in more.said)
+            words.extend(said(message) for message in more.amends)
             if any(not stop.request_id for stop in more.stops):
                 raise asyncio.CancelledError("stopped by the person")
         return words
@@ -248,7 +200,7 @@ class Chat:
             )
         elif done.kind == "refusal":
             status = "error"
-        ms = self._elapsed()
+        ms = self.voice.elapsed()
         self._live(
             "done",
             {
@@ -263,7 +215,7 @@ class Chat:
             },
         )
         faults.point("final bought", self.turn.id)
-        await self.close(status, content, added=added, past=past, **extra)
+        await self.voice.close(status, content, added=added, past=past, **extra)
         await self._live.close()
 
     def _window(self, done: Done, opening: list[str], seq: int) -> list[Record]:
@@ -281,15 +233,17 @@ class Chat:
                     "message_id": said.id,
                 }
             content = list(message["content"])
-            added.append(window.record(message["role"], content, self.turn.id, number, self._now(), **source))
+            added.append(
+                window.record(message["role"], content, self.turn.id, number, self.voice.now(), **source)
+            )
         return added
 
     # -- other ways to close ---------------------------------------------------------------------------------
 
     async def _command(self, command: messages.Command) -> None:
         project = await self._active_project()
-        live, say = self._live, self.say
-        cluster = Colleagues(self.parts, self.engine.profile.name, self.turn, self._who, 0, live, say)
+        live, say = self._live, self.voice.say
+        cluster = Colleagues(self.parts, self.engine.profile.name, self.turn, self.voice.who, 0, live, say)
         context = Context(
             agent="person",
             session_id=self.turn.session,
@@ -307,7 +261,7 @@ class Chat:
         text = str(result.get("error") or f"{command.tool}: done")
         if "error" in result:
             text = ". ".join(str(result[key]) for key in ("error", "why", "fix") if result.get(key))
-        await self.close(status, text, result=result)
+        await self.voice.close(status, text, result=result)
 
     async def _task_update(self, answer: messages.Agent) -> None:
         """Tell the outcome of a task."""
@@ -315,16 +269,16 @@ class Chat:
         card = {
             key: payload.get(key) for key in ("task_id", "status", "branch", "commits", "receipt", "error")
         }
-        text = self._output("task_update", _outcome_text(answer), suffix=f"t.{answer.request_id}", task=card)
         if self._given.said or self._given.requests or len(self._given.answers) > 1:
-            await self.turn.tell(self._channel, text)
+            text = wording.outcome_text(answer)
+            await self.voice.tell("task_update", text, f"t.{answer.request_id}", task=card)
 
     async def _close_update(self, tasks: list[messages.Agent], seq: int) -> None:
         """Nothing but outcomes needs no model: the last one is the output; the window notes them all."""
-        note = "\n".join(_outcome(answer) for answer in tasks)
+        note = "\n".join(wording.outcome(answer) for answer in tasks)
         texts = (("user", note), ("assistant", "Noted, and told to the person."))
         added = [
-            window.record(role, [{"type": "text", "text": text}], self.turn.id, number, self._now())
+            window.record(role, [{"type": "text", "text": text}], self.turn.id, number, self.voice.now())
             for number, (role, text) in enumerate(texts, seq + 1)
         ]
         last = tasks[-1]
@@ -333,102 +287,16 @@ class Chat:
             for key in ("task_id", "status", "branch", "commits", "receipt", "error")
         }
         demo = True if last.payload.get("demo") else None
-        await self.close(
-            "task_update", _outcome_text(last), added=added, past=self.turn.window, task=card, demo=demo
+        await self.voice.close(
+            "task_update",
+            wording.outcome_text(last),
+            added=added,
+            past=self.turn.window,
+            task=card,
+            demo=demo,
         )
-
-    async def close(
-        self,
-        status: messages.Status,
-        text: str,
-        *,
-        added: list[Record] | None = None,
-        past: list[Record] | None = None,
-        state: str = "",
-        error: str | None = None,
-        dead: str = "",
-        **extra: Any,
-    ) -> None:
-        """The one closing output, and everything that this turn leaves."""
-        if self.parts.model.demo and "demo" not in extra:
-            extra["demo"] = True
-        added = added or []
-        told = state or {"task_update": "complete"}.get(status, status)
-        rows: list[Row | archive.Change] = [
-            *turn_rows(
-                self.engine.profile.name,
-                self.turn.id,
-                self.turn.session,
-                self.turn.records,
-                state=told,
-                epoch=self.turn.epoch,
-                tries=self.turn.tries,
-                started_ms=self.turn.claimed_at,
-                ended_ms=self._now(),
-                user_id=str(self._who.get("user_id", "")) or None,
-                error=error,
-                provider=self.parts.model.name,
-            )
-        ]
-        rows += conversation_rows(self.turn.session, self.turn.id, added)
-        rows.append(self._touched())
-        if status == "error":
-            self._live("error", {"error": text})
-        if self._given.requests:
-            await self._answer_agents(status, text, extra)
-        await self.turn.finish(
-            Ending(
-                channel=self._channel,
-                output="" if self._given.requests else self._output(status, text, **extra),
-                archive=archive.pack(rows),
-                dead=dead,
-                drop=window.surplus(past or [], len(added)),
-                window=[pack(item) for item in added],
-                seq=added[-1]["seq"] if added else None,
-                window_ms=self.parts.settings.conversation_timeout_ms,
-            )
-        )
-
-    async def _answer_agents(self, status: messages.Status, text: str, extra: dict[str, Any]) -> None:
-        """Another agent's question is answered where it came from, and no person is told."""
-        await self.turn.step()  # the answer is kept before it is sent: a successor sends the same one
-        payload = {"answer": text, "status": status, **extra}
-        kind: Literal["response", "error"] = "response"
-        if status == "error":
-            kind, payload["error"] = "error", text
-        for request in self._given.requests:
-            told = {key: value for key, value in payload.items() if value is not None}
-            await reply.deliver(self.parts, self.engine.profile.name, request, kind, told)
 
     # -- small parts -----------------------------------------------------------------------------------------
-
-    def _output(self, status: messages.Status, text: str, suffix: str = "end", **extra: Any) -> str:
-        answers = [entry.id for entry in self.turn.given if entry.channel == self._human]
-        if self.parts.model.demo and "demo" not in extra:
-            extra["demo"] = True
-        output = messages.Output(
-            user_id=str(self._who.get("user_id", "")),
-            content=text,
-            status=status,
-            id=f"{self.turn.id}.{suffix}",
-            session_id=self.turn.session,
-            in_reply_to=answers[0] if answers else None,
-            answers=answers if status in messages.CLOSING else [],
-            **extra,
-        )
-        return output.text(self._channel)
-
-    def _words(self) -> list[str]:
-        words = [self._from(message) for message in self._given.said]
-        words += [self._from(message) for message in self._given.amends]
-        for request in self._given.requests:
-            words.append(
-                f"[question from agent {request.sender}]: {json.dumps(request.payload, ensure_ascii=False)}"
-            )
-        return words
-
-    def _from(self, message: messages.Said | messages.Amend) -> str:
-        return f"[from {message.user_name or message.user_id}]: {message.content}"
 
     def _hops(self) -> int:
         return max((request.hops for request in self._given.requests), default=0)
@@ -456,7 +324,7 @@ class Chat:
     def _consulted(self, past: list[Record]) -> frozenset[str]:
         """Agents that answered without an error in this session's window or in this turn."""
         script = Transcript(self.turn.id, self.turn.records)
-        return frozenset(_answered([*window.messages(past), *script.messages]))
+        return frozenset(wording.consulted([*window.messages(past), *script.messages]))
 
     async def _active_project(self) -> str:
         try:
@@ -469,59 +337,3 @@ class Chat:
     async def _repositories(self, project: str) -> str:
         repos = await repositories(self.parts, project)
         return "\n".join(f"- {repo.name} ({repo.kind}): {repo.url or repo.path}" for repo in repos)
-
-    def _touched(self) -> archive.Change:
-        person = str(self._who.get("user_id", "")) or None
-        values = {"key": self.turn.session, "user_id": person, "agent": self.engine.profile.name}
-        return archive.Change("session", values)
-
-    def _now(self) -> int:
-        return self.turn.claimed_at + self._elapsed()
-
-    def _elapsed(self) -> int:
-        return self.turn.elapsed_ms()
-
-
-def _answered(history: list[dict[str, Any]]) -> set[str]:
-    calls: dict[str, str] = {}
-    answered = set()
-    for block in (block for message in history for block in message["content"] if isinstance(block, dict)):
-        if block.get("type") == "tool_use" and block.get("name") in _CONSULTED:
-            calls[block["id"]] = _CONSULTED[block["name"]]
-        if (
-            block.get("type") == "tool_result"
-            and block.get("tool_use_id") in calls
-            and not block.get("is_error")
-        ):
-            answered.add(calls[block["tool_use_id"]])
-    return answered
-
-
-def _late(answer: messages.Agent) -> str:
-    told = json.dumps(answer.payload, ensure_ascii=False)
-    return (
-        f"[late answer from agent {answer.sender}, to a question that had timed out; tell the person]: {told}"
-    )
-
-
-def _outcome(answer: messages.Agent) -> str:
-    return f"[outcome of a task, told to the person already]: {_outcome_text(answer)}"
-
-
-def _outcome_text(answer: messages.Agent) -> str:
-    payload = answer.payload
-    title = payload.get("title") or payload.get("task_id")
-    if answer.type == "error" or payload.get("error"):
-        return f"Task {payload.get('task_id')} ({title}) by {answer.sender} failed: {payload.get('error')}"
-    parts = [f"Task {payload.get('task_id')} ({title}) by {answer.sender}: {payload.get('status', 'done')}."]
-    if payload.get("summary"):
-        parts.append(str(payload["summary"]))
-    if payload.get("branch"):
-        parts.append(
-            f"Branch {payload['branch']}, commits {', '.join(c[:10] for c in payload.get('commits', []))}."
-        )
-    if payload.get("diff_stat"):
-        parts.append(str(payload["diff_stat"]))
-    if payload.get("verified"):
-        parts.append(f"The work is {payload['verified']}.")
-    return "\n".join(parts)

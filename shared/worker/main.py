@@ -21,8 +21,9 @@ from shared.worker.chat import Chat
 from shared.worker.coding import Coding, apply_task
 from shared.worker.consult import Consult
 from shared.worker.engine import Engine
+from shared.worker.hand import Runner
 from shared.worker.profile import Profile, load
-from shared.worker.runtime import Runner, Worker
+from shared.worker.runtime import Worker
 
 
 def main(folder: Path) -> None:

@@ -7,6 +7,7 @@ redis+cluster://host1:7000,host2:7001                  the node that owns the ke
 
 from __future__ import annotations
 
+import asyncio
 import re
 from abc import ABC, abstractmethod
 from typing import Any
@@ -88,6 +89,7 @@ class Sentinels(Topology):
         sentinel = Sentinel(  # type: ignore[no-untyped-call]
             hosts, sentinel_kwargs={"socket_timeout": patience, "socket_connect_timeout": patience}
         )
+        self._sentinels: Any = sentinel.sentinels  # clients with connections of their own
         self._pool = SentinelConnectionPool(  # type: ignore[no-untyped-call]
             service, sentinel, ssl=tls, db=int(database or 0), **login, **options
         )
@@ -99,6 +101,10 @@ class Sentinels(Topology):
         made: AbstractConnection = self._pool.make_connection()  # type: ignore[no-untyped-call]
         return made
 
+    async def close(self) -> None:
+        for client in self._sentinels:
+            await client.aclose()
+
 
 class Cluster(Topology):
     """The nodes of a cluster; where a slot lies is asked of the cluster when it is not known or has moved."""
@@ -109,9 +115,10 @@ class Cluster(Topology):
             raise ValueError("a cluster has no numbered databases")
         self._options = options
         self._map: Any = None
+        self._asking = asyncio.Lock()  # callers that miss the map at the same time ask once, together
 
     async def node(self, key: str | None) -> str:
-        known = self._map or await self._ask()
+        known = self._map or await self._known()
         owner = known.get_default_node() if key is None else known.get_node_from_key(key)
         return f"{owner.host} {owner.port}"
 
@@ -121,7 +128,7 @@ class Cluster(Topology):
         return make(host=host, port=int(port), **self._login, **self._options)
 
     async def nodes(self) -> list[str]:
-        known = self._map or await self._ask()
+        known = self._map or await self._known()
         return [f"{node.host} {node.port}" for node in known.get_primaries()]
 
     async def look_again(self) -> None:
@@ -131,6 +138,12 @@ class Cluster(Topology):
         known, self._map = self._map, None
         if known is not None:
             await known.aclose()
+
+    async def _known(self) -> Any:
+        async with self._asking:
+            if self._map is None:
+                self._map = await self._ask()
+            return self._map
 
     async def _ask(self) -> Any:
         from redis.asyncio.cluster import ClusterNode, RedisCluster
@@ -144,11 +157,12 @@ class Cluster(Topology):
             **self._login,
         )
         try:
-            self._map = await made.initialize()
-        except (*LOST, TimeoutError) as error:
+            return await made.initialize()
+        except BaseException as error:  # a caller that gives up leaves no connection behind either
             await made.aclose()
-            raise BusUnreachable("the Redis cluster does not answer", str(error)) from error
-        return self._map
+            if isinstance(error, (*LOST, TimeoutError)):
+                raise BusUnreachable("the Redis cluster does not answer", str(error)) from error
+            raise
 
 
 def _parts(url: str) -> tuple[list[tuple[str, int]], dict[str, Any], str, bool]:

@@ -1,0 +1,184 @@
+"""The turns that a worker holds: each carried to its end, handed on, or given up when its lease is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from shared import faults, log
+from shared.errors import BadMessage, BusUnreachable, Fenced, ModelError, PromptDockError
+from shared.turns.desk import Claim, Desk, Ending
+from shared.turns.turn import Turn
+
+DEATHS, FAILURES = 3, 5  # deliveries after which a message goes to the dead letters
+
+
+class Runner(Protocol):
+    """One turn in the hands of whoever carries it out."""
+
+    @property
+    def deadline(self) -> int: ...
+    async def run(self) -> None: ...
+    async def stopped(self) -> None: ...
+    async def failed(self, error: PromptDockError, dead: str = "") -> None: ...
+
+
+class Make(Protocol):
+    """Makes the runner of a turn."""
+
+    def __call__(self, turn: Turn) -> Runner: ...
+
+
+@dataclass
+class Held:
+    """One turn, the task that carries it, and its runner once there is one."""
+
+    turn: Turn
+    task: asyncio.Task[None]
+    runner: Runner | None = None
+
+
+class Hand:
+    """All turns of one worker, by session. `ended` is called whenever there is room again."""
+
+    def __init__(self, desk: Desk, make: Make, ended: Callable[[], None]) -> None:
+        self.desk, self._make, self._room_again = desk, make, ended
+        self.draining = False  # what is cancelled from now on is handed over, not stopped
+        self._held: dict[str, Held] = {}
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __iter__(self) -> Iterator[Held]:
+        return iter(list(self._held.values()))
+
+    def of(self, session: str) -> Held | None:
+        """What is held of a session."""
+        return self._held.get(session)
+
+    def take(self, claim: Claim) -> None:
+        """Carry out what was claimed; what is held already of it goes on under the new lease."""
+        held = self._held.get(claim.session)
+        if held is not None and held.turn.regain(claim):
+            return
+        if held is not None:
+            held.turn.lost.set()
+            held.task.cancel()
+        turn = Turn(self.desk, claim)
+        task = asyncio.create_task(self._carry(turn), name=f"turn {turn.id}")
+        self._held[turn.session] = Held(turn, task)
+        task.add_done_callback(lambda done: self._ended(turn, done))
+
+    def stop(self, session: str) -> None:
+        """End a turn for the person who wants it ended."""
+        if held := self._held.get(session):
+            held.task.cancel()
+
+    async def renew(self) -> None:
+        """Renew all leases, and stop at once what is not ours any more."""
+        epochs = {name: held.turn.epoch for name, held in self._held.items() if not held.turn.ended}
+        for session in await self.desk.beat(epochs):
+            lost = self._held.get(session)
+            if lost and lost.turn.epoch == epochs[session] and not lost.turn.ended:
+                lost.turn.lost.set()
+                lost.task.cancel()
+
+    async def give_over(self, patience: float) -> None:
+        """Let what runs come to its end, and hand over at its last step what does not."""
+        self.draining = True
+        running = [held.task for held in self]
+        if not running:
+            return
+        _, late = await asyncio.wait(running, timeout=patience)
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late, timeout=2 * patience)
+
+    def drop(self) -> None:
+        """Let go of everything at once: others claim it when the leases end."""
+        for held in self:
+            held.task.cancel()
+
+    def _ended(self, turn: Turn, task: asyncio.Task[None]) -> None:
+        held = self._held.get(turn.session)
+        if held is not None and held.turn is turn:
+            del self._held[turn.session]
+        self._room_again()
+        if not task.cancelled() and (error := task.exception()):
+            log.get().error("A turn ended badly", turn=turn.id, why=str(error))
+
+    async def _carry(self, turn: Turn) -> None:
+        with log.bound_contextvars(session=turn.session, turn=turn.id):
+            try:
+                runner = self._make(turn)
+            except BadMessage as error:
+                log.get().error("A message cannot be read", why=str(error))
+                await turn.finish(Ending(dead=f"malformed: {error.what}"))
+                return
+            if (held := self._held.get(turn.session)) and held.turn is turn:
+                held.runner = runner
+            try:
+                await self._attempt(turn, runner)
+            except Fenced:
+                log.get().warning("The turn went to another worker")
+            except asyncio.CancelledError:
+                await self._cancelled(turn, runner)
+            except BusUnreachable as error:
+                log.get().warning("Redis is away; the turn will be claimed again", why=str(error))
+            except ModelError as error:
+                await runner.failed(error)
+            except Exception as error:
+                await self._failed(turn, runner, error)
+
+    async def _attempt(self, turn: Turn, runner: Runner) -> None:
+        if turn.tries > DEATHS:
+            why = f"{DEATHS} workers died while they answered it"
+            await runner.failed(_poison(why), dead="poison")
+        elif turn.fails >= FAILURES:
+            await runner.failed(_poison(f"{FAILURES} tries to answer it failed"), dead="poison")
+        elif 0 < runner.deadline < turn.claimed_at and not turn.records:
+            late = PromptDockError(
+                "The message is too old to be answered",
+                "its deadline passed while it waited",
+                "send it again",
+            )
+            await runner.failed(late, dead="expired")
+        else:
+            faults.point("claimed", turn.id)
+            await runner.run()
+        faults.point("finished", turn.id)
+
+    async def _cancelled(self, turn: Turn, runner: Runner) -> None:
+        """By the person, by a lost lease, or by a drain: each ends the turn in its own way."""
+        task = asyncio.current_task()
+        if task is not None:
+            task.uncancel()
+        if turn.lost.is_set() or turn.ended:
+            return
+        if self.draining:
+            await turn.release()
+        else:
+            await turn.step()  # the word that stopped it is answered with it
+            await runner.stopped()
+
+    async def _failed(self, turn: Turn, runner: Runner, error: Exception) -> None:
+        log.get().exception("A turn failed", tries=turn.tries, fails=turn.fails)
+        if turn.fails + 1 >= FAILURES or turn.ended:
+            with contextlib.suppress(Fenced):
+                await runner.failed(
+                    _poison(f"it failed {FAILURES} times, last with {type(error).__name__}"), dead="poison"
+                )
+            return
+        delay = int(200 * 2**turn.fails * (0.5 + secrets.randbelow(1000) / 1000))
+        await turn.release(delay, failed=True)
+
+
+def _poison(why: str) -> PromptDockError:
+    return PromptDockError(
+        "The message could not be answered", why, "it is kept in the dead letters: promptdock dead list"
+    )

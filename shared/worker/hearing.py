@@ -1,0 +1,112 @@
+"""What a worker does with what it hears: look for work, wake the turn that it concerns, obey an operator."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from shared import log
+from shared.bus import messages
+from shared.bus.keys import BROADCAST, HUMAN_INPUT, STATUS
+from shared.errors import BadMessage, PromptDockError
+from shared.turns.desk import Desk
+from shared.worker import reply
+from shared.worker.hand import Hand
+from shared.worker.parts import Parts
+from shared.worker.profile import Profile
+
+Spawn = Callable[[Coroutine[Any, Any, None]], None]
+
+
+class Hearing:
+    """Called with every message that its worker's ear hears; must not block."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        profile: Profile,
+        desk: Desk,
+        hand: Hand,
+        spawn: Spawn,
+        *,
+        stop: Callable[[], None],
+        met: Callable[[str], None],
+    ) -> None:
+        self._parts, self._profile, self._desk, self._hand = parts, profile, desk, hand
+        self._spawn, self._stop, self._met = spawn, stop, met
+        self.broadcast = parts.names.channel(BROADCAST)
+        self.status = parts.names.channel(STATUS)
+
+    def heard(self, channel: str, content: dict[str, Any] | None) -> None:
+        """One message of a channel; without a channel, we listen again after a gap."""
+        if not channel:
+            for held in self._hand:  # each turn looks for what it may have missed
+                held.turn.bell.set()
+        if not content:
+            return
+        kind = content.get("type")
+        if channel == self.broadcast:
+            self._command(content)
+        elif channel == self.status:
+            self._met(str(content.get("cluster") or ""))
+        elif channel == self._desk.bell:
+            self._hand.stop(str(content.get("data", "")))
+        elif kind in (*messages.ANSWERS, "progress"):
+            self._answered(content)
+        elif kind == "cancel":
+            payload = content.get("payload")
+            self._hand.stop(str(payload.get("request_id", "")) if isinstance(payload, dict) else "")
+        elif kind == "task" and len(self._hand) >= self._profile.turns:
+            self._spawn(self._busy(content))
+        elif channel.endswith(HUMAN_INPUT):
+            self._joined(content)
+
+    def _answered(self, content: dict[str, Any]) -> None:
+        """An answer or a sign of progress, for the turn that asked."""
+        payload = content.get("payload")
+        request = payload.get("request_id") if isinstance(payload, dict) else None
+        for held in self._hand:
+            if not (isinstance(request, str) and request.startswith(f"{held.turn.id}.")):
+                continue
+            if content["type"] != "progress":
+                held.turn.bell.set()
+            elif (hear := getattr(held.runner, "progress", None)) and isinstance(payload, dict):
+                hear(request, str(payload.get("message", ""))[:500])
+
+    def _joined(self, content: dict[str, Any]) -> None:
+        """A person's message, for the turn that runs in its session."""
+        try:
+            message = messages.human(content)
+        except BadMessage:
+            return
+        held = self._hand.of(message.session)
+        if held is None:
+            return
+        held.turn.bell.set()
+        if isinstance(message, messages.Stop) and held.runner is not None:
+            if message.request_id and (stop := getattr(held.runner, "stop_request", None)):
+                stop(message.request_id)
+            elif not message.request_id:
+                held.task.cancel()
+
+    async def _busy(self, content: dict[str, Any]) -> None:
+        """Whoever sends a task to a busy worker is told that it waits."""
+        with contextlib.suppress(PromptDockError):
+            waiting = max(1, await self._desk.size() - len(self._hand))
+            told = f"{self._profile.called} is busy: the task is number {waiting} in its queue"
+            await reply.progress(self._parts, self._profile.name, messages.agent(content), told)
+
+    def _command(self, content: dict[str, Any]) -> None:
+        """An operator's word; only an approver may end the cluster, where approvers are named."""
+        if content.get("command") != "shutdown":
+            return
+        roles = content.get("roles")
+        wanted = self._parts.settings.approver_roles
+        if not content.get("user_id") or (
+            wanted and not (isinstance(roles, list) and wanted & set(map(str, roles)))
+        ):
+            log.get().warning("A shutdown was refused", why="the sender is no approver")
+            return
+        log.get().info("Told to shut down", by=str(content["user_id"]))
+        self._stop()

@@ -1,0 +1,142 @@
+"""What a turn of a conversation says: progress on its way, and its one closing output."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from shared import log
+from shared.bus import messages
+from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT
+from shared.conversation import window
+from shared.errors import Fenced, PromptDockError
+from shared.store.records import Row
+from shared.turns import archive
+from shared.turns.desk import Ending
+from shared.turns.records import Record, pack
+from shared.turns.turn import Turn
+from shared.worker import reply
+from shared.worker.given import Given
+from shared.worker.live import Live
+from shared.worker.parts import Parts
+from shared.worker.rows import conversation_rows, turn_rows
+
+
+class Voice:
+    """Speaks for one turn, to the person or to the agent that asked."""
+
+    def __init__(self, parts: Parts, agent: str, turn: Turn, given: Given, live: Live) -> None:
+        self.parts, self.agent, self.turn, self._given, self._live = parts, agent, turn, given, live
+        self.who: dict[str, Any] = {}  # the person: user_id, user_name, roles
+        self._human = parts.names.channel(HUMAN_INPUT)
+        self._channel = parts.names.channel(CHATTER_OUTPUT)
+        self._told = 0
+
+    async def tell(self, status: messages.Status, text: str, suffix: str, **extra: Any) -> None:
+        """Say something that does not close the turn."""
+        await self.turn.tell(self._channel, self._output(status, text, suffix, **extra))
+
+    async def say(self, text: str) -> None:
+        """Progress, as the person reads it."""
+        self._told += 1
+        try:
+            for request in self._given.requests:
+                await reply.progress(self.parts, self.agent, request, text)
+            if self._given.requests:
+                return
+            await self.tell("progress", text, f"p{self._told}")
+        except Fenced:
+            raise
+        except PromptDockError as error:
+            log.get().warning("Progress was not sent", why=str(error))
+
+    async def close(
+        self,
+        status: messages.Status,
+        text: str,
+        *,
+        added: list[Record] | None = None,
+        past: list[Record] | None = None,
+        state: str = "",
+        error: str | None = None,
+        dead: str = "",
+        **extra: Any,
+    ) -> None:
+        """The one closing output, and everything that this turn leaves."""
+        if self.parts.model.demo and "demo" not in extra:
+            extra["demo"] = True
+        added = added or []
+        told = state or {"task_update": "complete"}.get(status, status)
+        rows: list[Row | archive.Change] = [
+            *turn_rows(
+                self.agent,
+                self.turn.id,
+                self.turn.session,
+                self.turn.records,
+                state=told,
+                epoch=self.turn.epoch,
+                tries=self.turn.tries,
+                started_ms=self.turn.claimed_at,
+                ended_ms=self.now(),
+                user_id=str(self.who.get("user_id", "")) or None,
+                error=error,
+                provider=self.parts.model.name,
+            )
+        ]
+        rows += conversation_rows(self.turn.session, self.turn.id, added)
+        rows.append(self._touched())
+        if status == "error":
+            self._live("error", {"error": text})
+        if self._given.requests:
+            await self._answer_agents(status, text, extra)
+        await self.turn.finish(
+            Ending(
+                channel=self._channel,
+                output="" if self._given.requests else self._output(status, text, **extra),
+                archive=archive.pack(rows),
+                dead=dead,
+                drop=window.surplus(past or [], len(added)),
+                window=[pack(item) for item in added],
+                seq=added[-1]["seq"] if added else None,
+                window_ms=self.parts.settings.conversation_timeout_ms,
+            )
+        )
+
+    async def _answer_agents(self, status: messages.Status, text: str, extra: dict[str, Any]) -> None:
+        """Another agent's question is answered where it came from, and no person is told."""
+        await self.turn.step()  # the answer is kept before it is sent: a successor sends the same one
+        payload = {"answer": text, "status": status, **extra}
+        kind: Literal["response", "error"] = "response"
+        if status == "error":
+            kind, payload["error"] = "error", text
+        for request in self._given.requests:
+            told = {key: value for key, value in payload.items() if value is not None}
+            await reply.deliver(self.parts, self.agent, request, kind, told)
+
+    def _output(self, status: messages.Status, text: str, suffix: str = "end", **extra: Any) -> str:
+        answers = [entry.id for entry in self.turn.given if entry.channel == self._human]
+        if self.parts.model.demo and "demo" not in extra:
+            extra["demo"] = True
+        output = messages.Output(
+            user_id=str(self.who.get("user_id", "")),
+            content=text,
+            status=status,
+            id=f"{self.turn.id}.{suffix}",
+            session_id=self.turn.session,
+            in_reply_to=answers[0] if answers else None,
+            answers=answers if status in messages.CLOSING else [],
+            **extra,
+        )
+        return output.text(self._channel)
+
+    def _touched(self) -> archive.Change:
+        person = str(self.who.get("user_id", "")) or None
+        values = {"key": self.turn.session, "user_id": person, "agent": self.agent}
+        return archive.Change("session", values)
+
+    def now(self) -> int:
+        """Milliseconds, by the server's clock."""
+        return self.turn.claimed_at + self.elapsed()
+
+    def elapsed(self) -> int:
+        """Milliseconds since the turn was claimed."""
+        return self.turn.elapsed_ms()

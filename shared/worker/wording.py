@@ -1,0 +1,59 @@
+"""How answers and outcomes of the other agents are put: for the model, and for the person."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from shared.bus import messages
+
+_CONSULTED = {"consult_planner": "planner", "consult_researcher": "researcher"}
+
+
+def consulted(history: list[dict[str, Any]]) -> set[str]:
+    """The agents that answered a consult of this history without an error."""
+    calls: dict[str, str] = {}
+    answered = set()
+    for block in (block for message in history for block in message["content"] if isinstance(block, dict)):
+        if block.get("type") == "tool_use" and block.get("name") in _CONSULTED:
+            calls[block["id"]] = _CONSULTED[block["name"]]
+        if (
+            block.get("type") == "tool_result"
+            and block.get("tool_use_id") in calls
+            and not block.get("is_error")
+        ):
+            answered.add(calls[block["tool_use_id"]])
+    return answered
+
+
+def late(answer: messages.Agent) -> str:
+    """An answer nobody awaits any more, for the model."""
+    told = json.dumps(answer.payload, ensure_ascii=False)
+    return (
+        f"[late answer from agent {answer.sender}, to a question that had timed out; tell the person]: {told}"
+    )
+
+
+def outcome(answer: messages.Agent) -> str:
+    """A task's outcome, for the model."""
+    return f"[outcome of a task, told to the person already]: {outcome_text(answer)}"
+
+
+def outcome_text(answer: messages.Agent) -> str:
+    """A task's outcome, for the person."""
+    payload = answer.payload
+    title = payload.get("title") or payload.get("task_id")
+    if answer.type == "error" or payload.get("error"):
+        return f"Task {payload.get('task_id')} ({title}) by {answer.sender} failed: {payload.get('error')}"
+    parts = [f"Task {payload.get('task_id')} ({title}) by {answer.sender}: {payload.get('status', 'done')}."]
+    if payload.get("summary"):
+        parts.append(str(payload["summary"]))
+    if payload.get("branch"):
+        parts.append(
+            f"Branch {payload['branch']}, commits {', '.join(c[:10] for c in payload.get('commits', []))}."
+        )
+    if payload.get("diff_stat"):
+        parts.append(str(payload["diff_stat"]))
+    if payload.get("verified"):
+        parts.append(f"The work is {payload['verified']}.")
+    return "\n".join(parts)
