@@ -13,11 +13,11 @@ DEV := $(VENV)/.installed-dev
 PINS := pyproject.toml constraints.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help install up test check format bench pins clean
+.PHONY: help install up test check format bench bench-peers docs pins clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
 
 install: $(DEV) ## make .venv with everything that development needs
 
@@ -37,8 +37,14 @@ format: $(DEV) ## put the code into the house's format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(DEV) ## measure
+bench: $(DEV) ## measure; ARGS=--quick is quicker, ARGS="bus turn" measures these parts
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+bench-peers: $(DEV) ## the same beside other frameworks, each installed into the user's cache once
+	@$(BIN)/python -m benchmarks.peers $(ARGS)
+
+docs: $(DEV) ## write docs/tools.md from the registry of tools
+	$(BIN)/python -m shared.tools.toolbox > docs/tools.md.new && mv docs/tools.md.new docs/tools.md
 
 pins: $(DEV) ## resolve all libraries anew into constraints.txt
 	rm -rf $(VENV)/fresh

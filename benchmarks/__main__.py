@@ -1,4 +1,4 @@
-"""`python -m benchmarks [--quick] [PART …]`: measure and print."""
+"""Measure what PromptDock costs, and print it: as ratios to plain publish and answer where there is one."""
 
 from __future__ import annotations
 
@@ -8,22 +8,43 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks import bus, machine
+from benchmarks import bus, cluster, door, machine, turn, worker
 from benchmarks.bus import Size
 
-FULL = Size(rounds=7, seconds=0.4, levels=(1, 32, 256))
+PARTS = ("bus", "turn", "worker", "cluster", "door")
+FULL = Size(rounds=9, seconds=0.4, levels=(1, 32, 256))
 QUICK = Size(rounds=3, seconds=0.1, levels=(1, 32))
 
 
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="about 20 s, and rougher figures")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all by default")
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds: rougher figures")
     given = parser.parse_args()
+    if unknown := set(given.parts) - set(PARTS):
+        parser.error(f"there is no part called {', '.join(sorted(unknown))}")
     size = QUICK if given.quick else FULL
     print("\n".join(machine.facts()))
     with tempfile.TemporaryDirectory(prefix="promptdock-bench-") as home:
-        uvloop.run(bus.measure(Path(home), size))
+        for part in given.parts or PARTS:
+            run(part, Path(home), size)
+
+
+def run(part: str, home: Path, size: Size) -> None:
+    """Measure one part and print it."""
+    few = max(1, size.rounds // 3)
+    match part:
+        case "bus":
+            uvloop.run(bus.measure(home, size))
+        case "turn":
+            uvloop.run(turn.measure(home, size.rounds, size.seconds, size.levels[:2]))
+        case "worker":
+            worker.measure(home, few)
+        case "cluster":
+            cluster.measure(home, few)
+        case "door":
+            uvloop.run(door.measure(home, 2 * size.seconds))
 
 
 if __name__ == "__main__":

@@ -25,12 +25,11 @@ class Size:
     levels: Sequence[int]  # requests in flight
 
 
-async def measure(home: Path, size: Size) -> None:
-    """Race all sides on a server that syncs each second and on one that syncs each write; print both."""
+async def measure(home: Path, size: Size, syncs: Sequence[Sync] = ("everysec", "always")) -> None:
+    """Race all sides on a server that syncs each second, then on one that syncs each write; print both."""
     print(f"\nAsked and answered over Redis, median of {size.rounds} rounds of {size.seconds} s each:")
     for name, side in SIDES.items():
         print(f"  {name:9} {side.about}")
-    syncs: tuple[Sync, ...] = ("everysec", "always")
     for sync in syncs:
         laps = await _on(home / sync, sync, size)
         print(f"\nappendfsync {sync}")

@@ -41,7 +41,7 @@ class Plain(Side):
         self._task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
-        await self._redis.aclose()
+        await self._redis.aclose(close_connection_pool=True)
 
     def _client(self) -> Redis:
         return Redis(connection_pool=BlockingConnectionPool.from_url(self.url, timeout=None))

@@ -36,6 +36,11 @@ async def lap(side: Side, in_flight: int, seconds: float) -> Lap:
         await asyncio.gather(*(one() for _ in range(in_flight)))
     elapsed = time.perf_counter() - started
     await side.end()
+    return summed(took, elapsed)
+
+
+def summed(took: list[float], elapsed: float) -> Lap:
+    """The lap of round trips that took so many microseconds each, within `elapsed` seconds."""
     took.sort()
     return Lap(took[len(took) // 2], took[min(len(took) - 1, len(took) * 99 // 100)], len(took) / elapsed)
 

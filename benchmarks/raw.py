@@ -65,3 +65,4 @@ class Raw(Side):
     async def close(self) -> None:
         for line in self._lines:
             line.close()
+        await asyncio.sleep(0)  # the loop lets go of them

@@ -18,7 +18,7 @@ from shared.bus.embedded import Embedded
 from shared.errors import BusUnreachable
 
 ROOT = Path(__file__).resolve().parents[1]
-Sync = Literal["everysec", "always"]
+Sync = Literal["everysec", "always", "off"]  # off: no append-only file at all
 _numbers = itertools.count(1)
 
 
@@ -28,7 +28,8 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", **more}
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of loopback that nobody uses now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -37,13 +38,14 @@ def _free_port() -> int:
 @contextlib.contextmanager
 def server(home: Path, sync: Sync) -> Iterator[str]:
     """An embedded server with its own data; its URL."""
-    embedded = Embedded(home, _free_port())
+    embedded = Embedded(home, free_port())
     try:
         url = embedded.start()
         with socket.create_connection(("127.0.0.1", embedded.port), 5) as line:
-            line.sendall(f"CONFIG SET appendfsync {sync}\r\n".encode())
+            setting = "appendonly no" if sync == "off" else f"appendfsync {sync}"
+            line.sendall(f"CONFIG SET {setting}\r\n".encode())
             if line.recv(64) != b"+OK\r\n":
-                raise BusUnreachable("the server took no appendfsync", sync)
+                raise BusUnreachable("the server did not take a setting", setting)
         yield url
     finally:
         embedded.stop()
@@ -71,12 +73,14 @@ class Child:
 
 
 @contextlib.contextmanager
-def process(*arguments: str, home: Path, **variables: str) -> Iterator[Child]:
+def process(
+    *arguments: str, home: Path, python: str | Path = sys.executable, **variables: str
+) -> Iterator[Child]:
     """A Python process of ours, ended with the block."""
     log = home / f"{next(_numbers)}.log"
     with log.open("wb") as out:
         child = subprocess.Popen(
-            [sys.executable, *arguments],
+            [python, *arguments],
             cwd=home,
             env=environment(**variables),
             stdin=subprocess.DEVNULL,

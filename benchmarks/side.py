@@ -47,7 +47,11 @@ class Side(ABC):
 
     def heard(self, data: bytes) -> None:
         """An answer came."""
-        future = self._waiting.pop(json.loads(data)["in_reply_to"], None)
+        self.answered(json.loads(data)["in_reply_to"])
+
+    def answered(self, request: str) -> None:
+        """The answer to this request came."""
+        future = self._waiting.pop(request, None)
         if future is not None and not future.done():
             future.set_result(None)
 

@@ -2,15 +2,18 @@
 
 Both do nothing unless the environment asks for them, which only tests/faults does.
 
-    PROMPTDOCK_FAULT=effect done          SIGKILL at that point, every time
-    PROMPTDOCK_FAULT=claimed@m-7          only where the point concerns m-7
-    PROMPTDOCK_WITHOUT=fencing,journal    go on without: what the suite must notice
+    PROMPTDOCK_FAULT=effect done             SIGKILL at that point, every time
+    PROMPTDOCK_FAULT=claimed@m-7,worked@m-8  only where the point concerns m-7, and the other one m-8
+    PROMPTDOCK_FAULT_ONCE=/a/folder          each only once among all workers that share the folder, but
+    PROMPTDOCK_FAULT=!claimed@m-9            this one every time all the same
+    PROMPTDOCK_WITHOUT=fencing,journal       go on without: what the suite must notice
 """
 
 from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 from typing import Literal
 
 Mechanism = Literal["fencing", "gap-fill", "journal"]
@@ -19,8 +22,22 @@ Mechanism = Literal["fencing", "gap-fill", "journal"]
 def point(name: str, concerns: str = "") -> None:
     """Die here, without any clean-up, if the environment names this point."""
     wanted = os.environ.get("PROMPTDOCK_FAULT")
-    if wanted and wanted in (name, f"{name}@{concerns}"):
-        os.kill(os.getpid(), signal.SIGKILL)
+    if not wanted:
+        return
+    for one in wanted.split(","):
+        if one.removeprefix("!") in (name, f"{name}@{concerns}") and _first(one):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _first(name: str) -> bool:
+    folder = os.environ.get("PROMPTDOCK_FAULT_ONCE")
+    if not folder or name.startswith("!"):
+        return True
+    try:
+        (Path(folder) / name.replace("/", "-")).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
 
 
 def without(mechanism: Mechanism) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import logging
 import re
 import sys
 from collections.abc import Callable, MutableMapping
 from typing import Any, Literal
+from urllib.parse import quote
 
 import structlog
 from structlog.contextvars import bind_contextvars, bound_contextvars, clear_contextvars, merge_contextvars
@@ -28,15 +30,35 @@ _sinks: list[Sink] = []
 
 
 def hide(*secrets: str | None) -> None:
-    """From now on replace these values wherever they would be logged."""
-    _hidden.update(secret for secret in secrets if secret and len(secret) >= 6)
+    """From now on replace these values wherever they would be logged, also where they are encoded."""
+    for secret in secrets:
+        if secret and len(secret) >= 6 and secret not in _hidden:
+            _hidden.update(_spellings(secret))
+
+
+def _spellings(secret: str) -> set[str]:
+    """The value, and how it looks in a URL, in hex, backwards, and in base64 at each offset."""
+    data = secret.encode("utf-8", "replace")
+    found = {secret, secret[::-1], quote(secret, safe=""), data.hex(), data.hex().upper()}
+    for offset in range(3 if len(data) >= 12 else 0):
+        # What stands before and behind it changes the letters at both ends, which are left out.
+        text = base64.b64encode(b"\0" * offset + data).decode().rstrip("=")
+        inner = text[4 if offset else 0 : len(text) - 2]
+        found |= {inner, inner.replace("+", "-").replace("/", "_")}
+    return {spelling for spelling in found if len(spelling) >= 6}
+
+
+def conceal(text: str) -> str:
+    """`text` without configured secrets."""
+    for secret in _hidden:
+        if secret in text:
+            text = text.replace(secret, "[hidden]")
+    return text
 
 
 def redact(text: str) -> str:
     """`text` without configured secrets and without anything that has the shape of one."""
-    for secret in _hidden:
-        text = text.replace(secret, "[hidden]")
-    return _SHAPES.sub("[hidden]", text)
+    return _SHAPES.sub("[hidden]", conceal(text))
 
 
 def _clean(value: Any) -> Any:

@@ -57,10 +57,12 @@ class Settings(BaseSettings):
     frontend_model: str | None = Field(None, alias="FRONTEND_MODEL")
     backend_model: str | None = Field(None, alias="BACKEND_MODEL")
 
+    executor: Literal["loop", "claude-code"] | None = Field(None, alias="PROMPTDOCK_EXECUTOR")
     tool_mode: Literal["tiered", "full"] = Field("tiered", alias="TOOL_MODE")
     permission_profile: str | None = Field(None, alias="PERMISSION_PROFILE")
     approver_roles: Annotated[frozenset[str], NoDecode] = Field(frozenset(), alias="APPROVER_ROLES")
     sandbox: Literal["auto", "bwrap", "landlock", "none"] = Field("auto", alias="SANDBOX")
+    model_silence_ms: int = Field(60_000, alias="MODEL_SILENCE", ge=100)
     budget_turn: float | None = Field(None, alias="BUDGET_TURN", ge=0)
     budget_day: float | None = Field(None, alias="BUDGET_DAY", ge=0)
 

@@ -17,6 +17,7 @@ from shared.visitor.feed import Feed
 from shared.visitor.plain import labelled
 from shared.visitor.work import Work
 
+_SETTLE = 0.5  # seconds that the last events may come behind the answer
 _STOP = 3.0  # seconds that telling the turn to stop may take
 
 
@@ -55,7 +56,8 @@ async def _asked(
     visitor: Visitor, heard: Feed, asking: Asking, text: str, message_id: str, work: Work
 ) -> int:
     session = asking.session or f"user:{asking.user.replace(' ', '_')}"
-    live = asyncio.create_task(_watch(visitor, session, work, await visitor.mark(session)))
+    ended = asyncio.Event()
+    live = asyncio.create_task(_watch(visitor, session, work, await visitor.mark(session), ended))
     try:
         sent = await visitor.say(
             text, asking.user, asking.session, force=asking.force, message_id=message_id, source="cli"
@@ -70,6 +72,8 @@ async def _asked(
     try:
         async with asyncio.timeout(asking.timeout):
             output = await _closing(heard, asking.user, message_id)
+        if output.usage:  # else it is not a turn of ours, which tells its events
+            await _briefly(ended)
     except TimeoutError:
         raise TimedOut(
             f"no answer came in {asking.timeout:.0f} s",
@@ -99,12 +103,20 @@ async def _closing(heard: Feed, user: str, message_id: str) -> Output:
     raise PromptDockError("Chatter cannot be heard any more", "the stream of its outputs ended", "try again")
 
 
-async def _watch(visitor: Visitor, session: str, work: Work, after: str) -> None:
+async def _briefly(ended: asyncio.Event) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_SETTLE):
+            await ended.wait()
+
+
+async def _watch(visitor: Visitor, session: str, work: Work, after: str, ended: asyncio.Event) -> None:
     """Consults as they end; that they begin is told by Chatter itself."""
     async for event in visitor.events(session, after):
         consult = work.take(event.kind, event.payload)
         if consult is not None and not consult.open:
             screen.talk(f"… {consult.told(0.0)}")
+        if event.kind in ("done", "error"):
+            ended.set()
 
 
 async def _stop(visitor: Visitor, asking: Asking, message_id: str, work: Work) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import getpass
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 
-from gateways.cli.run import run
+from gateways.cli import tools
+from gateways.cli.run import me, run
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -30,17 +30,11 @@ key = _group("The model provider's key.", no_args_is_help=True)
 config = _group("Settings.", no_args_is_help=True)
 for name, group in (("repo", repo), ("tasks", tasks), ("dead", dead), ("key", key), ("config", config)):
     app.add_typer(group, name=name)
+app.add_typer(tools.app, name="tools")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-User = Annotated[str, typer.Option("--user", help="Who speaks.", default_factory=lambda: _me())]
+User = Annotated[str, typer.Option("--user", help="Who speaks.", default_factory=me)]
 Session = Annotated[str | None, typer.Option("--session", help="The conversation; yours by default.")]
-
-
-def _me() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a container may run under a user id without a name
-        return "person"
 
 
 @app.command()
@@ -199,6 +193,62 @@ def tasks_diff(task: Annotated[str, typer.Argument(metavar="ID")]) -> NoReturn:
     from gateways.cli import tasks as work
 
     run(lambda settings: work.diff(settings, task))
+
+
+@tasks.command("review")
+def tasks_review(
+    task: Annotated[str, typer.Argument(metavar="ID")], user: User, as_json: Json = False
+) -> NoReturn:
+    """What a task changed, file by file, and whether it can be merged as it is."""
+    from gateways.cli import review as work
+
+    run(lambda settings: work.review(settings, task, user, as_json))
+
+
+@tasks.command("merge")
+def tasks_merge(
+    task: Annotated[str, typer.Argument(metavar="ID")], user: User, as_json: Json = False
+) -> NoReturn:
+    """Merge what a task made into the default branch."""
+    from gateways.cli import review as work
+
+    run(lambda settings: work.merge(settings, task, user, as_json))
+
+
+@tasks.command("changes")
+def tasks_changes(
+    task: Annotated[str, typer.Argument(metavar="ID")],
+    text: Annotated[str, typer.Argument(help="What is to be changed.")],
+    user: User,
+    as_json: Json = False,
+) -> NoReturn:
+    """Ask for changes: the task is open again, and its agent goes on with its branch."""
+    from gateways.cli import review as work
+
+    run(lambda settings: work.changes(settings, task, text, user, as_json))
+
+
+@tasks.command("discard")
+def tasks_discard(
+    task: Annotated[str, typer.Argument(metavar="ID")], user: User, as_json: Json = False
+) -> NoReturn:
+    """Throw away what a task made: its branch and its worktree."""
+    from gateways.cli import review as work
+
+    run(lambda settings: work.discard(settings, task, user, as_json))
+
+
+@tasks.command("answer")
+def tasks_answer(
+    task: Annotated[str, typer.Argument(metavar="ID")],
+    text: Annotated[str, typer.Argument(help="What the task asked for.")],
+    user: User,
+    as_json: Json = False,
+) -> NoReturn:
+    """Answer the question of a task that waits for it."""
+    from gateways.cli import review as work
+
+    run(lambda settings: work.answer(settings, task, text, user, as_json))
 
 
 @app.command()

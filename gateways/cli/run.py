@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
 import os
 import sys
 from collections.abc import Callable, Coroutine
@@ -22,6 +23,14 @@ Work = Callable[[Settings], Coroutine[Any, Any, int | None]]
 def run(work: Work) -> NoReturn:
     """Do it, and end the process with its exit code (docs/wire.md lists them)."""
     raise typer.Exit(_code(work))
+
+
+def me() -> str:
+    """Who speaks, where nobody is named."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container may run under a user id without a name
+        return "person"
 
 
 def _code(work: Work) -> int:

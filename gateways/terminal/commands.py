@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from gateways.terminal.conversation import Conversation
 from shared.errors import PromptDockError
@@ -11,13 +13,14 @@ from shared.visitor.plain import line
 
 Command = Callable[[Conversation, str], Awaitable[str]]
 LEAVE = ("/quit", "/exit")
+_PATIENCE = 20.0  # seconds that a tool of the cluster may take to answer a command
 
 
 async def _help(_here: Conversation, _rest: str) -> str:
     return "\n".join(
         [
-            *(f"{f'{name} {what}'.strip():16} {told}" for name, (what, told, _run) in COMMANDS.items()),
-            f"{'/quit':16} leave; the agents go on",
+            *(f"{f'{name} {what}'.strip():18} {told}" for name, (what, told, _run) in COMMANDS.items()),
+            f"{'/quit':18} leave; the agents go on",
             "Ctrl-C stops the turn that runs, twice leaves.",
         ]
     )
@@ -88,14 +91,57 @@ async def _stop(here: Conversation, rest: str) -> str:
     return ""
 
 
+async def _approve(here: Conversation, rest: str) -> str:
+    await here.decide("always" if rest == "always" else "allow_once")
+    return ""
+
+
+async def _deny(here: Conversation, rest: str) -> str:
+    await here.decide("deny", rest)
+    return ""
+
+
+async def _notes(here: Conversation, rest: str) -> str:
+    if not rest:
+        raise PromptDockError("notes belong to a project", "", "name it, e.g. /notes website")
+    found = await _called(here, "list_notes", {"project_id": rest})
+    told = [f"{note['name']:30} {line(str(note.get('title', '')), 60)}" for note in found.get("notes", [])]
+    return "\n".join(told) or f"{rest} has no notes yet."
+
+
+async def _hooks(here: Conversation, _rest: str) -> str:
+    found = await _called(here, "list_hooks", {})
+    told = [f"{hook.get('name', ''):30} {(hook.get('trigger') or {}).get('type', '')}" for hook in found.get("hooks", [])]
+    return "\n".join(told) or "There are no hooks yet."
+
+
+async def _called(here: Conversation, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """What a tool of the cluster answers; its error is one of ours."""
+    found = await here.visitor.command(tool, arguments, here.user, patience=_PATIENCE)
+    if "error" in found:
+        raise PromptDockError(*(str(found.get(name) or "") for name in ("error", "why", "fix")))
+    return found
+
+
+async def _key(here: Conversation, _rest: str) -> str:
+    called = os.environ.get("PROMPTDOCK_CALLED", "promptdock")
+    state = "No key is set: the demo model answers." if here.visitor.settings.demo else "A key is set."
+    return f"{state} In another terminal: {called} key set"
+
+
 COMMANDS: dict[str, tuple[str, str, Command]] = {
     "/help": ("", "this list", _help),
     "/tasks": ("", "the newest tasks", _tasks),
     "/task": ("[ID]", "one task, the newest by default", _task),
     "/diff": ("[ID]", "what a task changed", _diff),
+    "/approve": ("[always]", "allow what an agent asks leave for", _approve),
+    "/deny": ("[WHY]", "refuse it", _deny),
     "/status": ("", "on what the cluster stands, and what waits", _status),
     "/agents": ("", "who is here, and what they do", _agents),
     "/cost": ("", "what this chat has used up", _cost),
+    "/notes": ("PROJECT", "the notes of a project", _notes),
+    "/hooks": ("", "what runs by itself", _hooks),
+    "/key": ("", "whether a model's key is set, and how", _key),
     "/stop": ("[AGENT]", "end the turn, or what one agent does for it", _stop),
 }
 

@@ -7,6 +7,7 @@ import contextlib
 import time
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from typing import Literal
 from uuid import uuid4
 
 from gateways.terminal.screen import Screen, words
@@ -18,6 +19,8 @@ from shared.visitor.work import Consult, Work
 
 _LOOK = 2.0  # seconds between looks at an agent that was asked
 _SETTLE = 0.5  # seconds that the last events may come behind the answer
+Decision = Literal["allow_once", "always", "deny"]
+DECISIONS: tuple[Decision, ...] = ("allow_once", "always", "deny")  # in the order of their numbers
 
 
 @dataclass
@@ -49,10 +52,12 @@ class Conversation:
     spent: Spent = field(default_factory=Spent)
     awaited: dict[str, float] = field(default_factory=dict)  # message id -> when it was sent
     question: Output | None = None
-    idle: asyncio.Event = field(default_factory=asyncio.Event)
+    asks: dict[str, Output] = field(default_factory=dict)  # approval id -> the request for leave
+    idle: asyncio.Event = field(default_factory=asyncio.Event)  # nothing is awaited, or a person is
     _done: asyncio.Event = field(default_factory=asyncio.Event)
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    _silent: set[str] = field(default_factory=set)  # requests whose agent was reported as silent
 
     @property
     def session(self) -> str:
@@ -96,7 +101,10 @@ class Conversation:
     # -- the person ------------------------------------------------------------------------------------------
 
     async def say(self, text: str) -> None:
-        """Send the person's words; a bare number answers a question's option."""
+        """Send the person's words; a bare number answers a request for leave, or a question's option."""
+        if self.asks and text.strip() in ("1", "2", "3"):
+            await self.decide(DECISIONS[int(text) - 1])
+            return
         asked, self.question = self.question, None
         if asked and asked.options and text.strip().isdigit() and 0 < int(text) <= len(asked.options):
             text = asked.options[int(text) - 1]
@@ -120,6 +128,25 @@ class Conversation:
             self.screen.note("Redis is away: the message is kept, and goes out when it is back")
         elif not await self._served():
             self.screen.note("nobody is here as Chatter: the message waits until somebody is")
+
+    async def decide(self, decision: Decision, reason: str = "") -> None:
+        """Answer the request for leave that was put last."""
+        if not self.asks:
+            self.screen.note("nobody asks for leave now")
+            return
+        approval_id, asked = self.asks.popitem()
+        try:
+            sent = await self.visitor.decide(
+                approval_id, decision, self.user, self.session, reason=reason or None
+            )
+        except PromptDockError as error:
+            self.asks[approval_id] = asked
+            self.screen.error(str(error))
+            return
+        told = {"allow_once": "allowed once", "always": "always allowed", "deny": "denied"}[decision]
+        self.screen.note(f"{told}, when Redis is back" if sent.outcome == "kept" else told)
+        if self.awaited and not self.asks:
+            self.idle.clear()
 
     async def _served(self) -> bool:
         with contextlib.suppress(PromptDockError):
@@ -151,8 +178,12 @@ class Conversation:
     async def _show(self, output: Output, foreign: bool) -> None:
         if output.status == "progress":
             self.screen.note(words(output))
-        elif output.status == "task_update" or output.status == "awaiting_approval":
+        elif output.status == "task_update":
             self.screen.answer(output)
+        elif output.status == "awaiting_approval":
+            self.asks[str((output.approval or {}).get("id", output.id))] = output
+            self.screen.answer(output)
+            self.idle.set()
         elif output.status in CLOSING:
             since = min((self.awaited[one] for one in output.answers if one in self.awaited), default=None)
             await self._settle(output)
@@ -160,6 +191,9 @@ class Conversation:
             if self._watched(output):
                 self.work.end()
             answered = output.answers or ([*self.awaited][:1] if foreign else [])
+            self.asks = {
+                name: ask for name, ask in self.asks.items() if ask.in_reply_to not in output.answers
+            }
             for message_id in answered:
                 self._close(message_id)
 
@@ -218,6 +252,16 @@ class Conversation:
             for consult in self.work.open:
                 with contextlib.suppress(PromptDockError):
                     consult.pulse = await look.pulse(self.visitor, consult.agent, consult.request_id)
+                    self._say_silent(consult)
+
+    def _say_silent(self, consult: Consult) -> None:
+        """Once for each request: an agent that does not say any more that it lives, and what can be done."""
+        if consult.open and consult.silent(time.monotonic()) and consult.request_id not in self._silent:
+            self._silent.add(consult.request_id)
+            name = consult.agent
+            self.screen.note(
+                f"{name} gives no sign of life: wait, or /stop {name} goes on without it; then ask another"
+            )
 
     def lines(self, width: int, most: int = 2) -> list[str]:
         """The consults that are open, each with how it is ended; at most so many lines."""
@@ -229,9 +273,3 @@ class Conversation:
 def _told(consult: Consult, now: float, width: int) -> str:
     end = f" · /stop {consult.agent}"
     return f"  {consult.told(now, max(20, width - len(end) - 3))}{end}"
-
-
-def _line(output: Output) -> str:
-    from gateways.terminal.screen import words
-
-    return words(output)

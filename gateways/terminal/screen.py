@@ -14,6 +14,7 @@ from shared.bus.messages import Output
 from shared.visitor.plain import labelled, safe
 
 _WIDEST = 100  # columns; longer lines are hard to read
+_ASKING = ("awaiting_input", "awaiting_approval")
 
 
 class Screen(Protocol):
@@ -37,6 +38,8 @@ class Screen(Protocol):
 
 def options(output: Output) -> str:
     """A question's options by number, and how they are answered."""
+    if output.status == "awaiting_approval":
+        return "  1. allow once\n  2. always\n  3. deny\n(answer with a number; /deny WHY gives a reason)"
     told = [f"  {number}. {option}" for number, option in enumerate(output.options or [], 1)]
     how = "answer with a number, or in words" if told else "your next message answers this"
     return "\n".join([*told, f"({how})"])
@@ -55,7 +58,7 @@ class Plain:
 
     def answer(self, output: Output) -> None:
         print(words(output), flush=True)
-        if output.status == "awaiting_input":
+        if output.status in _ASKING:
             print(safe(options(output)), flush=True)
 
     def note(self, text: str) -> None:
@@ -82,7 +85,7 @@ class Rich:
             self._print(Markdown(words(output), hyperlinks=False))
         else:
             self._text(words(output))
-        if output.status == "awaiting_input":
+        if output.status in _ASKING:
             self._text(options(output), "cyan")
 
     def note(self, text: str) -> None:

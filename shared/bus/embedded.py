@@ -42,15 +42,19 @@ def _answers(port: int) -> bool:
     return False
 
 
-def _serves(port: int, pid: int) -> bool:
-    """Whether it is this very process that answers there: somebody else may have taken the port meanwhile."""
+def _state(port: int, pid: int) -> str:
+    """Whether this very process answers there (somebody else may have taken the port meanwhile).
+
+    "ready"; "loading" while it still reads its file and refuses everything else; "" where it is not it.
+    """
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.5) as line:
-        line.sendall(b"INFO server\r\n")
+        line.sendall(b"INFO server\r\nPING\r\n")
         told = b""
-        while b"process_id:" not in told.rpartition(b"\r\n")[0] and (more := line.recv(4096)):
+        while not told.endswith((b"+PONG\r\n", b"memory\r\n")) and (more := line.recv(4096)):
             told += more
-        return f"process_id:{pid}\r\n".encode() in told
-    return False
+        if f"process_id:{pid}\r\n".encode() in told:
+            return "ready" if told.endswith(b"+PONG\r\n") else "loading"
+    return ""
 
 
 def free_port(wanted: int = PORT) -> int:
@@ -113,7 +117,9 @@ class Embedded:
             start_new_session=True,
         )
         ends = time.monotonic() + patience
-        while not _serves(self.port, self._process.pid):
+        while (state := _state(self.port, self._process.pid)) != "ready":
+            if state == "loading":  # a large file takes its time, and is being read
+                ends = time.monotonic() + patience
             if self._process.poll() is not None or time.monotonic() > ends:
                 self.stop()
                 log = (folder / "valkey.log").read_text(errors="replace")[-400:] if folder.exists() else ""

@@ -46,7 +46,10 @@ def now() -> str:
 class Envelope(BaseModel):
     """What all messages share; unknown fields are kept and passed on."""
 
-    model_config = ConfigDict(extra="allow", strict=True, populate_by_name=True, allow_inf_nan=False)
+    # Built on first use: a process that looks at no message does not wait for them.
+    model_config = ConfigDict(
+        extra="allow", strict=True, populate_by_name=True, allow_inf_nan=False, defer_build=True
+    )
 
     timestamp: str | None = None
     v: int = WIRE
@@ -103,14 +106,19 @@ class Said(Human):
     source: str | None = None
 
 
+Decision = Literal["allow_once", "always", "deny"]
+
+
 class Approval(Human):
     """A person's answer to a request for leave."""
 
     type: Literal["approval"]
     approval_id: Id
-    decision: Literal["allow_once", "always", "deny"]
+    decision: Decision
     pattern: str | None = None
+    scope: Literal["session", "project", "everywhere"] | None = None
     reason: str | None = None
+    arguments_hash: str | None = None
 
 
 class Amend(Human):
@@ -135,11 +143,13 @@ class Command(Human):
     type: Literal["command"]
     tool: str
     arguments: dict[str, Any] = {}
+    profile: str | None = None
 
 
 AnyHuman: TypeAlias = Said | Approval | Amend | Stop | Command
 _HUMAN: TypeAdapter[AnyHuman] = TypeAdapter(
-    Annotated[Said | Approval | Amend | Stop | Command, Field(discriminator="type")]
+    Annotated[Said | Approval | Amend | Stop | Command, Field(discriminator="type")],
+    config=ConfigDict(defer_build=True),
 )
 
 AgentType = Literal["question", "task", "response", "progress", "amend", "cancel", "command", "error"]
@@ -311,6 +321,30 @@ def agent(value: dict[str, Any]) -> Agent:
     if message.sender in ("system", "operator", "human"):
         raise BadMessage("the sender cannot be taken", f"the name {message.sender!r} is reserved")
     return message
+
+
+_LEAVE: dict[str, Decision] = {
+    "yes": "allow_once",
+    "y": "allow_once",
+    "allow": "allow_once",
+    "allow once": "allow_once",
+    "always": "always",
+    "no": "deny",
+    "n": "deny",
+    "deny": "deny",
+}
+_NO_BECAUSE = re.compile(r"(?is)(?:no|deny)(?:\s*[,:]\s*|\s+because\s+)(.{1,500})")
+
+
+def leave(text: str) -> tuple[Decision, str] | None:
+    """What words say to a request for leave: the decision and a reason; None where they say something else."""
+    if len(text) > 600:
+        return None
+    plain = " ".join(text.strip().strip(".!").casefold().split())
+    if plain in _LEAVE:
+        return _LEAVE[plain], ""
+    found = _NO_BECAUSE.fullmatch(text.strip())
+    return ("deny", found.group(1).strip()) if found else None
 
 
 def deadline_ms(iso: str | None) -> int:

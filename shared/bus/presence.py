@@ -17,6 +17,7 @@ class Presence:
 
     def __init__(self, bus: Bus, names: Names) -> None:
         self._bus, self._names = bus, names
+        self._roster: dict[str, str] | None = None
 
     async def _now(self) -> int:
         seconds, micros = await self._bus.command("TIME", key=self._names.presence)
@@ -30,9 +31,11 @@ class Presence:
         await self._bus.command("HSET", self._names.presence, f"{agent}/{instance}", text)
         await self._bus.command("SADD", self._names.agents, agent)
         await self._bus.publish(self._names.channel(STATUS), text)
-        for field, other in (await self._all()).items():
+        cards = await self._all()
+        for field, other in cards.items():
             if seen - int(other.get("seen", 0)) > 4 * LIFE_MS:
                 await self._bus.command("HDEL", self._names.presence, field)
+        self._roster = await self._known(_alive(cards, seen))
 
     async def leave(self, agent: str, instance: str) -> None:
         """Say that we go."""
@@ -43,8 +46,24 @@ class Presence:
     async def here(self, agent: str | None = None) -> list[dict[str, Any]]:
         """The cards of those who are here, each with `age_ms` since its heartbeat."""
         seen = await self._now()
-        cards = [card | {"age_ms": seen - int(card.get("seen", 0))} for card in (await self._all()).values()]
-        return [c for c in cards if c["age_ms"] <= LIFE_MS and (agent is None or c.get("agent") == agent)]
+        cards = _alive(await self._all(), seen)
+        return [card for card in cards if agent is None or card.get("agent") == agent]
+
+    async def roster(self) -> dict[str, str]:
+        """Every agent that is or was here, with what it says it is for.
+
+        Who beats has it at hand: as of the last beat, and of the heartbeats that were `met` since.
+        """
+        return dict(self._roster) if self._roster is not None else await self._known(await self.here())
+
+    def met(self, card: dict[str, Any]) -> None:
+        """A heartbeat was heard."""
+        if self._roster is not None and isinstance(agent := card.get("agent"), str):
+            self._roster[agent] = str(card.get("about") or "")
+
+    async def _known(self, cards: list[dict[str, Any]]) -> dict[str, str]:
+        known = dict.fromkeys(await self.agents(), "")
+        return known | {str(card["agent"]): str(card.get("about", "")) for card in cards}
 
     async def agents(self) -> list[str]:
         """Every agent that has ever been here, by name."""
@@ -62,3 +81,8 @@ class Presence:
             if isinstance(card, dict):
                 found[field.decode()] = card
         return found
+
+
+def _alive(cards: dict[str, dict[str, Any]], now_ms: int) -> list[dict[str, Any]]:
+    aged = [card | {"age_ms": now_ms - int(card.get("seen", 0))} for card in cards.values()]
+    return [card for card in aged if card["age_ms"] <= LIFE_MS]

@@ -36,13 +36,14 @@ def fingerprint(arguments: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Card:
-    """One question. `id` is the key of the call; times are the server's milliseconds.
+    """One question. `id` follows from the agent and the key of its call; times are the server's milliseconds.
 
     `session` and `user_id` are of the person who is asked; `turn` and `home` (a session of the agent's
-    desk) are where the answer is waited for.
+    desk) are where the answer is waited for. `in_turn`: that turn's closing output closes the answer too.
     """
 
     id: str
+    call: str
     agent: str
     session: str
     user_id: str
@@ -57,6 +58,7 @@ class Card:
     project: str
     at: int
     expires_at: int
+    in_turn: bool = False
 
     def shown(self) -> dict[str, Any]:
         """How every surface shows it: no code point in it that is not plainly visible."""
@@ -87,7 +89,7 @@ class Card:
             agent=self.agent,
             session_id=self.session or None,
             turn_id=self.turn,
-            call_id=self.id,
+            call_id=self.call,
             user_id=self.user_id or None,
             action=storable(self.action),
             arguments=plainly(self.arguments),

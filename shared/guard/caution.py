@@ -20,7 +20,7 @@ _FILE = re.compile(
     r"|\.pre-commit-config\.ya?ml|\.npmrc|\.pypirc|\.netrc)"
     r"|(.*/)?(\.git|\.claude|\.husky|\.githooks|\.vscode|\.promptdock|\.ssh|\.github/workflows)(/.*)?"
 )
-_NAMED = re.compile(r"(?i)(?:^|[\s'\"=<>|;&(/])(\.env|\.mcp\.json|claude\.md|\.claude/|\.git/hooks)(?![\w-])")
+_NAMED = re.compile(r"(?i)(?:^|[\s'\"=<>|;&(/])(\.env|\.mcp\.json|claude\.md|\.claude|\.git/hooks)(?![\w-])")
 _LEAVES = re.compile("|".join(LEAVES))
 # `status` and the like of other agents are ours; what they say, and what was read, came from outside.
 _OUTSIDE_TOOLS = re.compile(r"consult_.*|mcp__.*|http.*|bash|run_command|view")

@@ -92,6 +92,11 @@ class Checkout(Git):
                 found[branch] = [name for name in done.stdout.split("\0")[1:] if name]
         return found
 
+    async def unpushed(self) -> int:
+        """How many commits of local branches no remote branch has."""
+        done = await self._git("rev-list", "--count", "--branches", "--not", "--remotes", "--")
+        return int(done.stdout.strip() or 0)
+
     async def need_clean(self) -> None:
         """ToolError where there are changes that are not committed."""
         changes = [change for change in await self.status() if change.code != "??"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from typing import Any
 
@@ -28,16 +29,35 @@ def _escaped(text: str) -> str:
     marks = 0
     for char in text:
         category = unicodedata.category(char)
-        marks = marks + 1 if category.startswith("M") else 0
+        if category.startswith("M") and char not in _BLANK:
+            marks += 1
+            if marks > _MARKS:
+                continue
+        else:
+            shown.append(_left_out(marks))
+            marks = 0
         strange_space = category == "Zs" and char != " "
-        if category in _HIDING or char in _BLANK or strange_space or marks > _MARKS:
+        if category in _HIDING or char in _BLANK or strange_space:
             shown.append(_NAMES.get(char) or f"\\u{{{ord(char):04X}}}")
         else:
             shown.append(char)
-    return "".join(shown)
+    return "".join([*shown, _left_out(marks)])
+
+
+def _left_out(marks: int) -> str:
+    return f"[{marks - _MARKS} marks left out]" if marks > _MARKS else ""
 
 
 _NAMES = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+# Letters that no font draws and every model reads.
+_TAGS = re.compile("[\U000e0000-\U000e007f]")
+
+
+def tagless(text: str) -> str:
+    """`text` in which hidden letters are written out, so that they are no words to a model."""
+    return _TAGS.sub(lambda found: f"[U+{ord(found.group()):04X}]", text)
 
 
 def plainly(value: Any, longest: int = LONGEST) -> Any:

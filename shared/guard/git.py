@@ -164,6 +164,11 @@ class Git(Runner):
         marks = (line.partition(" ") for line in done.stdout.splitlines())
         return next((sha for sha, _, found in marks if step in found.split(",")), "")
 
+    async def tidy(self) -> None:
+        """Bring the files back to the last commit; what git ignores stays, and so do repositories within."""
+        await self._git("reset", "--quiet", "--hard")
+        await self._git("clean", "--quiet", "-d", "--force")
+
     async def create_branch(self, name: str, base: str = "HEAD") -> None:
         """Make a branch at a commit, without checking it out."""
         await self._need_commit(base)

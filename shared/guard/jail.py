@@ -120,6 +120,11 @@ class Jail:
                     os.unlink(spare, dir_fd=folder)
                 raise
 
+    def may_write(self, path: str) -> None:
+        """ToolError where `path` could not be written; folders that it needs are made, as by `write`."""
+        with self._parent(path, create=True) as (folder, name):
+            self._replaceable(folder, name)
+
     def list(self, path: str = ".") -> Entries:
         """What a folder holds, by name; bytes of a name that are no UTF-8 are shown as escapes."""
         entries: Entries = []

@@ -16,12 +16,12 @@ Preset = Literal["open", "standard", "guarded", "locked", "builder"]
 _READ = (
     "list_[a-z_]+", "get_[a-z_]+", "read_[a-z_]+", "find_[a-z_]+", "search_files", "view", "view_profile", "grep",
     "glob_files", "git_log", "git_diff", "git_changed_files", "git_blame", "check_agent_status", "check_profile",
-    "memory_search", "memory_stats", "compare_specs_notes", "browse_tools", "browse_rules", "load_tools", "load_rule",
+    "review_task", "memory_search", "memory_stats", "compare_specs_notes", "browse_tools", "browse_rules", "load_tools", "load_rule",
     "render_prompt", "report_findings",
 )  # fmt: skip
 _TALK = ("consult_[a-z_]+", "assign_task", "escalate_to_human", "send_message", "submit_plan")
 _MANAGE = (
-    "create_task", "edit_task", "stop_task", "restart_task", "reopen_with_feedback", "archive_tasks?", "restore_task",
+    "create_task", "edit_task", "answer_task", "stop_task", "restart_task", "reopen_with_feedback", "archive_tasks?", "restore_task",
     "approve_task", "approve_plan", "reject_plan", "skip_task", "add_dependency", "remove_dependency",
     "create_project", "pause_project", "resume_project", "edit_project", "set_default_branch", "set_active_project",
     "set_project_channel", "set_control_interface", "add_repo", "add_workspace", "release_workspace",
@@ -33,12 +33,12 @@ _MANAGE = (
 _FILES = ("create_file", "str_replace", "write_file", "edit_file")
 _GIT = ("git_init", "git_commit", "git_create_branch", "checkout_branch", "create_branch", "commit_changes")
 _SHELL = ("bash", "run_command")
-_DELETE = ("delete_[a-z_]+", "remove_workspace")
+_DELETE = ("delete_[a-z_]+", "remove_workspace", "discard_task")
 _SELF = (
     "self_edit_[a-z_]+", "create_agent", "edit_agent", "create_profile", "edit_profile", "install_profile",
     "set_task_status", "restart_daemon",
 )  # fmt: skip
-_MERGE = ("git_merge", "merge_branch")
+_MERGE = ("git_merge", "merge_branch", "merge_task")
 
 # What leaves this machine, or lets something else leave it.
 LEAVES = (

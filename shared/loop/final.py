@@ -13,14 +13,17 @@ _TAGGED = re.compile(
 )
 
 
-def split(blocks: Iterable[Block]) -> tuple[str, str]:
-    """`(text, thinking)` of an answer's blocks, selected by their type."""
+def split(blocks: Iterable[Block], before: str = "") -> tuple[str, str]:
+    """`(text, thinking)` of an answer's blocks, selected by their type.
+
+    `before` is the text of the answers that this one goes on with: it was cut anywhere, also within a word.
+    """
     texts, thoughts = [], []
     for block in blocks:
         if block.get("type") == "text":
             texts.append(str(block.get("text", "")))
         elif block.get("type") == "thinking":
             thoughts.append(str(block.get("thinking", "")))
-    text = "\n".join(texts)
+    text = before + "\n".join(texts)
     thoughts.extend(found.group(2) or found.group(4) or "" for found in _TAGGED.finditer(text))
     return _TAGGED.sub("", text).strip(), "\n".join(part.strip() for part in thoughts if part.strip())

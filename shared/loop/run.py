@@ -17,6 +17,7 @@ WRAP_UP = (
     "[You have reached a limit of this turn: {limit}. You have no tools now. "
     "Say what was done, what is left, and what the person can do next.]"
 )
+CUT_IN_A_ROW = 8  # an agent without a limit of rounds would go on with such an answer for ever
 
 
 async def _nothing() -> list[str]:
@@ -104,6 +105,7 @@ async def _act(hands: _Hands, script: Transcript) -> None:
             batch.append(queue.pop(0))
         results = await asyncio.gather(*(_one(hands, call) for call in batch))
         faults.point("effect done", script.turn_id)
+        faults.point("effect done", batch[0].key)
         await _record(hands, script, *results)
         faults.point("result stored", script.turn_id)
 
@@ -135,6 +137,8 @@ def _limit(script: Transcript, limits: Limits) -> str:
         return f"{script.errors} tool errors in a row"
     if script.same >= limits.same_in_a_row:
         return "the same call gave the same result again and again"
+    if script.cut >= CUT_IN_A_ROW:
+        return "an answer that was cut off again and again"
     if limits.cost is not None and script.usage.cost >= limits.cost:
         return f"a budget of ${limits.cost:.2f}"
     return ""
@@ -155,7 +159,7 @@ async def _wrap_up(hands: _Hands, script: Transcript, request: Request, limit: s
 
 def _done(script: Transcript, kind: str) -> Done:
     last = script.last or {"content": [], "model": "", "demo": False}
-    text, thinking = final.split([*script.texts, *last["content"]])
+    text, thinking = final.split(last["content"], before="".join(script.texts))
     if kind == "refusal" and not text:
         text = "The model declined to answer this."
     if not text and kind == "answer":

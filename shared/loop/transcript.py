@@ -70,7 +70,8 @@ class Transcript:
         self.same = 0  # in a row: the same call with the same result
         self.ends: dict[str, Any] | None = None
         self.last: Record | None = None  # the newest model record
-        self.texts: list[Block] = []  # of answers that max_tokens cut, waiting for their end
+        self.texts: list[str] = []  # of answers that max_tokens cut, waiting for their end
+        self.cut = 0  # in a row: answers that were not whole
         self._calls: list[Call] = []
         self._results: dict[str, Record] = {}
         self._notes: list[str] = []
@@ -87,6 +88,7 @@ class Transcript:
             self._result(record)
         elif kind == "note":
             self._notes.append(record["text"])
+            self.ends = None  # a question that was answered within the turn does not end it
 
     @property
     def pending(self) -> list[Call]:
@@ -111,6 +113,7 @@ class Transcript:
         self.rounds += 1
         self.last = record
         self.usage += usage_of(record)
+        self.cut = self.cut + 1 if record["stop"] in ("max_tokens", "pause_turn") else 0
         content: list[Block] = record["content"]
         calls = [block for block in content if block.get("type") == "tool_use"]
         self._calls = [
@@ -128,7 +131,7 @@ class Transcript:
         if content:
             self.messages.append({"role": "assistant", "content": content})
         if record["stop"] == "max_tokens":
-            self.texts.extend(block for block in content if block.get("type") == "text")
+            self.texts.append("\n".join(str(b["text"]) for b in content if b.get("type") == "text"))
             self.messages.append({"role": "user", "content": [{"type": "text", "text": CONTINUE}]})
         elif self._calls:
             self.texts = []
@@ -152,9 +155,9 @@ class Transcript:
             self._calls, self._results = [], {}
             self.messages.append({"role": "user", "content": blocks})
             self.last = self.last and self.last | {"stop": None}
-        if self._notes and self.messages:
+        if self._notes:
             notes = [{"type": "text", "text": text} for text in self._notes]
-            if self.messages[-1]["role"] == "user":
+            if self.messages and self.messages[-1]["role"] == "user":
                 self.messages[-1]["content"].extend(notes)
             else:
                 self.messages.append({"role": "user", "content": notes})

@@ -87,7 +87,8 @@ class Row(BaseModel):
     become U+FFFD when the row is made, so that what is read equals what was written.
     """
 
-    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
+    # Built on first use: most processes touch few of the tables, and all wait for the imports.
+    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False, defer_build=True)
 
     table: ClassVar[str]
     unique: ClassVar[tuple[Columns, ...]] = ()

@@ -73,6 +73,25 @@ class Hold:
         self._record, self._lease = folder / f"{name}.json", folder / f"{name}.lease"
         self._token = secrets.token_hex(8)
 
+    def living(self) -> bool:
+        """Whether somebody alive owns it now."""
+        owner = self._look().get("owner")
+        return owner is not None and _alive(owner)
+
+    def known(self) -> bool:
+        """Whether it was ever taken and not forgotten since."""
+        return self._record.exists()
+
+    def _look(self) -> Record:
+        try:
+            fd = os.open(self._record, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return {}
+        try:
+            return _read(fd)
+        finally:
+            os.close(fd)
+
     async def take(self) -> Record:
         """Become the owner, ending all children of whoever was it; what that one had noted is returned.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -25,9 +26,9 @@ FLOW: dict[str, dict[str, str]] = {
     "assignment_timeout": {"ASSIGNED": "BLOCKED"},
     "completed": {"IN_PROGRESS": "VERIFYING"},
     "plan_made": {"IN_PROGRESS": "AWAITING_PLAN_APPROVAL"},
-    "failed": {"IN_PROGRESS": "FAILED"},
-    "stopped": {"ASSIGNED": "BLOCKED", "IN_PROGRESS": "BLOCKED", "READY": "BLOCKED"},
-    "timeout": {"IN_PROGRESS": "BLOCKED"},
+    "failed": {"IN_PROGRESS": "FAILED", "WAITING_INPUT": "FAILED"},
+    "stopped": dict.fromkeys(("READY", "ASSIGNED", "IN_PROGRESS", "WAITING_INPUT"), "BLOCKED"),
+    "timeout": {"IN_PROGRESS": "BLOCKED", "WAITING_INPUT": "BLOCKED"},
     "budget_spent": {"IN_PROGRESS": "PAUSED"},
     "question": {"IN_PROGRESS": "WAITING_INPUT"},
     "answered": {"WAITING_INPUT": "IN_PROGRESS"},
@@ -44,7 +45,34 @@ FLOW: dict[str, dict[str, str]] = {
     "skipped": {"FAILED": "COMPLETED", "BLOCKED": "COMPLETED"},
     "restarted": dict.fromkeys(("COMPLETED", "FAILED", "BLOCKED", "PAUSED", "ASSIGNED"), "READY"),
 }
+ENDED = ("COMPLETED", "FAILED", "BLOCKED")
+RESUME = timedelta(hours=1)  # a paused task that nobody gave a time goes on after this
 _TRIES = 5
+_TERM = 1 << 32  # turns of one assignment are numbered below this
+
+
+def next_epoch(task: Task) -> int:
+    """The epoch of a new assignment: it fences every turn of the assignments before, whoever ran them.
+
+    A turn's own epoch counts on one agent's desk only, so that it says nothing to another agent's turns.
+    """
+    return (task.epoch // _TERM + 1) * _TERM
+
+
+def turn_epoch(assignment: Any, turn: int) -> int:
+    """The epoch of a turn within the assignment that its request names; the turn's own where it names none."""
+    return turn + (assignment if isinstance(assignment, int) and assignment > 0 else 0)
+
+
+def _entering(task: Task, to: str) -> dict[str, Any]:
+    """What holds of every task in a state, whoever brings it there."""
+    if to == "READY":
+        return {"owner": None, "request_id": None, "lease_until": None, "resume_at": None, "ended_at": None}
+    if to == "PAUSED":
+        return {"owner": None, "resume_at": now() + RESUME}
+    if to == "IN_PROGRESS":
+        return {"started_at": now(), "resume_at": None} if task.status == "ASSIGNED" else {}
+    return {"ended_at": now(), "owner": None} if to in ENDED else {}
 
 
 async def move(
@@ -70,7 +98,8 @@ async def move(
             )
         if epoch is not None and task.epoch > epoch:
             raise ToolError(f"the task {task.slug} belongs to another worker now", f"epoch {task.epoch}")
-        values = {**changes, "status": to, "version": task.version + 1, "updated_at": now()}
+        values = {**_entering(task, to), **changes}
+        values |= {"status": to, "version": task.version + 1, "updated_at": now()}
         if epoch is not None:
             values["epoch"] = epoch
         moved = await store.update(Task, values, {"id": task.id, "version": task.version})
@@ -83,10 +112,10 @@ async def move(
 
 async def override(store: Store, task: Task, to: TaskStatus, actor: str, person: str, key: str) -> Task:
     """A person's word over the machine: any state, a new epoch, which fences whoever works on it, audited."""
-    values = {"status": to, "epoch": task.epoch + 1, "version": task.version + 1, "owner": None}
-    moved = await store.update(
-        Task, {**values, "lease_until": None}, {"id": task.id, "version": task.version}
-    )
+    epoch = next_epoch(task)
+    values = {**_entering(task, to), "status": to, "epoch": epoch, "version": task.version + 1}
+    values |= {"owner": None, "lease_until": None}
+    moved = await store.update(Task, values, {"id": task.id, "version": task.version})
     if not moved:
         raise Conflict(f"the task {task.slug} was changed meanwhile", "", "look at it, then try again")
     detail = {"task": task.slug, "from": task.status, "to": to}
@@ -94,7 +123,7 @@ async def override(store: Store, task: Task, to: TaskStatus, actor: str, person:
         id=derived("audit", key, "override"), agent=actor, action=f"tool:set_task_status:{task.slug}",
         decision="allow", person=person or None, task_id=task.id, detail=detail,
     )  # fmt: skip
-    await store.upsert([_history(task, "override", to, actor, key, task.epoch + 1), audit])
+    await store.upsert([_history(task, "override", to, actor, key, epoch), audit])
     await _settled(store, moved[0], actor)
     return moved[0]
 

@@ -24,6 +24,7 @@ class Command(BaseModel):
     stdout_digest: str = ""
     ms: int = 0
     check: bool = False  # whether it was a check (tests, linter, build) rather than a step of the work
+    by: Literal["agent", "harness"] = "agent"  # whether the agent ran it, or we did when it had finished
     at: float = 0.0  # when it ended, in seconds since the epoch
 
 
@@ -32,6 +33,13 @@ class Made(BaseModel):
 
     sha: str
     subject: str
+
+
+class Clash(BaseModel):
+    """Files in which the branch cannot be merged with another one: found by trying, before anybody merges."""
+
+    branch: str
+    files: list[str] = Field(default_factory=list)
 
 
 class Receipt(BaseModel):
@@ -46,6 +54,7 @@ class Receipt(BaseModel):
     commands: list[Command] = Field(default_factory=list)
     tokens: int = 0
     verified: Verified = "unverified"
+    clashes: list[Clash] = Field(default_factory=list)
 
 
 def digest(text: str) -> str:
@@ -56,12 +65,30 @@ def digest(text: str) -> str:
 def verdict(commands: Iterable[Command], committed: bool, changed: float = 0.0) -> Verified:
     """Whether checks stand behind the work: each check's last run counts, if it ended after the last change.
 
-    verified: there is a commit, and all checks passed; partly: some did; unverified: none did, or none ran.
+    Where we ran checks ourselves, those alone count. verified: there is a commit, and all checks passed;
+    partly: some did; unverified: none did, or none ran.
     """
-    last = {run.command: run.exit_code == 0 and run.at >= changed for run in commands if run.check}
+    checks = [run for run in commands if run.check]
+    ours = [run for run in checks if run.by == "harness"]
+    last = {run.command: run.exit_code == 0 and run.at >= changed for run in ours or checks}
     if not last or not committed or not any(last.values()):
         return "unverified"
     return "verified" if all(last.values()) else "partly"
+
+
+def told(receipt: Receipt) -> str:
+    """What stands behind the work, in a sentence for a person."""
+    ours = [run for run in receipt.commands if run.check and run.by == "harness"]
+    checks = {run.command: run.exit_code for run in ours or receipt.commands if run.check}
+    ran = ", ".join(f"`{command}` exit {code}" for command, code in list(checks.items())[:6])
+    who = "run by the harness" if ours else "run by the agent"
+    match receipt.verified:
+        case "verified":
+            return f"Verified: {ran} ({who}, after the last change)."
+        case "partly":
+            return f"Partly verified: {ran} ({who})."
+        case _:
+            return f"Unverified: {ran}." if checks else "Unverified: no check ran."
 
 
 def _last_change(git: Git, paths: Iterable[str]) -> float:

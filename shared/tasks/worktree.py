@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shared.errors import ToolError
+from shared.guard.checkout import Checkout
 from shared.guard.git import Git
 from shared.guard.gitdir import layout
 from shared.store.records import Repo
@@ -40,13 +41,14 @@ class Worktree:
         where the repository cannot be used.
         """
         name = slug(task)
-        path, branch = repos.home / "worktrees" / slug(repo.name) / name, PREFIX + name
+        path, branch = place(repos, repo, task), PREFIX + name
         lock = Hold(path.parent, name, epoch)
         notes = await lock.take()
         try:
-            source = await repos.source(repo)
-            source = Git(source.path, source.sandbox, lock, source.where)
-            base = str(notes.get("base") or await repos.base(repo))
+            # Fetched, since a worker on another machine may have pushed what the task has made so far.
+            found = await repos.source(repo, fresh=not notes.get("ready"))
+            source = Checkout(found.path, found.sandbox, lock, found.where)
+            base = str(notes.get("base") or await _base(source, repos, repo, branch))
             if not (notes.get("ready") and layout(path)):
                 await _make(source, path, branch, base)
                 await lock.note(base=base, ready=True)
@@ -73,6 +75,22 @@ class Worktree:
         await self.lock.release(forget=True)
         with contextlib.suppress(OSError):
             self.path.parent.rmdir()
+
+
+def place(repos: Repos, repo: Repo, task: str) -> Path:
+    """Where a task's worktree lies on this home."""
+    return repos.home / "worktrees" / slug(repo.name) / slug(task)
+
+
+async def _base(source: Checkout, repos: Repos, repo: Repo, branch: str) -> str:
+    """Where the branch starts: where it left the default branch, if the task has worked on it before."""
+    start = await repos.base(repo)
+    pushed = await source.commit_of(f"refs/remotes/origin/{branch}")
+    if pushed and not await source.commit_of(f"refs/heads/{branch}"):
+        await source.create_branch(branch, pushed)
+    if not await source.commit_of(f"refs/heads/{branch}"):
+        return start
+    return await source.merge_base(start, f"refs/heads/{branch}") or start
 
 
 async def _make(source: Git, path: Path, branch: str, base: str) -> None:

@@ -52,7 +52,7 @@ async def whole(store: Store, task: Task, project: str) -> dict[str, Any]:
         "attachments": task.attachments,
         "plan": task.plan,
         "feedback": task.feedback,
-        "error": task.error or None,
+        "last_error": task.error,
         "archived": task.archived,
     }
     return {key: value for key, value in told.items() if value not in ("", [], {})}

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from shared.store.records import Project, Task
-from shared.tasks import graph
+from shared.store.records import Project, Task, TaskDependency
+from shared.tasks import graph, machine
 from shared.tools import board, rows
 from shared.tools.context import Context
 from shared.tools.registry import Result
@@ -92,11 +92,17 @@ async def add_dependency(here: Context, task_id: str, depends_on: str) -> Result
     return {"task_id": task.slug, "depends_on": needs.slug, "status": task.status}
 
 
-@category.tool(effect="once", detail=_task)
+@category.tool(effect="idempotent", detail=_task)
 async def remove_dependency(here: Context, task_id: str, depends_on: str) -> Result:
     """Remove a dependency: task_id will no longer wait for depends_on."""
     task, needs = await rows.task(here.store, task_id), await rows.task(here.store, depends_on)
     key = here.step_id or f"{task.slug}:{task.version}"
+    edge = {"task_id": task.id, "depends_on_id": needs.id}
+    cut = task.status == "DEFINED" and not await here.store.count(TaskDependency, edge)
+    if cut and not await machine.waits_for(here.store, task):
+        # A crash came between the two halves: the edge is gone, and nobody has made the task ready.
+        task = await machine.move(here.store, task.id, "dependencies_met", here.agent, key) or task
+        return {"task_id": task.slug, "removed": needs.slug, "status": task.status}
     task = await graph.disconnect(here.store, task, needs, here.agent, key)
     return {"task_id": task.slug, "removed": needs.slug, "status": task.status}
 

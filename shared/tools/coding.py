@@ -74,7 +74,7 @@ async def create_file(context: Context, path: str, content: str) -> Result:
     return {"path": full(root, path), "created": old is None, **sums, "bytes": len(data)}
 
 
-@category.tool(effect="once", detail=lambda arguments: str(arguments["path"]))
+@category.tool(effect="once", detail=lambda arguments: str(arguments["path"]), probes=True)
 async def str_replace(context: Context, path: str, old_str: str, new_str: str) -> Result:
     """Replace text in a file of the workspace. `old_str` must occur exactly once, with its white space."""
     if not old_str:
@@ -84,15 +84,19 @@ async def str_replace(context: Context, path: str, old_str: str, new_str: str) -
     jail = Jail(root.path, writable=True)
     async with changing(context, jail, path):
         text = jail.read(path)
+        if context.intended and context.intended["after"] == digest(text):
+            return dict(context.intended)  # it was done before a crash
         if (count := text.count(old)) != 1:
             why = "it does not occur in the file" if not count else f"it occurs {count} times"
             raise ToolError(
                 f"old_str was not replaced in {path!r}", why, "view the file and give more of its text"
             )
         after = text.replace(old, new)
+        line = text[: text.index(old)].count(b"\n") + 1
+        told = {"path": full(root, path), "line": line, "before": digest(text), "after": digest(after)}
+        await context.intend(told)
         jail.write(path, after)
-    line = text[: text.index(old)].count(b"\n") + 1
-    return {"path": full(root, path), "line": line, "before": digest(text), "after": digest(after)}
+    return told
 
 
 @category.tool(effect="pure", detail=lambda arguments: str(arguments["path"]))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from shared.errors import Conflict, ToolError
-from shared.store.records import Project, Repo, Task, TaskEvent
+from shared.store.records import Agent, Project, Repo, Task, TaskEvent
 from shared.store.row import derived
+from shared.tasks import machine
 from shared.tools import names
 from shared.tools.context import Cluster, Context
 from shared.tools.registry import Category, Result
@@ -85,6 +86,7 @@ async def assign_task(
             "the command file is empty", "the worker sees nothing but it", "write the whole task into it"
         )
     cluster = _cluster(here)
+    await _need_taking(here, agent)
     target = await _repo_for(here, agent, repo)
     task = await _write(here, agent, command_file, priority or "medium", target)
     payload = {
@@ -94,6 +96,7 @@ async def assign_task(
         "priority": priority or "medium",
         "repo": target.name,
         "project": here.project_id,
+        "epoch": task.epoch,
     }
     place = await cluster.send(agent, payload, here.step_id)
     result: Result = {
@@ -109,6 +112,11 @@ async def assign_task(
     elif place or status.get("current"):
         result["warning"] = f"{agent} is busy: the task is number {place + 1} in its queue"
     return result
+
+
+async def _need_taking(here: Context, agent: str) -> None:
+    if await here.store.select(Agent, {"name": agent, "state": "paused"}, limit=1):
+        raise ToolError(f"{agent} takes no new tasks", "it is paused", "resume it with resume_agent")
 
 
 @category.tool(effect="pure")
@@ -153,8 +161,8 @@ async def _repo_for(here: Context, agent: str, name: str | None) -> Repo:
 async def _write(here: Context, agent: str, command_file: str, priority: Priority, repo: Repo) -> Task:
     identity = derived("task", here.step_id)
     found = await here.store.select(Task, {"id": identity}, limit=1)
-    if found:
-        return found[0]  # written before a crash
+    if found:  # written before a crash
+        return await _assigned(here, found[0], agent) if found[0].status == "READY" else found[0]
     task = Task(
         id=identity,
         slug=names.slug(identity),
@@ -179,7 +187,16 @@ async def _write(here: Context, agent: str, command_file: str, priority: Priorit
         actor=here.agent,
     )
     await here.store.upsert([event])
-    return task
+    return await _assigned(here, task, agent)
+
+
+async def _assigned(here: Context, task: Task, agent: str) -> Task:
+    """By the state machine, and before it is sent: what is sent is nobody else's to give away."""
+    moved = await machine.move(
+        here.store, task.id, "assigned", here.agent, here.step_id, machine.next_epoch(task),
+        assignee=agent, request_id=here.step_id,
+    )  # fmt: skip
+    return moved or task
 
 
 async def _insert(here: Context, task: Task) -> Task:

@@ -32,6 +32,9 @@ class Cluster(Protocol):
     async def post(self, channel: str, text: str, key: str) -> int:
         """Send a text to a channel of a surface (`discord:<id>`) by its gateway; how many heard it."""
 
+    async def answer(self, task: str, person: str, text: str) -> str:
+        """Answer the open question of a task; the question."""
+
     async def restart(self, reason: str) -> int:
         """Tell all workers to hand over and end, so that they are started again; how many heard it."""
 

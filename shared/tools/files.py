@@ -1,8 +1,8 @@
-"""Tools of category files: read, browse and search the repositories of a turn.
+"""Tools of category files that read: read, browse and search repositories and workspaces.
 
 A path is `<repository>/<path in it>`; where there is only one repository its name may be left out, and an
-empty path means all of them. What comes back was written by others, and is marked so:
-`"source": "repository"`.
+empty path means all of them. In a conversation a project's id may stand before it.
+What comes back was written by others, and is marked so: `"source": "repository"`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from pydantic import Field
 
 from shared.errors import ToolError
 from shared.guard.jail import Jail
+from shared.tools import places
 from shared.tools.context import Context
-from shared.tools.registry import Category, Result
+from shared.tools.registry import Result
 from shared.tools.roots import checked, full, one, own, read_lines, within
 from shared.tools.search import Found, Hit, Query, search
+from shared.tools.tiers import tier
 
-category = Category("files", "Read, write, edit, search, and browse files in project workspaces")
+category = tier("files")
 
 CHARACTERS = 100_000  # of one answer: what a model can still use
 WIDTH = 2000  # characters of one line that read_file shows
@@ -53,6 +55,7 @@ async def read_file(
 
     `offset` is the first line (from 1), `limit` or `max_lines` how many; `numbered` shows line numbers.
     """
+    context, path = await places.opened(context, path)
     root, inner = context.locate(path)
     lines = await asyncio.to_thread(read_lines, root, inner)
     if offset > max(1, len(lines)):
@@ -86,6 +89,7 @@ async def list_directory(
 
     Without a path it lists the repositories, or the top folder of the only one. `workspace` names one.
     """
+    context, path = await places.opened(context, path, project_id, wanted=workspace)
     own(context, project_id)
     if not path and not workspace and len(context.roots) > 1:
         repositories = [
@@ -137,7 +141,8 @@ async def grep(
         return _marked(found.truncated, counts=counts, total=sum(hit.number for hit in found.hits))
     matches = _matches(found.hits)
     if context:
-        await asyncio.to_thread(_surround, here, matches, context)
+        there, _ = await places.opened(here, path)
+        await asyncio.to_thread(_surround, there, matches, context)
     return _marked(found.truncated, matches=matches)
 
 
@@ -160,6 +165,7 @@ def _matches(hits: tuple[Hit, ...]) -> list[dict[str, Any]]:
 
 async def _everywhere(context: Context, path: str, query: Query, limit: int) -> Found:
     """Search in every root that `path` means; the hits' paths begin with the root's name."""
+    context, path = await places.opened(context, path)
     hits: list[Hit] = []
     truncated = False
     for root, inner in within(context, path):

@@ -10,18 +10,21 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from shared.errors import PromptDockError
 from shared.guard.git import Git
 from shared.guard.jail import Jail
-from shared.guard.sandbox import Sandbox
+from shared.tools import places
 from shared.tools.context import Context, Root
 from shared.tools.registry import Category, Result
 from shared.tools.roots import checked, full, one
+from shared.tools.tiers import tier
 
-category = Category("git", "Look at and change the git history of a project's repositories")
+category = tier("git")
 history = Category("history", "Find out who wrote a line, when, and with what commit")
 
 TEXT = 100_000  # bytes of a diff that are shown: what a model can still use
 FILES = 2000
+RECENT = 5  # commits that a status shows
 
 Line = Annotated[int, Field(ge=1)]
 
@@ -32,19 +35,32 @@ def _detail(arguments: dict[str, Any]) -> str:
 
 @category.tool(effect="pure", detail=_detail)
 async def get_git_status(context: Context, project_id: str = "", workspace: str = "") -> Result:
-    """Get the git status of a project's repository."""
-    root, _ = one(context, project_id, workspace)
-    git = _git(context, root)
-    changes = await git.status()
-    answer: Result = {
-        "workspace": root.name,
-        "branch": await git.branch(),
-        "commit": await git.head(),
-        "clean": not changes,
-        "changes": [asdict(change) for change in changes[:FILES]],
-        "source": "repository",
-    }
-    return answer | {"truncated": True} if len(changes) > FILES else answer
+    """Get the git status of a project's repositories: branch, what is not committed, the newest commits."""
+    context, _ = await places.opened(context, "", project_id, wanted=workspace)
+    if workspace or project_id in context.roots or len(context.roots) < 2:
+        roots = [one(context, project_id, workspace)[0]]
+    else:
+        roots = list(context.roots.values())
+    return {"repos": [await _status(context, root) for root in roots], "source": "repository"}
+
+
+async def _status(context: Context, root: Root) -> dict[str, Any]:
+    git = places.checkout(context, root)
+    try:
+        changes = await git.status()
+        commits = await git.log(RECENT) if await git.head() else []
+        told: dict[str, Any] = {
+            "repo_id": root.name,
+            "path": root.name,
+            "branch": await git.branch(),
+            "commit": await git.head(),
+            "clean": not changes,
+            "status": "\n".join(f"{change.code} {change.path}" for change in changes[:FILES]),
+            "recent_commits": [f"{commit.sha[:12]} {commit.subject}" for commit in commits],
+        }
+    except PromptDockError as error:
+        return {"repo_id": root.name, "error": str(error)}
+    return told | ({"truncated": True} if len(changes) > FILES else {})
 
 
 @category.tool(effect="pure", detail=_detail)
@@ -56,10 +72,15 @@ async def git_log(
     path: str = "",
 ) -> Result:
     """Show recent git commits for a project's repository, or those that changed a file or folder (`path`)."""
-    root, inner = one(context, project_id, workspace, path)
-    git = _git(context, root)
+    context, root, inner = await places.root(context, project_id, workspace, path=path)
+    git = places.checkout(context, root)
     commits = await git.log(count, _inside(root, inner))
-    return {"workspace": root.name, "commits": [asdict(commit) for commit in commits], "source": "repository"}
+    return {
+        "workspace": root.name,
+        "branch": await git.branch(),
+        "log": [asdict(commit) for commit in commits],
+        "source": "repository",
+    }
 
 
 @category.tool(effect="pure", detail=_detail)
@@ -67,24 +88,30 @@ async def git_diff(
     context: Context, project_id: str = "", base_branch: str = "", workspace: str = "", path: str = ""
 ) -> Result:
     """Show the git diff for a project's repository against a base branch, else what is not committed."""
-    root, inner = one(context, project_id, workspace, path)
-    git = _git(context, root)
+    context, root, inner = await places.root(context, project_id, workspace, path=path)
+    git = places.checkout(context, root)
     base = base_branch or "HEAD"
     diff = await git.diff(base, _inside(root, inner), limit=TEXT)
-    answer: Result = {"workspace": root.name, "base": base, "diff": diff, "source": "repository"}
+    answer: Result = {"workspace": root.name, "base_branch": base, "diff": diff, "source": "repository"}
     return answer | {"truncated": True} if len(diff.encode()) > TEXT else answer
 
 
 @category.tool(effect="pure", detail=_detail)
 async def git_changed_files(
-    context: Context, project_id: str = "", base_branch: str = "", workspace: str = ""
+    context: Context, project_id: str = "", base_branch: str = "", workspace: str = "", repo_id: str = ""
 ) -> Result:
     """List files changed compared to a base branch (by default the repository's default branch)."""
-    root, _ = one(context, project_id, workspace)
-    git = _git(context, root)
+    context, root, _ = await places.root(context, project_id, workspace, repo_id)
+    git = places.checkout(context, root)
     base = base_branch or await _base(git)
     files = await git.changed_files(base)
-    answer: Result = {"workspace": root.name, "base": base, "files": files[:FILES], "source": "repository"}
+    answer: Result = {
+        "workspace": root.name,
+        "base_branch": base,
+        "files": files[:FILES],
+        "count": len(files),
+        "source": "repository",
+    }
     return answer | {"truncated": True} if len(files) > FILES else answer
 
 
@@ -93,17 +120,11 @@ async def git_blame(
     context: Context, path: str, line_start: Line = 1, line_end: Line | None = None
 ) -> Result:
     """Show who wrote the lines of a file, when, and in which commit (200 lines without `line_end`)."""
-    root, inner = context.locate(path)
-    git = _git(context, root)
+    context, root, inner = await places.root(context, path=path)
+    git = places.checkout(context, root)
     last = line_end or line_start + 199
     text = await git.blame(_inside(root, inner), line_start, last, limit=TEXT)
     return {"path": full(root, inner), "blame": text, "source": "repository"}
-
-
-def _git(context: Context, root: Root) -> Git:
-    # git is hardened by itself; a sandbox, where the turn has one, is the second wall.
-    sandbox: Sandbox = context.extras.get("sandbox") or Sandbox("refused", "this turn has no sandbox")
-    return Git(root.path, sandbox, context.extras.get("lock"))
 
 
 def _inside(root: Root, inner: str) -> str:

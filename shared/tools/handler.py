@@ -12,6 +12,7 @@ from typing import Any
 
 from shared import log
 from shared.errors import Fenced, PromptDockError
+from shared.guard.display import tagless
 from shared.tools.context import Context
 from shared.tools.registry import Registry, Result
 
@@ -29,7 +30,12 @@ class Handler:
         try:
             tool = self.registry.get(name)
             checked = tool.check(arguments)
-            result = await tool.function(replace(context, step_id=step_id or context.step_id), **checked)
+            here = replace(
+                context,
+                step_id=step_id or context.step_id,
+                extras={"registry": self.registry, **context.extras},
+            )
+            result = await tool.function(here, **checked)
         except Fenced:
             raise
         except PromptDockError as error:
@@ -41,9 +47,11 @@ class Handler:
 
 
 def _bounded(result: Result) -> Result:
-    text = json.dumps(result, ensure_ascii=False, default=str)
+    """As the model reads it: without the cluster's secrets, without hidden letters, and not too long."""
+    whole = json.dumps(result, ensure_ascii=False, default=str)
+    text = tagless(log.conceal(whole))
     if len(text) <= MAX_RESULT:
-        return result if _is_plain(result) else dict(json.loads(text))
+        return result if text == whole and _is_plain(result) else dict(json.loads(text))
     half = MAX_RESULT // 2
     left_out = len(text) - MAX_RESULT
     return {

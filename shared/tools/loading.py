@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shared.errors import ToolError
 from shared.tools.context import Context
 from shared.tools.registry import Registry, Result
 from shared.tools.shelf import named
@@ -32,7 +33,10 @@ async def load_tools(here: Context, category: str) -> Result:
     """Load a category of tools, or one tool by its name, so that they can be used from the next step on."""
     if category == CORE:
         return {"loaded": CORE, "tools_added": [], "message": "The core tools are always available."}
-    tools = named(_registry(here), category)
+    hidden = here.extras.get("hidden", frozenset())
+    tools = [tool for tool in named(_registry(here), category) if tool.name not in hidden]
+    if not tools:
+        raise ToolError(f"{category} cannot be loaded", "your permissions deny it", "go on without it")
     count = f"{len(tools)} {category} tools are" if category in TIERS else f"{category} is"
     return {
         "loaded": category,

@@ -37,9 +37,19 @@ def sandbox(here: Context) -> Sandbox:
     return given or Sandbox("refused", "this turn has no sandbox")
 
 
-def folder(here: Context, project: Project, *parts: str) -> Path:
-    """A place in the project's own folder of this home."""
-    return repos(here).home.joinpath("workspaces", project.slug, *parts)
+def folder_of(here: Context, slug: str, *parts: str) -> Path | None:
+    """A place in a project's own folder of this home; None where the turn has no home."""
+    return repos(here).home.joinpath("workspaces", slug, *parts) if "repos" in here.extras else None
+
+
+def folder(here: Context, *parts: str) -> Path:
+    """A place in the folder of all projects' workspaces of this home."""
+    return repos(here).home.joinpath("workspaces", *parts)
+
+
+def path_of(text: str) -> Path:
+    """A path of this machine, as a row holds it."""
+    return Path(text)
 
 
 async def opened(

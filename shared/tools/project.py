@@ -1,42 +1,56 @@
-"""Projects and their repositories."""
+"""Tools of category project: make, find, change, pause and delete projects; which one is active."""
 
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
-from typing import Literal
+from collections.abc import Iterable
+from typing import Annotated, Any
+from uuid import UUID
 
-from shared.errors import Conflict, ToolError, UsageError
-from shared.guard.git import Git
-from shared.store.base import Store
-from shared.store.records import Project, Repo, RepoKind, project_key
-from shared.store.row import derived
-from shared.tasks.repos import Repos
+from pydantic import Field
+
+from shared.errors import Conflict, ToolError
+from shared.guard.git import Git, check_ref
+from shared.store.query import IN_LIMIT
+from shared.store.records import (
+    Channel,
+    HookRun,
+    Memory,
+    Project,
+    Repo,
+    Row,
+    Task,
+    TaskEvent,
+    TaskResult,
+    TokenUsage,
+    Workspace,
+    derived,
+)
+from shared.tools import places, rows
 from shared.tools.context import Context
-from shared.tools.registry import Category, Result
+from shared.tools.registry import Result
+from shared.tools.tiers import tier
 
-category = Category("project", "Project CRUD, workspace management")
+category = tier("project")
 
-DEFAULT = "default"
+BUSY = ("ASSIGNED", "IN_PROGRESS", "WAITING_INPUT", "VERIFYING")
+DISCORD = "discord"
+Name = Annotated[str, Field(min_length=1, max_length=100)]
+Weight = Annotated[float, Field(gt=0, le=1000)]
+Agents = Annotated[int, Field(ge=1, le=100)]
 
 
-async def find(store: Store, slug: str) -> Project:
-    """The project of that name; `default` exists from its first use on."""
-    found = await store.select(Project, {"slug": slug}, limit=1)
-    if found:
-        return found[0]
-    if slug != DEFAULT:
-        raise ToolError(f"there is no project called {slug!r}", "", "list_projects shows them")
-    project = Project(id=project_key(slug), slug=slug, name="Default")
-    await store.upsert([project])
-    return project
+def _project(arguments: dict[str, Any]) -> str:
+    return str(arguments.get("project_id") or "")
 
 
 @category.tool(effect="pure")
 async def list_projects(here: Context) -> Result:
     """List all projects in the system."""
-    await find(here.store, DEFAULT)
-    rows = await here.store.select(Project, order=[("slug", "asc")])
+    await rows.project(here.store, rows.DEFAULT)
+    channels = {
+        row.project_id: row.channel_id for row in await here.store.select(Channel, {"surface": DISCORD})
+    }
     return {
         "projects": [
             {
@@ -45,95 +59,266 @@ async def list_projects(here: Context) -> Result:
                 "status": row.status,
                 "credit_weight": row.credit_weight,
                 "max_concurrent_agents": row.max_concurrent_agents,
-            }
-            for row in rows
-        ]
-    }
-
-
-@category.tool(effect="keyed")
-async def add_repo(
-    here: Context,
-    source: Literal["clone", "link", "init"],
-    url: str | None = None,
-    path: str | None = None,
-    name: str | None = None,
-    project_id: str | None = None,
-    kind: RepoKind = "both",
-    push_tasks: bool = False,
-) -> Result:
-    """Register a repository for a project: clone needs a url, link an existing folder, init makes a new one.
-
-    kind says whose code it holds: frontend, backend or both.
-    """
-    place = url if source == "clone" else path
-    if not place:
-        raise ToolError(
-            f"{source} needs a {'url' if source == 'clone' else 'path'}", "", "give it and call again"
-        )
-    project = await find(here.store, project_id or here.project_id)
-    repos: Repos = here.extras["repos"]
-    if source == "init":
-        await _init(repos, place)
-    try:
-        row = await repos.add(place, project.id, name or "", kind, push_tasks)
-    except UsageError as error:
-        raise ToolError(error.what, error.why, error.fix) from error
-    row = row.model_copy(update={"id": derived("repo", project.slug, row.name)})
-    known = await here.store.select(Repo, {"project_id": project.id, "name": row.name}, limit=1)
-    if known and (known[0].path, known[0].url) != (row.path, row.url):
-        raise ToolError(
-            f"the project has a repository called {row.name!r} already",
-            f"it is {known[0].url or known[0].path}",
-            "give the new one another name",
-        )
-    try:
-        await here.store.upsert([row if not known else row.model_copy(update={"id": known[0].id})])
-    except Conflict as error:
-        raise ToolError(error.what, error.why, error.fix) from error
-    return {
-        "created": row.name,
-        "name": row.name,
-        "kind": row.kind,
-        "source_type": source,
-        "checkout_base_path": row.path or "",
-        "default_branch": row.default_branch,
-        "project_id": project.slug,
-    }
-
-
-def _folder(place: str) -> Path:
-    path = Path(place).expanduser()
-    path.mkdir(parents=True, exist_ok=True)
-    return path
-
-
-async def _init(repos: Repos, place: str) -> None:
-    path = await asyncio.to_thread(_folder, place)
-    git = Git(path, repos.sandbox)
-    if git.is_repo():
-        return
-    await git.init()
-    await asyncio.to_thread((path / "README.md").write_text, f"# {path.name}\n", "utf-8")
-    await git.commit_all("Start the repository", step=f"init:{path.name}", agent="person")
-
-
-@category.tool(effect="pure")
-async def list_repos(here: Context, project_id: str | None = None) -> Result:
-    """List registered repositories, optionally filtered by project."""
-    names = {row.id: row.slug for row in await here.store.select(Project)}
-    where = {"project_id": (await find(here.store, project_id)).id} if project_id else None
-    rows = await here.store.select(Repo, where, order=[("name", "asc")])
-    return {
-        "repos": [
-            {
-                "name": row.name,
-                "project_id": names.get(row.project_id, ""),
-                "kind": row.kind,
-                "url": row.url,
-                "path": row.path,
+                "workspace": row.workspace,
                 "default_branch": row.default_branch,
+                **({"discord_channel_id": channels[row.id]} if row.id in channels else {}),
             }
-            for row in rows
-        ]
+            for row in await here.store.select(Project, order=[("slug", "asc")])
+        ],
+        "active_project": here.project_id,
     }
+
+
+@category.tool(effect="keyed", detail=lambda arguments: rows.kebab(str(arguments.get("name", ""))))
+async def create_project(
+    here: Context,
+    name: Name,
+    credit_weight: Weight = 1.0,
+    max_concurrent_agents: Agents = 2,
+    repo_url: str | None = None,
+    default_branch: str = "main",
+    auto_create_channels: bool = False,
+) -> Result:
+    """Create a new project, with a folder of its own; `repo_url` also registers its repository."""
+    slug = rows.kebab(name)
+    if not slug:
+        raise ToolError(f"{name!r} is no name for a project", "it has no letter or digit", "choose another")
+    place = places.folder_of(here, slug)
+    row = Project(
+        slug=slug,
+        name=name.strip(),
+        credit_weight=credit_weight,
+        max_concurrent_agents=max_concurrent_agents,
+        default_branch=check_ref(default_branch),
+        workspace=str(place) if place else None,
+    )
+    await _insert(here, row)
+    if place:
+        await asyncio.to_thread(place.mkdir, parents=True, exist_ok=True)
+    told: Result = {"created": slug, "name": row.name, "workspace": row.workspace}
+    told["auto_create_channels"] = auto_create_channels
+    if repo_url:
+        repo = await places.repos(here).add(repo_url, row.id)
+        repo = repo.model_copy(update={"id": derived("repo", slug, repo.name)})
+        await here.store.upsert([repo])
+        told["repo"] = repo.name
+    if auto_create_channels:
+        told["warning"] = "no channel was made: nothing here may make channels; link one: set_project_channel"
+    return told
+
+
+async def _insert(here: Context, row: Project) -> None:
+    """Write a new project. The event says which step made it, so that a replay knows its own."""
+    mark = derived("project-event", here.step_id or str(rows.identity(here)), row.slug, "created")
+    if await rows.first(here.store, Project, id=row.id):
+        if await rows.first(here.store, TaskEvent, id=mark):
+            return
+        raise ToolError(
+            f"there is a project {row.slug!r} already", "names must differ", "choose another name"
+        )
+    await here.store.upsert([_event(here, row, mark, "project_created")])
+    try:
+        await here.store.insert(row)
+    except Conflict:
+        raise ToolError(f"there is a project {row.slug!r} already", "", "choose another name") from None
+
+
+def _event(here: Context, row: Project, id: UUID, event: str) -> TaskEvent:
+    detail = {"project": row.slug, "name": row.name}
+    return TaskEvent(
+        id=id, task_id=row.id, project_id=row.id, event=event, actor=here.user_id or here.agent, detail=detail
+    )
+
+
+@category.tool(effect="idempotent", detail=_project)
+async def pause_project(here: Context, project_id: str) -> Result:
+    """Pause a project so no new tasks are scheduled. Tasks that run go on."""
+    row = await rows.project(here.store, project_id)
+    if row.status != "PAUSED":
+        row = await rows.change(here.store, row, status="PAUSED")
+    return {"paused": row.slug, "name": row.name}
+
+
+@category.tool(effect="idempotent", detail=_project)
+async def resume_project(here: Context, project_id: str) -> Result:
+    """Resume a paused project."""
+    row = await rows.project(here.store, project_id)
+    if row.status != "ACTIVE":
+        row = await rows.change(here.store, row, status="ACTIVE")
+    return {"resumed": row.slug, "name": row.name}
+
+
+@category.tool(effect="idempotent", detail=_project)
+async def edit_project(
+    here: Context,
+    project_id: str,
+    name: Name | None = None,
+    credit_weight: Weight | None = None,
+    max_concurrent_agents: Agents | None = None,
+    budget_limit: Annotated[int, Field(ge=0)] | None = None,
+    discord_channel_id: str | None = "",
+    default_profile_id: str | None = "",
+    repo_default_branch: str | None = None,
+) -> Result:
+    """Edit a project: only what is given changes. `budget_limit` is in dollars; null clears a channel or profile."""
+    row = await rows.project(here.store, project_id)
+    plain = {
+        "name": name,
+        "credit_weight": credit_weight,
+        "max_concurrent_agents": max_concurrent_agents,
+        "budget": budget_limit,
+    }
+    changes: dict[str, Any] = {key: value for key, value in plain.items() if value is not None}
+    if default_profile_id != "":
+        chosen = (await rows.profile(here.store, default_profile_id)).id if default_profile_id else None
+        changes["default_profile_id"] = chosen
+    more = [*(["discord_channel_id"] if discord_channel_id != "" else [])]
+    more += ["repo_default_branch"] if repo_default_branch else []
+    if not changes and not more:
+        raise ToolError("nothing is to be changed", "no field was given", "give at least one")
+    if changes:
+        row = await rows.change(here.store, row, **changes)
+    if discord_channel_id != "":
+        await link_channel(here, row, discord_channel_id)
+    if repo_default_branch:
+        await _set_branch(here, row, repo_default_branch)
+    renamed = {"budget": "budget_limit"}
+    return {"updated": row.slug, "fields": [*(renamed.get(key, key) for key in changes), *more]}
+
+
+async def link_channel(here: Context, project: Project, channel_id: str | None) -> None:
+    """Make this the project's one channel of Discord; None for no channel."""
+    if channel_id is not None and not (
+        channel_id.isascii() and channel_id.isdigit() and len(channel_id) < 21
+    ):
+        raise ToolError(f"{channel_id[:50]!r} is no id of a Discord channel", "ids are numbers", "look it up")
+    for old in await here.store.select(Channel, {"surface": DISCORD, "project_id": project.id}):
+        if old.channel_id != channel_id and old.note is None:
+            await here.store.update(Channel, {"project_id": None}, {"id": old.id})
+    if channel_id is None:
+        return
+    found = await rows.first(here.store, Channel, surface=DISCORD, channel_id=channel_id)
+    if found:
+        await here.store.update(Channel, {"project_id": project.id}, {"id": found.id})
+        return
+    id = derived("channel", DISCORD, channel_id)
+    row = Channel(id=id, surface=DISCORD, channel_id=channel_id, project_id=project.id)
+    await here.store.upsert([row])
+
+
+@category.tool(effect="idempotent", detail=_project)
+async def set_default_branch(here: Context, project_id: str, branch: str) -> Result:
+    """Set (or change) the default git branch for a project, and for its repositories."""
+    row = await rows.project(here.store, project_id)
+    missing = await _set_branch(here, row, branch)
+    told: Result = {"project_id": row.slug, "default_branch": branch}
+    return told | ({"warning": f"not there yet in: {', '.join(missing)}"} if missing else {})
+
+
+async def _set_branch(here: Context, project: Project, branch: str) -> list[str]:
+    """The repositories on this home that have no such branch."""
+    check_ref(branch)
+    await rows.change(here.store, project, default_branch=branch)
+    missing = []
+    for repo in await here.store.update(Repo, {"default_branch": branch}, {"project_id": project.id}):
+        if repo.path and repo.home == _home(here):
+            git = Git(places.path_of(repo.path), places.sandbox(here))
+            if not git.is_repo() or not await git.commit_of(branch):
+                missing.append(repo.name)
+    return missing
+
+
+def _home(here: Context) -> str | None:
+    return places.repos(here).home_id if "repos" in here.extras else None
+
+
+@category.tool(effect="pure", detail=_project)
+async def get_project_channels(here: Context, project_id: str) -> Result:
+    """Get the Discord channel ID configured for a project."""
+    row = await rows.project(here.store, project_id)
+    found = await here.store.select(Channel, {"surface": DISCORD, "project_id": row.id, "note": None})
+    return {"project_id": row.slug, "channel_id": found[0].channel_id if found else None}
+
+
+@category.tool(effect="pure", detail=lambda arguments: str(arguments.get("channel_id", "")))
+async def get_project_for_channel(here: Context, channel_id: str) -> Result:
+    """Reverse lookup: given a Discord channel ID, find which project it belongs to."""
+    found = await rows.first(here.store, Channel, surface=DISCORD, channel_id=channel_id)
+    owner = await rows.first(here.store, Project, id=found.project_id) if found and found.project_id else None
+    told = (owner.slug, owner.name) if owner else (None, None)
+    return {"channel_id": channel_id, "project_id": told[0], "project_name": told[1]}
+
+
+@category.tool(effect="idempotent", detail=_project)
+async def set_active_project(here: Context, project_id: str | None = None) -> Result:
+    """Set the active project of this conversation; without a project_id it is cleared."""
+    row = await rows.project(here.store, project_id) if project_id else None
+    await rows.keep_setting(
+        here.store, rows.session_scope(here), rows.ACTIVE, {"project": row.slug if row else None}
+    )
+    return {"active_project": row.slug if row else None, "name": row.name if row else None}
+
+
+@category.tool(effect="idempotent", detail=_project)
+async def delete_project(here: Context, project_id: str, archive_channels: bool = False) -> Result:
+    """Delete a project and all associated data (tasks, repos, results, token ledger). Files stay where they are."""
+    row = await rows.project(here.store, project_id)
+    if row.slug == rows.DEFAULT:
+        raise ToolError(f"the project {row.slug!r} cannot be deleted", "one project is always there", "")
+    tasks = await here.store.select(Task, {"project_id": row.id})
+    if busy := [task.slug for task in tasks if task.status in BUSY]:
+        raise ToolError(
+            f"the project {row.slug!r} cannot be deleted",
+            f"tasks are in progress: {', '.join(busy[:5])}",
+            "stop them first",
+        )
+    channels = await here.store.select(Channel, {"project_id": row.id})
+    await _clear(here, row, [task.id for task in tasks])
+    if not await here.store.delete(Project, {"id": row.id, "version": row.version}):
+        raise Conflict("the project was changed meanwhile", "", "look at it, then try again")
+    mark = derived("project-event", str(row.id), str(row.created_at), "deleted")
+    await here.store.upsert([_event(here, row, mark, "project_deleted")])
+    told: Result = {"deleted": row.slug, "name": row.name}
+    if channels:
+        told["channel_ids"] = [channel.channel_id for channel in channels]
+        told["archive_channels"] = archive_channels
+    return told | ({"files_kept": row.workspace} if row.workspace else {})
+
+
+async def _clear(here: Context, project: Project, tasks: list[UUID]) -> None:
+    """What the database does not take away by itself: rows that name the project or its tasks."""
+    for at in range(0, len(tasks), IN_LIMIT):
+        part = tasks[at : at + IN_LIMIT]
+        await _delete(here, (TaskResult, TaskEvent, TokenUsage), {"task_id": ("in", part)})
+    await _delete(here, (TaskEvent, TokenUsage, Memory, HookRun, Workspace, Task), {"project_id": project.id})
+    await here.store.update(Channel, {"project_id": None}, {"project_id": project.id})
+
+
+async def _delete(here: Context, kinds: Iterable[type[Row]], where: dict[str, Any]) -> None:
+    for kind in kinds:
+        await here.store.delete(kind, where)
+
+
+# Older spellings ----------------------------------------------------------------------------------
+
+
+@category.tool(effect="idempotent", detail=_project, older=True)
+async def set_project_channel(here: Context, project_id: str, channel_id: str) -> Result:
+    """Link a Discord channel to a project."""
+    row = await rows.project(here.store, project_id)
+    await link_channel(here, row, channel_id)
+    return {"project_id": row.slug, "channel_id": channel_id, "status": "linked"}
+
+
+@category.tool(effect="idempotent", detail=_project, older=True)
+async def set_control_interface(here: Context, project_id: str, channel_name: str) -> Result:
+    """Set a project's Discord channel by the channel's name."""
+    name = channel_name.strip().removeprefix("#")
+    found = await here.store.select(Channel, {"surface": DISCORD, "name": name}, limit=2)
+    if len(found) != 1:
+        raise ToolError(
+            f"the channel {name!r} is not known" if not found else f"several channels are called {name!r}",
+            "channels are known once somebody has written in them",
+            "give its id with set_project_channel",
+        )
+    return await set_project_channel(here, project_id, found[0].channel_id)

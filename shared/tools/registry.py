@@ -42,6 +42,7 @@ class Tool:
     detail: Detail = field(default=lambda _arguments: "")
     older: bool = False  # a name of before: it runs and is listed, but no category shows it
     also: tuple[str, ...] = ()  # further names under which it can be called
+    probes: bool = False  # `once`, but it journals what it is about to do, and can tell whether that was done
 
     @cached_property
     def schema(self) -> dict[str, Any]:
@@ -106,6 +107,7 @@ class Category:
         detail: Detail | None = None,
         older: bool = False,
         also: tuple[str, ...] = (),
+        probes: bool = False,
     ) -> Callable[[Function], Function]:
         """Register the function below as a tool; `detail` makes the last part of its action string."""
 
@@ -121,6 +123,7 @@ class Category:
                     detail=detail or (lambda _arguments: ""),
                     older=older,
                     also=also,
+                    probes=probes,
                 )
             )
             return function

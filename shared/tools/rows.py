@@ -16,6 +16,7 @@ from shared.store.records import (
     Note,
     Profile,
     Project,
+    ProjectProfile,
     Repo,
     Row,
     Setting,
@@ -31,6 +32,7 @@ from shared.tools.context import Context
 R = TypeVar("R", bound=Row)
 
 DEFAULT = "default"
+ACTIVE = "active_project"  # the setting of a conversation: {project: slug | null}
 SLUG = 64  # characters
 
 
@@ -157,6 +159,20 @@ def note_slug(title: str) -> str:
     if not slug:
         raise ToolError(f"{title[:100]!r} is no title for a note", "it has no letter or digit", "name it")
     return slug
+
+
+async def keep_profile(store: Store, owner: Project, old: ProjectProfile | None, body: str) -> None:
+    """Write what is understood of a project, over `old`."""
+    if old is not None:
+        await change(store, old, body=body)
+        return
+    id = derived("project-profile", owner.slug)
+    await store.insert(ProjectProfile(id=id, project_id=owner.id, body=body))
+
+
+def session_scope(here: Context) -> str:
+    """The scope of settings that belong to this conversation."""
+    return f"session:{here.session_id}"
 
 
 async def setting(store: Store, scope: str, key: str) -> dict[str, Any]:

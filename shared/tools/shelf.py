@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from shared.errors import ToolError
@@ -74,18 +75,25 @@ class Shelf:
         """The same for the model; with `defer` always all of them, what is not core being deferred."""
         if not (defer and self.on_demand and self.mode == "tiered"):
             return tuple(spec(tool) for tool in self.shown(names))
-        core = {tool.name for tool in self.registry.pick(self.always)}
-        tools = self._visible([*self.registry.pick(self.always), *self._rest()])
-        return tuple(spec(tool, deferred=tool.name not in core) for tool in tools)
+        return self._deferring
 
     def runs(self, name: str) -> bool:
         """Whether a call of that name is one for this agent: shown or, on demand, anything on the shelf."""
         if name not in self.registry:
             return False
         tool = self.registry.get(name)
-        own = tool in self.registry.pick(self.always)
-        return own or (self.on_demand and tool.category in (CORE, *TIERS))
+        return tool.name in self._own or (self.on_demand and tool.category in (CORE, *TIERS))
 
+    @cached_property
+    def _own(self) -> frozenset[str]:
+        return frozenset(tool.name for tool in self.registry.pick(self.always))
+
+    @cached_property
+    def _deferring(self) -> tuple[ToolSpec, ...]:
+        tools = self._visible([*self.registry.pick(self.always), *self._rest()])
+        return tuple(spec(tool, deferred=tool.name not in self._own) for tool in tools)
+
+    @cached_property
     def index(self) -> str:
         """The names of all that can be loaded, by category, for the prompt: it spares a look around."""
         if not self.on_demand or self.mode == "full":
@@ -97,9 +105,9 @@ class Shelf:
         )
 
     def _tiers(self) -> Iterator[tuple[str, list[Tool]]]:
-        core = self.registry.pick(self.always)
         for name in TIERS:
-            if tools := [t for t in self._visible(self.registry.category(name)) if t not in core]:
+            tools = self._visible(self.registry.category(name))
+            if tools := [tool for tool in tools if tool.name not in self._own]:
                 yield name, tools
 
     def _loaded(self, names: Iterable[str]) -> list[Tool]:

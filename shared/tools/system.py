@@ -166,7 +166,7 @@ async def orchestrator_control(here: Context, action: Literal["pause", "resume",
 
 @category.tool(effect="once", detail=lambda arguments: str(arguments.get("reason", ""))[:200])
 async def restart_daemon(
-    here: Context, reason: Annotated[str, Field(min_length=1, max_length=500)]
+    here: Context, reason: Annotated[str, Field(max_length=500)] = "no reason was given"
 ) -> Result:
     """Restart the cluster's processes, drained: each hands over what it does and is started again."""
     if here.cluster is None:

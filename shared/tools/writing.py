@@ -22,6 +22,8 @@ def lock_of(context: Context) -> Lock | None:
 async def changing(context: Context, jail: Jail, path: str) -> AsyncIterator[None]:
     """Around a change of one file: nobody else changes it, and the workspace is still ours."""
     lock = lock_of(context)
+    if (announce := context.extras.get("changing")) is not None:
+        await announce(path)  # to the other tasks of the repository, before it is done
     async with jail.lock(path), lock.held() if lock else contextlib.nullcontext():
         yield
 

@@ -14,7 +14,7 @@ from shared.bus.base import Argument, Bus, Script
 from shared.errors import BusUnreachable, Fenced, PromptDockError
 from shared.turns import scripts
 
-Place = Literal["mail", "reply", "join", "front", "answer", "dead"]
+Place = Literal["mail", "reply", "word", "join", "front", "answer", "dead"]
 DEADLINE_MS = 15 * 60 * 1000
 LIMIT = 1000
 BATCH = 32  # turns that one call may claim: each may bring a journal of megabytes
@@ -274,6 +274,11 @@ class Desk:
         """Take back a request: `withdrawn` unclaimed, `running` (it is told to stop), or `gone`."""
         reply = await self._call(scripts.WITHDRAW, request_id, self.bell)
         return str(reply.decode())
+
+    async def state(self, message_id: str) -> str:
+        """What became of a message: `accepted`, `done`, `withdrawn`, or "" for one that is not known."""
+        found = await self.bus.command("GET", f"{self.prefix}msg:{message_id}")
+        return found.decode().partition(":")[0] if found else ""
 
     async def size(self) -> int:
         """How many accepted messages have not ended."""

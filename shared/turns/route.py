@@ -17,21 +17,27 @@ KEPT = 64 * 1024  # of a message that is too large, in the dead letters
 
 
 def human(names: Names, message: messages.AnyHuman, data: bytes) -> Mail:
-    """A person's message on `human-input`. Words that name a running turn may join it; a stop goes first."""
+    """A person's message on `human-input`. Words that name a running turn may join it; a stop goes first.
+
+    An answer to a request for leave goes to a session of its own: nobody's running turn delays it.
+    """
     place: Place = "mail"
-    reply = ""
+    session, reply = message.session, ""
     if isinstance(message, messages.Stop):
         place = "front"
-    elif isinstance(message, messages.Amend | messages.Approval):
+    elif isinstance(message, messages.Amend):
         place = "join"
-    elif isinstance(message, messages.Said) and message.in_reply_to:
-        place, reply = "reply", message.in_reply_to
+    elif isinstance(message, messages.Approval):
+        session = f"approval:{message.approval_id}"
+    elif isinstance(message, messages.Said):
+        reply = message.in_reply_to or ""
+        place = "word" if messages.leave(message.content) else "reply" if reply else "mail"
     ends = messages.deadline_ms(message.deadline) or -DEADLINE_MS
     channel = names.channel(HUMAN_INPUT)
     busy = error_output(
         names, message.user_id, message.id or "", message.session, "busy: too much is waiting, try later"
     )
-    return Mail(message.id or "", message.session, channel, data, place, ends, reply, refusal=busy)
+    return Mail(message.id or "", session, channel, data, place, ends, reply, refusal=busy)
 
 
 def agent(names: Names, message: messages.Agent, data: bytes) -> Mail | None:

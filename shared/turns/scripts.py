@@ -7,6 +7,7 @@ is full.
 
 from __future__ import annotations
 
+from shared import faults
 from shared.bus.base import Script
 
 _PRELUDE = """
@@ -14,6 +15,15 @@ local P = KEYS[1]
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 """
+
+# The fence: only the newest claim of a session may change anything.
+_FENCE = """
+local function stale(session, epoch)
+  return redis.call('HGET', P..'turn:'..session, 'epoch') ~= epoch
+end
+"""
+if faults.without("fencing"):
+    _FENCE = "local function stale(session, epoch) return false end\n"
 
 # A message is accepted: known by its id, in the inbox, in its session's mail (or among what may join the turn
 # that runs), its session due, and on its way to the Store. A negative deadline counts from now.
@@ -40,6 +50,13 @@ local function placed(session, place, reply)
   local root = redis.call('HGET', P..'turn:'..session, 'root')
   if root and (reply == root or string.sub(reply, 1, #root + 1) == root..'.') then return 'join' end
   return 'mail'
+end
+-- A plain yes or no answers the question that is open in its session: in a session of its own, since that one
+-- may be what waits for it. Where no question is open it is a message like any other.
+local function routed(session, place, reply)
+  if place ~= 'word' then return session, placed(session, place, reply) end
+  if redis.call('EXISTS', P..'asks:'..session) == 1 then return 'asks:'..session, 'mail' end
+  return session, placed(session, reply ~= '' and 'reply' or 'mail', reply)
 end
 """
 
@@ -75,13 +92,14 @@ POST = _script(
     """
 local waiting = redis.call('XLEN', P..'inbox')
 local full = redis.call('GET', P..'full')
-local opens = ARGV[7] == 'mail' or ARGV[7] == 'reply'
+local opens = ARGV[7] == 'mail' or ARGV[7] == 'reply' or ARGV[7] == 'word'
 if opens and (full or waiting >= tonumber(ARGV[6])) then
   local was = redis.call('GET', P..'msg:'..ARGV[2])
   if was then return {0, was} end
   return {-1, waiting}
 end
-local e, was = admit(ARGV[2], ARGV[3], ARGV[1], ARGV[5], ARGV[4], placed(ARGV[3], ARGV[7], ARGV[8]))
+local session, place = routed(ARGV[3], ARGV[7], ARGV[8])
+local e, was = admit(ARGV[2], session, ARGV[1], ARGV[5], ARGV[4], place)
 if not e then return {0, was} end
 redis.call('PUBLISH', ARGV[1], ARGV[5])
 return {1, waiting}
@@ -114,7 +132,7 @@ return 0
 )
 
 # k i kind id session channel data deadline reply limit output_channel refusal reason
-# kind: mail | reply | join | front | answer | dead.
+# kind: mail | reply | word | join | front | answer | dead.
 # -> 1 taken, 2 buried, 0 known, -1 numbering too old (others had it), -2 older ears still hand in
 HEAR = _script(
     "hear",
@@ -146,7 +164,8 @@ if kind == 'dead' then
   say(ARGV[11], ARGV[12])
   return 2
 end
-if not admit(id, session, channel, data, ARGV[8], placed(session, place, ARGV[9])) then return 0 end
+session, place = routed(session, place, ARGV[9])
+if not admit(id, session, channel, data, ARGV[8], place) then return 0 end
 return 1
 """,
 )
@@ -213,7 +232,12 @@ if due[1] then
   local epoch = redis.call('INCR', P..'epoch')
   local mine = {token, epoch}
   for _, session in ipairs(due) do
-    if take(session, epoch) then mine[#mine + 1] = session end
+    -- Two workers died with it: the third takes it alone, so that what is innocent outlives its neighbour.
+    local suspect = tonumber(redis.call('HGET', P..'turn:'..session, 'tries') or '0') >= 2
+    if not suspect or #mine == 2 then
+      if take(session, epoch) then mine[#mine + 1] = session end
+      if suspect then break end
+    end
   end
   redis.call('DEL', claims)
   redis.call('RPUSH', claims, unpack(mine))
@@ -230,10 +254,11 @@ return found
 STEP = _script(
     "step",
     _PRELUDE,
+    _FENCE,
     """
 local s = ARGV[1]
 local turn = P..'turn:'..s
-if redis.call('HGET', turn, 'epoch') ~= ARGV[2] then redis.call('INCR', P..'stale'); return -1 end
+if stale(s, ARGV[2]) then redis.call('INCR', P..'stale'); return -1 end
 redis.call('ZADD', P..'due', 'XX', now + tonumber(ARGV[3]), s)
 local ncalls = tonumber(ARGV[6])
 for i = 7, 6 + ncalls do redis.call('SET', P..'call:'..ARGV[i], s, 'EX', 172800) end
@@ -269,12 +294,13 @@ return came
 FINISH = _script(
     "finish",
     _PRELUDE,
+    _FENCE,
     _BURY,
     _SAY,
     """
 local s, epoch = ARGV[1], ARGV[2]
 local turn = P..'turn:'..s
-if redis.call('HGET', turn, 'epoch') ~= epoch then
+if stale(s, epoch) then
   if redis.call('GET', P..'ended:'..s) == epoch then return 1 end
   redis.call('INCR', P..'stale')
   return -1
@@ -311,9 +337,10 @@ return 1
 TELL = _script(
     "tell",
     _PRELUDE,
+    _FENCE,
     _SAY,
     """
-if ARGV[1] ~= '' and redis.call('HGET', P..'turn:'..ARGV[1], 'epoch') ~= ARGV[2] then
+if ARGV[1] ~= '' and stale(ARGV[1], ARGV[2]) then
   redis.call('INCR', P..'stale')
   return -1
 end
@@ -327,12 +354,12 @@ return 1
 BEAT = _script(
     "beat",
     _PRELUDE,
+    _FENCE,
     """
 local lost = {}
 for i = 2, #ARGV, 2 do
-  if redis.call('HGET', P..'turn:'..ARGV[i], 'epoch') == ARGV[i + 1] then
-    redis.call('ZADD', P..'due', 'XX', now + tonumber(ARGV[1]), ARGV[i])
-  else lost[#lost + 1] = ARGV[i] end
+  if stale(ARGV[i], ARGV[i + 1]) then lost[#lost + 1] = ARGV[i]
+  else redis.call('ZADD', P..'due', 'XX', now + tonumber(ARGV[1]), ARGV[i]) end
 end
 return lost
 """,
@@ -343,9 +370,10 @@ return lost
 RELEASE = _script(
     "release",
     _PRELUDE,
+    _FENCE,
     """
 local turn = P..'turn:'..ARGV[1]
-if redis.call('HGET', turn, 'epoch') ~= ARGV[2] then return -1 end
+if stale(ARGV[1], ARGV[2]) then return -1 end
 redis.call('HDEL', turn, 'owner')
 redis.call('HSET', turn, 'epoch', redis.call('INCR', P..'epoch'))
 redis.call('HINCRBY', turn, 'tries', -1)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from shared import log
 from shared.bus import embedded
 from shared.bus.base import Bus
 from shared.errors import BusUnreachable, ConfigurationError, StoreUnavailable
-from shared.models.base import Model
 from shared.settings import Settings
-from shared.store.base import Store
+
+if TYPE_CHECKING:
+    from shared.models.base import Model
+    from shared.store.base import Store
 
 _SILENCE = 0.75  # of a lease: after so long without an answer, a connection is dead
 

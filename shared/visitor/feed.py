@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
-from shared import log
+from shared import faults, log
 from shared.bus.base import Bus, OnMessage, OnReady
 from shared.bus.keys import CHATTER, CHATTER_OUTPUT, Names
 from shared.bus.messages import Output, now
@@ -119,6 +119,7 @@ async def entries(visitor: Line, stream: str, after: str) -> AsyncGenerator[tupl
             failures += 1
             await asyncio.sleep(random.uniform(0.02, min(1.0, 0.05 * 2**failures)))
             await visitor.moved()
+            after = "$" if faults.without("gap-fill") else after
             continue
         for entry in found:
             after = entry.id

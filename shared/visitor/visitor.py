@@ -12,7 +12,7 @@ import contextlib
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from types import TracebackType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from shared import log
@@ -21,10 +21,12 @@ from shared.bus.keys import CHATTER, HUMAN_INPUT, Names
 from shared.bus.presence import Presence
 from shared.errors import BusUnreachable, Busy, PromptDockError, TimedOut
 from shared.settings import Settings
-from shared.store.base import Store
 from shared.visitor import connect, feed, post
 from shared.visitor.outbox import Letter, Outbox
 from shared.visitor.words import Event, Heard, Sent
+
+if TYPE_CHECKING:
+    from shared.store.base import Store
 
 _DISK_MS = 1500  # how long one wait for the server's disk may take
 _DISK_TRIES = 3
@@ -203,9 +205,18 @@ class Visitor:
         return await self.send(HUMAN_INPUT, words | more)
 
     async def command(
-        self, tool: str, arguments: dict[str, Any], user_id: str, *, patience: float = 60.0
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        user_id: str,
+        *,
+        patience: float = 60.0,
+        profile: str | None = None,
     ) -> dict[str, Any]:
-        """Run one tool in the cluster; its result, with an `error` key where it failed. TimedOut."""
+        """Run one tool in the cluster; its result, with an `error` key where it failed. TimedOut.
+
+        `profile` names the permission profile that it passes under, if not the agent's own.
+        """
         message_id = str(uuid4())
         words = {
             "type": "command",
@@ -213,6 +224,7 @@ class Visitor:
             "user_id": user_id,
             "tool": tool,
             "arguments": arguments,
+            "profile": profile,
         }
         session = f"command:{user_id.replace(' ', '_')}"  # so that it waits behind no conversation
         async with self.outputs() as heard:

@@ -45,10 +45,17 @@ class Consult:
         parts = [f"{self.agent}: {self.question or 'asked'}", f"{waited:.0f} s", *self._health(waited)]
         return line(" · ".join(parts), width)
 
+    def silent(self, now: float) -> bool:
+        """Whether it was looked at, and has given no sign of life for longer than one lives."""
+        return self.pulse is not None and self._late(self.pulse) and now - self.since > LIFE_MS / 1000
+
+    def _late(self, pulse: Pulse) -> bool:
+        return pulse.beat_ms is None or pulse.beat_ms > LIFE_MS
+
     def _health(self, waited: float) -> list[str]:
         if self.pulse is None:
             return []
-        if self.pulse.beat_ms is None or self.pulse.beat_ms > LIFE_MS:
+        if self._late(self.pulse):
             return ["silent" if waited > LIFE_MS / 1000 else "no heartbeat yet"]
         return [f"alive, {self.pulse.doing}" if waited > NEWS and self.pulse.doing else "alive"]
 

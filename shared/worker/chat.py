@@ -12,7 +12,7 @@ from shared.bus import messages
 from shared.bus.keys import HUMAN_INPUT
 from shared.conversation import prompt, window
 from shared.errors import BadMessage, PromptDockError, StoreUnavailable
-from shared.loop import Done
+from shared.loop import Call, Done
 from shared.loop.transcript import Transcript
 from shared.store.records import Setting
 from shared.tools.context import Context
@@ -21,6 +21,7 @@ from shared.turns.turn import Turn
 from shared.worker import wording
 from shared.worker.colleagues import Colleagues
 from shared.worker.consult import repositories
+from shared.worker.door import Asked, asked_by
 from shared.worker.engine import Engine, waiting_notice
 from shared.worker.given import said, sort, words
 from shared.worker.live import Live
@@ -56,12 +57,8 @@ class Chat:
         elif self._given.said or self._given.requests or self._given.answers:
             await self._converse()
         else:
-            what = (
-                "There is no running turn to amend."
-                if self._given.amends
-                else "There is no such request for leave."
-            )
-            await self.voice.close("error", f"{what} It may have ended already.")
+            what = "There is no running turn to amend. It may have ended already."
+            await self.voice.close("error", what)
 
     async def stopped(self) -> None:
         """The person ended this turn: everything under way is ended already."""
@@ -71,6 +68,8 @@ class Chat:
 
     async def failed(self, error: PromptDockError, dead: str = "") -> None:
         """The turn cannot be answered; the message goes to the dead letters where it is to blame."""
+        if not self.voice.who:  # it did not even begin
+            self.voice.who = await self._person()
         await self.voice.close("error", str(error), state="error", error=str(error), dead=dead)
 
     @property
@@ -141,6 +140,7 @@ class Chat:
             context,
             live,
             self._joined,
+            self._asked(),
             model=said.model if said else None,
             temperature=said.temperature if said else None,
         )
@@ -254,8 +254,11 @@ class Chat:
             cluster=cluster,
             extras={"repos": self.parts.repos},
         )
-        result = await self.engine.handler.execute(
-            command.tool, command.arguments, context, f"{self.turn.id}.1.1"
+        key = f"{self.turn.id}.1.1"
+        again = any(record["k"] == "intent" for record in self.turn.records)
+        call = Call(key, key, command.tool, command.arguments, again)
+        result = await self.engine.command(
+            self.turn, call, context, self._asked(), live, profile=command.profile
         )
         status: messages.Status = "error" if "error" in result else "complete"
         text = str(result.get("error") or f"{command.tool}: done")
@@ -298,6 +301,12 @@ class Chat:
 
     # -- small parts -----------------------------------------------------------------------------------------
 
+    def _asked(self) -> Asked:
+        """Who is asked for leave: the person of this turn, or the one on whose behalf an agent asks."""
+        for request in self._given.requests:
+            return asked_by(request)
+        return Asked(str(self.voice.who.get("user_id", "")), self.turn.session, in_turn=True)
+
     def _hops(self) -> int:
         return max((request.hops for request in self._given.requests), default=0)
 
@@ -308,7 +317,7 @@ class Chat:
         kept = await self.parts.bus.command("GET", f"{self.turn.desk.prefix}who:{self.turn.session}")
         if kept:
             return dict(json.loads(kept))
-        return {"user_id": self._given.approvals[0].user_id} if self._given.approvals else {}
+        return {}
 
     async def _past(self) -> tuple[list[Record], int]:
         """The conversation so far and the number of its last message."""
@@ -332,7 +341,7 @@ class Chat:
             found = await self.parts.store.select(Setting, where, limit=1)
         except StoreUnavailable:
             return "default"
-        return str(found[0].value) if found and found[0].value else "default"
+        return str((found[0].value.get("project") if found else None) or "default")
 
     async def _repositories(self, project: str) -> str:
         repos = await repositories(self.parts, project)

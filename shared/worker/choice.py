@@ -71,7 +71,8 @@ def _make(settings: Settings, key: Callable[[], str]) -> Model:
     if settings.anthropic_api_key is not None:
         from shared.models.anthropic import AnthropicModel
 
-        return AnthropicModel(key, base_url=settings.anthropic_base_url)
+        silence = settings.model_silence_ms / 1000
+        return AnthropicModel(key, base_url=settings.anthropic_base_url, idle=silence)
     if settings.env == "production":
         raise ConfigurationError(
             "no model is configured",

@@ -1,46 +1,40 @@
-"""A task's turn: a command file, a worktree, a loop with file tools and a shell, a commit, a receipt."""
+"""A task's turn: a command file, a worktree, an executor that does the work, its proof, a receipt."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 from shared import log
 from shared.bus import messages
 from shared.conversation import prompt
 from shared.errors import Fenced, PromptDockError, ToolError
-from shared.loop import Done
-from shared.store.base import Store
-from shared.store.records import Project, Repo, Task, TaskResult
-from shared.store.row import derived, now
-from shared.tasks import machine, receipt
+from shared.executors.base import Executor, Outcome, Work
+from shared.models.base import Usage
+from shared.store.records import Repo
+from shared.tasks import receipt
+from shared.tasks.checks import Plan, Ran
+from shared.tasks.names import slug
 from shared.tasks.worktree import Worktree
-from shared.tools import coding
 from shared.tools.context import Context, Root
-from shared.turns.archive import Change
 from shared.turns.turn import Turn
-from shared.worker import reply
-from shared.worker.engine import Engine
+from shared.worker import executing, reply
+from shared.worker.asking import waited_ms
+from shared.worker.awareness import Awareness
+from shared.worker.door import asked_by
+from shared.worker.engine import Engine, model_name
 from shared.worker.live import Live
+from shared.worker.proof import Proof
+from shared.worker.question import Question
+from shared.worker.ticket import Ticket, apply_task
+
+__all__ = ["Coding", "apply_task"]
 
 _NEWS = 10.0  # seconds between progress messages
-
-
-async def apply_task(store: Store, values: dict[str, Any]) -> None:
-    """Carry a task over, from the archive."""
-    from uuid import UUID
-
-    await machine.move(
-        store,
-        UUID(values["task"]),
-        values["event"],
-        values["actor"],
-        values["key"],
-        values["epoch"],
-        **values["changes"],
-    )
+Payload = dict[str, Any]
 
 
 class Coding:
@@ -51,9 +45,15 @@ class Coding:
         self.agent = engine.profile.name
         self.request = messages.agent({**json.loads(turn.given[0].data), "id": turn.given[0].id})
         self.payload = self.request.payload
+        self.ticket = Ticket(self.parts, self.agent, turn, self.request)
         self._tree: Worktree | None = None
-        self._task: Task | None = None
+        self._proof: Proof | None = None
+        self._aware: Awareness | None = None
+        self._repo: Repo | None = None
+        self._usage = Usage()
         self._news = 0.0
+        self._clock: asyncio.Timeout | None = None
+        self._left = 0.0  # seconds of it, while a person is asked
 
     @property
     def deadline(self) -> int:
@@ -85,38 +85,88 @@ class Coding:
 
     # -- the work --------------------------------------------------------------------------------------------
 
-    async def _work(self) -> dict[str, Any]:
+    async def _work(self) -> Payload:
         started = next((record["at"] for record in self.turn.records if record["k"] == "begun"), None)
         if started is None:
             started = int(time.time() * 1000)
             await self.turn.step({"k": "begun", "at": started})
+        started += waited_ms(self.turn.records, int(time.time() * 1000))
         left = started / 1000 + self.engine.profile.task_minutes * 60 - time.time()
         try:
-            async with asyncio.timeout(max(1.0, left)):
+            async with asyncio.timeout(max(1.0, left)) as self._clock:
                 await self._begin()
-                done = await self._think()
+                outcome, ran = await self._carry()
         except TimeoutError:
             minutes = self.engine.profile.task_minutes
             return await self._leave("timeout", f"The task was ended after {minutes:g} minutes.")
         except ToolError as error:
             return await self._leave("failed", str(error))
-        return await self._settle("completed", done)
+        return await self._settle(outcome, ran)
 
     async def _begin(self) -> None:
-        self._task = await self._row()
-        repo = await self._repo()
-        name = str(self.payload.get("task_id") or self.request.id)
-        self._tree = await Worktree.acquire(self.parts.repos, repo, name, self.turn.epoch)
-        await self._move("assigned", owner=self.agent)
-        await self._move("started", branch=self._tree.branch, base_commit=self._tree.base)
-        await self._event("started")
-        await self._say(f"Working on {self._tree.branch} in {repo.name}", always=True)
+        await self.ticket.load()
+        repo = self._repo = await self.ticket.repo()
+        repos = self.parts.repos
+        tree = self._tree = await Worktree.acquire(repos, repo, self.ticket.id, self.turn.epoch)
+        self._proof = Proof(self.turn, self.agent, tree, repos, repo)
+        self._aware = Awareness(self.parts, repo, self.ticket.id, tree)
+        await self.ticket.move("assigned", owner=self.agent)
+        await self.ticket.move("started", branch=tree.branch, base_commit=tree.base, repo_id=repo.id)
+        await self.ticket.event("started")
+        await self._say(f"Working on {tree.branch} in {repo.name}", always=True)
 
-    async def _think(self) -> Done:
-        assert self._tree is not None
-        tree = self._tree
-        root = Root(tree.path.parent.name, tree.path, commit=tree.base, writable=True)
+    async def _carry(self) -> tuple[Outcome, list[Ran]]:
+        """The work, its checks, and the work again where they failed."""
+        assert self._tree is not None and self._proof is not None
+        plan = await self._proof.plan(self.payload, self.ticket.row)
         live = Live(self.parts.bus, self.parts.names, f"{self.agent}:{self.turn.session}"[:200])
+        work = self._described(live, plan)
+        executor = self._executor(work)
+        try:
+            while True:
+                outcome = await executor.run(work)
+                self._usage = outcome.usage
+                if outcome.kind == "question" and outcome.question is not None:
+                    if not await self._asked(outcome.question):
+                        return outcome, []
+                    continue
+                if outcome.kind != "answer":
+                    return outcome, []
+                ran = await self._checked(plan, outcome)
+                if not self._proof.unheard:
+                    return outcome, ran
+                await self._say("Its checks failed; the agent is told what they found", always=True)
+        finally:
+            await live.close()
+
+    async def _checked(self, plan: Plan, outcome: Outcome) -> list[Ran]:
+        """Commit what was done, and run the checks on it."""
+        assert self._proof is not None and self._tree is not None
+        rounds = self._proof.rounds()
+        title = self.ticket.title if not rounds else f"{self.ticket.title[:60]}: what its checks found"
+        await self._proof.commit(title, outcome.text, "final" if not rounds else f"repair{rounds}")
+        if not plan.commands or await self._tree.git.head() == self._tree.base:
+            return []
+        await self._say(f"Running its checks ({plan.origin}): {', '.join(plan.commands)[:300]}", always=True)
+        await self.ticket.event("verifying")
+        return await self._proof.check(plan, self.parts.sandbox)
+
+    async def _asked(self, question: dict[str, Any]) -> str:
+        question_of = Question(self.parts, self.agent, self.turn, self.ticket, asked_by(self.request))
+        self._paused(True)
+        try:
+            return await question_of.ask(question, self.engine.profile.permissions.approval_minutes)
+        finally:
+            self._paused(False)
+
+    # -- what the executor is handed -------------------------------------------------------------------------
+
+    def _described(self, live: Live, plan: Plan) -> Work:
+        assert self._tree is not None and self._aware is not None
+        tree, aware = self._tree, self._aware
+        there = f"- {tree.path.parent.name}: your worktree, branch {tree.branch}"
+        if plan.commands:
+            there += f"\n  checked with, when you have finished: {'; '.join(plan.commands)}"
 
         def watch(kind: str, event: dict[str, Any]) -> None:
             live(kind, event)
@@ -125,54 +175,110 @@ class Coding:
                 told = json.dumps(event["arguments"], ensure_ascii=False)[:160]
                 asyncio.ensure_future(self._say(f"{event['tool']} {told}", always=True))  # noqa: RUF006
 
+        async def joined() -> list[str]:
+            await self.turn.look()
+            words = [json.dumps(json.loads(entry.data).get("payload", {})) for entry in self.turn.joined()]
+            await self._checkpoint()
+            ran = sum(record["k"] == "result" and record["tool"] == "bash" for record in self.turn.records)
+            return words + await aware.told(ran)
+
+        return Work(
+            turn_id=self.turn.id,
+            path=tree.path,
+            branch=tree.branch,
+            system=prompt.compose(self.engine.profile.prompt, roster={}, repositories=there),
+            command=self._command_file(),
+            model=model_name(self.parts, self.engine.profile),
+            journal=self.turn,
+            lock=tree.lock,
+            sandbox=self.parts.sandbox,
+            leave=executing.refuse,
+            ask=self._asked,
+            live=watch,
+            joined=joined,
+            scratch=self._scratch(),
+            cost=self.parts.settings.budget_turn,
+            rounds=self.engine.profile.rounds,
+        )
+
+    def _executor(self, work: Work) -> Executor:
+        assert self._tree is not None and self._aware is not None
+        tree = self._tree
+        root = Root(tree.path.parent.name, tree.path, commit=tree.base, writable=True)
         context = Context(
             agent=self.agent,
             session_id=self.turn.session,
             turn_id=self.turn.id,
             store=self.parts.store,
-            project_id=str(self.payload.get("project") or "default"),
+            project_id=self.ticket.project,
             roots={root.name: root},
             say=self._say,
-            extras={"sandbox": self.parts.sandbox, "lock": tree.lock, "commands": []},
+            extras={
+                "sandbox": self.parts.sandbox,
+                "lock": tree.lock,
+                "commands": [],
+                "paused": self._paused,
+                "changing": self._aware.before,
+            },
         )
-        system = prompt.compose(
-            self.engine.profile.prompt,
-            roster={},
-            repositories=f"- {root.name}: your worktree, branch {tree.branch}",
-        )
-        user = {"role": "user", "content": [{"type": "text", "text": self._command_file()}]}
+        return executing.choose(self.engine, self.turn, context, asked_by(self.request), work)
 
-        async def joined() -> list[str]:
-            await self.turn.look()
-            return [json.dumps(json.loads(entry.data).get("payload", {})) for entry in self.turn.joined()]
+    async def _checkpoint(self) -> None:
+        """Where the branch may leave this machine, what was done until now does."""
+        repo, number = self._repo, sum(record["k"] == "result" for record in self.turn.records)
+        if repo is not None and repo.url and repo.push_tasks and self._proof is not None and number:
+            await self._proof.commit(self.ticket.title, "Work in progress.", f"step{number}")
 
-        done = await self.engine.think(self.turn, system, [user], context, watch, joined)
-        await live.close()
-        return done
+    def _paused(self, waits: bool) -> None:
+        """The time in which a person is asked for leave does not count."""
+        clock, now = self._clock, asyncio.get_running_loop().time()
+        if clock is None:
+            return
+        if waits:
+            self._left = (clock.when() or now) - now
+            clock.reschedule(None)
+        else:
+            clock.reschedule(now + self._left)
+
+    def _scratch(self) -> Path:
+        return self.parts.settings.home / "executors" / slug(self.ticket.id)
 
     def _command_file(self) -> str:
-        return f"[task {self.payload.get('task_id') or self.request.id}]\n\n{self.payload['command_file']}"
+        text = f"[task {self.ticket.id}]\n\n{self.payload['command_file']}"
+        row = self.ticket.row
+        if row is not None and row.feedback:
+            text += (
+                f"\n\n[feedback on what was done before, which is on this branch already]\n\n{row.feedback}"
+            )
+        return text
 
-    async def _settle(self, how: str, done: Done) -> dict[str, Any]:
-        """Commit what was done and write the receipt."""
-        assert self._tree is not None
-        tokens = done.usage.input + done.usage.output
-        if done.kind == "refusal":
-            return await self._leave("failed", done.text)
-        payload = await self._receipt(how, done.text, tokens)
-        if done.demo:
+    # -- the end ---------------------------------------------------------------------------------------------
+
+    async def _settle(self, outcome: Outcome, ran: list[Ran]) -> Payload:
+        """Write the receipt, and what follows from it."""
+        if outcome.kind == "refusal":
+            return await self._leave("failed", outcome.text)
+        if outcome.kind == "question":
+            asked = str((outcome.question or {}).get("asked") or outcome.text)
+            left = await self._leave("paused", f"Nobody answered its question: {asked}")
+            return left | {"question": asked}
+        payload = await self._receipt("completed", outcome.text)
+        if outcome.demo:
             payload["demo"] = True
-        payload["cost"] = done.usage.cost
+        failed = [one.command for one in ran if not one.passed]
         if not payload["commits"]:
-            payload |= {"status": "failed", "error": "nothing was changed", "summary": done.text}
+            payload |= {"status": "failed", "error": "nothing was changed", "summary": outcome.text}
+        elif failed:
+            told = ", ".join(f"{command.command} (exit {command.exit_code})" for command in failed[:5])
+            payload |= {"status": "failed", "unproved": True, "error": f"its checks failed: {told}"}
         return payload
 
-    async def _leave(self, how: str, why: str) -> dict[str, Any]:
+    async def _leave(self, how: str, why: str) -> Payload:
         """Keep what there is on the branch, and say why it ends here."""
-        payload: dict[str, Any] = self._card(how) | {"error": why, "commits": [], "summary": why}
+        payload: Payload = self.ticket.card(how) | {"error": why, "commits": [], "summary": why}
         if self._tree is not None:
             try:
-                payload |= await self._receipt(how, f"Unfinished: {why}", 0)
+                payload |= await self._receipt(how, f"Unfinished: {why}")
                 payload["error"] = why
             except Fenced:
                 raise
@@ -180,16 +286,14 @@ class Coding:
                 log.get().warning("What the task made could not be kept", why=str(error))
         return payload
 
-    async def _receipt(self, how: str, summary: str, tokens: int) -> dict[str, Any]:
-        assert self._tree is not None
-        tree = self._tree
-        title = str(self.payload.get("title") or "Work of a task")[:72]
-        step = str(derived("commit", self.turn.id, "final"))
-        await tree.git.commit_all(f"{title}\n\n{summary}", step=step, agent=self.agent)
-        made = await receipt.build(tree.git, tree.branch, tree.base, self._commands(), summary, tokens)
-        await tree.remove()
+    async def _receipt(self, how: str, summary: str) -> Payload:
+        assert self._tree is not None and self._proof is not None and self._aware is not None
+        await self._proof.commit(self.ticket.title, summary, "end" if self._proof.rounds() else "final")
+        tokens = self._usage.input + self._usage.output
+        made = await self._proof.receipt(summary, tokens, await self._aware.others())
+        await self._tree.remove(force=True)
         self._tree = None
-        return self._card(how) | {
+        return self.ticket.card(how) | {
             "summary": summary,
             "branch": made.branch,
             "commits": [commit.sha for commit in made.commits],
@@ -197,137 +301,27 @@ class Coding:
             "diff_stat": made.diff_stat,
             "commands": [command.model_dump() for command in made.commands],
             "tokens": tokens,
+            "cost": self._usage.cost,
             "verified": made.verified,
+            "proof": receipt.told(made),
             "receipt": made.model_dump(),
         }
 
-    def _commands(self) -> list[dict[str, Any]]:
-        """The commands that ran, from the journal: also those of a worker that died before us."""
-        return [
-            {
-                "command": record["arguments"]["command"],
-                "exit_code": record["content"]["exit_code"],
-                "stdout_digest": receipt.digest(record["content"]["stdout"]),
-                "ms": record["content"]["ms"],
-                "check": coding.is_check(record["arguments"]["command"]),
-                "at": record["at"] / 1000,
-            }
-            for record in self.turn.records
-            if record["k"] == "result" and record["tool"] == "bash" and "exit_code" in record["content"]
-        ]
-
-    def _card(self, how: str) -> dict[str, Any]:
-        return {
-            "task_id": str(self.payload.get("task_id") or self.request.id),
-            "title": self.payload.get("title"),
-            "status": how,
-            "repo": self.payload.get("repo"),
-            "demo": self.parts.model.demo or None,
-        }
-
-    # -- the end ---------------------------------------------------------------------------------------------
-
-    async def _close(self, payload: dict[str, Any], dead: str = "") -> None:
+    async def _close(self, payload: Payload, dead: str = "") -> None:
         if self._tree is not None:
             await self._tree.release()
+        if self._aware is not None:
+            await self._aware.end()
+        await executing.forget(self._scratch())
         kind: Any = "error" if payload.get("error") else "response"
         await reply.deliver(self.parts, self.agent, self.request, kind, payload)
-        await self._event(str(payload["status"]))
+        await self.ticket.event(str(payload["status"]))
         state = "complete" if kind == "response" else "error"
-        await reply.close(
-            self.parts,
-            self.agent,
-            self.turn,
-            state,
-            payload.get("error"),
-            dead,
-            more=await self._changes(payload),
-        )
+        more = await self.ticket.ends(payload)
+        await reply.close(self.parts, self.agent, self.turn, state, payload.get("error"), dead, more=more)
         log.get().info(
             f"Task {payload['task_id']} {payload['status']}", commits=len(payload.get("commits", []))
         )
-
-    async def _changes(self, payload: dict[str, Any]) -> list[Any]:
-        task = self._task or await self._row(quiet=True)
-        if task is None:
-            return []
-        events = {
-            "completed": ["completed", "passed"],
-            "failed": ["failed"],
-            "timeout": ["timeout"],
-            "stopped": ["stopped"],
-        }[str(payload["status"])]
-        changes = {"error": str(payload.get("error") or ""), "ended_at": now(), "owner": None}
-        result = TaskResult(
-            id=derived("task-result", self.turn.id),
-            task_id=task.id,
-            epoch=self.turn.epoch,
-            agent=self.agent,
-            summary=str(payload.get("summary", "")),
-            branch=payload.get("branch"),
-            base_commit=(payload.get("receipt") or {}).get("base"),
-            commits=payload.get("commits", []),
-            files_changed=payload.get("files_changed", []),
-            diff_stat=payload.get("diff_stat", ""),
-            commands=payload.get("commands", []),
-            tokens_used=payload.get("tokens", 0),
-            cost=payload.get("cost", 0.0),
-            verified=payload.get("verified", "unverified"),
-            error=str(payload.get("error") or ""),
-            receipt=payload.get("receipt") or {},
-        )
-        return [result, *(self._change(task, event, changes) for event in events)]
-
-    def _change(self, task: Task, event: str, changes: dict[str, Any]) -> Change:
-        values = {"task": str(task.id), "event": event, "actor": self.agent, "key": self.turn.id}
-        return Change("task", {**values, "epoch": self.turn.epoch, "changes": changes})
-
-    async def _move(self, event: str, **changes: Any) -> None:
-        """Best tried: the end of the turn carries the final state with it, whatever the Store does now."""
-        if self._task is None:
-            return
-        if event in ("assigned", "started") and any(record["k"] == "model" for record in self.turn.records):
-            return  # a worker before us did
-        try:
-            await machine.move(
-                self.parts.store, self._task.id, event, self.agent, self.turn.id, self.turn.epoch, **changes
-            )
-        except PromptDockError as error:
-            log.get().warning("The task's state could not be written", event=event, why=str(error))
-
-    async def _event(self, state: str) -> None:
-        """Task changes are events of their own."""
-        live = Live(self.parts.bus, self.parts.names, "@tasks")
-        live("task", {"task_id": self._card(state)["task_id"], "state": state, "agent": self.agent})
-        await live.close()
-
-    # -- what it works on ------------------------------------------------------------------------------------
-
-    async def _row(self, quiet: bool = False) -> Task | None:
-        try:
-            found = await self.parts.store.select(
-                Task, {"slug": str(self.payload.get("task_id") or "")}, limit=1
-            )
-        except PromptDockError as error:
-            if not quiet:
-                log.get().warning("The task's row cannot be read", why=str(error))
-            return None
-        return found[0] if found else None
-
-    async def _repo(self) -> Repo:
-        name = self.payload.get("repo")
-        slug = str(self.payload.get("project") or "default")
-        projects = await self.parts.store.select(Project, {"slug": slug}, limit=1)
-        repos = await self.parts.store.select(Repo, {"project_id": projects[0].id}) if projects else []
-        fitting = [
-            row for row in repos if row.name == name or (not name and row.kind in (self.agent, "both"))
-        ]
-        if len(fitting) != 1:
-            there = ", ".join(row.name for row in repos) or "none"
-            raise ToolError(
-                f"it is not clear which repository is meant ({name or 'none named'})", f"there are: {there}"
-            )
-        return fitting[0]
 
     async def _say(self, text: str, always: bool = False) -> None:
         if always or time.monotonic() - self._news > _NEWS:

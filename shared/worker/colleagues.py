@@ -18,6 +18,7 @@ from shared.loop import Live
 from shared.turns.desk import Entry, Mail
 from shared.turns.turn import Turn
 from shared.worker.live import Live as Tasks
+from shared.worker import question
 from shared.worker.parts import Parts
 
 MAX_HOPS = 4
@@ -124,11 +125,7 @@ class Colleagues:
 
     async def roster(self) -> dict[str, str]:
         """The agents that are or were here, with what they say they are for."""
-        told = dict.fromkeys(await self._parts.presence.agents(), "")
-        told.update(
-            {str(card["agent"]): str(card.get("about", "")) for card in await self._parts.presence.here()}
-        )
-        return told
+        return await self._parts.presence.roster()
 
     async def post(self, channel: str, text: str, key: str) -> int:
         """Hand a text to the gateway that listens on a channel of its surface."""
@@ -136,6 +133,10 @@ class Colleagues:
         note = {"id": key, "from": self._agent, "content": text, "timestamp": now(), "v": WIRE}
         await self._parts.bus.publish(name, json.dumps(note, ensure_ascii=False).encode())
         return await self._parts.bus.listeners(name)
+
+    async def answer(self, task: str, person: str, text: str) -> str:
+        """Answer the open question of a task, which waits for it."""
+        return await question.answer(self._parts.bus, self._parts.names, task, person, text)
 
     async def restart(self, reason: str) -> int:
         """A shutdown on behalf of the person; who supervises the workers starts them again."""
@@ -173,6 +174,7 @@ class Colleagues:
             "timestamp": now(),
             "patience": patience / 1000,
             "hops": self._hops + 1,
+            "on_behalf_of": self._on_behalf(),
             "v": 1,
             "via": channel,
         }
@@ -202,6 +204,12 @@ class Colleagues:
         if kind == "question":
             self._event(agent, key, "sent")
         return receipt.waiting
+
+    def _on_behalf(self) -> dict[str, str] | None:
+        """The person who set this off: whoever works on it asks them for leave."""
+        if not (user := self._who.get("user_id")):
+            return None
+        return {"user_id": str(user), "session_id": str(self._who.get("session_id") or self._turn.session)}
 
     async def _await(self, agent: str, key: str) -> dict[str, Any]:
         started = time.monotonic()

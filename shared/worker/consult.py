@@ -16,6 +16,7 @@ from shared.tools.context import Context, Root
 from shared.turns.turn import Turn
 from shared.worker import reply
 from shared.worker.colleagues import Colleagues
+from shared.worker.door import asked_by
 from shared.worker.engine import Engine
 from shared.worker.live import Live
 from shared.worker.parts import Parts
@@ -70,8 +71,10 @@ class Consult:
         live = Live(self.parts.bus, self.parts.names, f"{self.agent}:{self.turn.session}"[:200])
         project = str(self.request.payload.get("project") or "default")
         roots = await roots_of(self.parts, project)
+        asked = asked_by(self.request)
+        who = {"user_id": asked.user_id, "session_id": asked.session}
         colleagues = Colleagues(
-            self.parts, self.agent, self.turn, {}, self.request.hops, live, lambda text: self._say(text)
+            self.parts, self.agent, self.turn, who, self.request.hops, live, lambda text: self._say(text)
         )
         context = Context(
             agent=self.agent,
@@ -96,7 +99,7 @@ class Consult:
             await self.turn.look()
             return []
 
-        done = await self.engine.think(self.turn, system, [user], context, live, joined)
+        done = await self.engine.think(self.turn, system, [user], context, live, joined, asked)
         await live.close()
         return done, roots
 

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from shared import log
+from shared.errors import ConfigurationError, ToolError
+from shared.guard import presets
+from shared.guard.permissions import Policy
 from shared.loop import Call, Done, Limits, Live, Outcome, Verdict, run
-from shared.models.base import Message, Request, ToolSpec
+from shared.models.base import Message, Request
 from shared.tools.context import Context
 from shared.tools.handler import Handler
 from shared.tools.registry import Registry, Tool
+from shared.tools.shelf import Shelf, Shelved
+from shared.tools.tiers import CORE
 from shared.turns.turn import Turn
+from shared.worker.door import Asked, Door
 from shared.worker.parts import Parts
 from shared.worker.profile import Profile
 
@@ -21,11 +28,6 @@ _DEFAULT_MODEL = "claude-sonnet-5-5"
 _PATIENCE = 600.0  # seconds that all tries of one model call may take
 _TOLD = 15.0  # seconds of waiting for a provider after which the person hears of it
 Joined = Callable[[], Awaitable[list[str]]]
-
-
-def shown(tools: list[Tool]) -> tuple[ToolSpec, ...]:
-    """Tools as the model is shown them."""
-    return tuple(ToolSpec(tool.name, tool.description, tool.schema) for tool in tools)
 
 
 def model_name(parts: Parts, profile: Profile) -> str:
@@ -44,6 +46,51 @@ class Engine:
     registry: Registry
     handler: Handler
 
+    @cached_property
+    def policy(self) -> Policy:
+        """What this agent may do: as the settings name it, else as its profile says."""
+        return self.named_policy(self.parts.settings.permission_profile or "")
+
+    def named_policy(self, name: str) -> Policy:
+        """A shipped policy by its name; the profile's own for its agent's name, or for none."""
+        confined = self.parts.sandbox.offline
+        if name in ("", self.profile.name):
+            return self.profile.permissions.make(self.profile.name, confined)
+        return presets.preset(name, confined)
+
+    @cached_property
+    def shelf(self) -> Shelf:
+        """What the model is shown."""
+        core = [tool.name for tool in self.registry.category(CORE)] if self.profile.on_demand else []
+        return Shelf(
+            self.registry,
+            list(dict.fromkeys([*core, *self.profile.tools])),
+            self.profile.on_demand,
+            self.parts.settings.tool_mode,
+            lambda tool: tool.name in self.hidden,
+        )
+
+    @cached_property
+    def hidden(self) -> frozenset[str]:
+        """Tools that are denied whatever they are called with: the model is not shown them."""
+        return frozenset(tool.name for tool in self.registry if self.policy.hides(tool.name, tool.category))
+
+    def door(
+        self, turn: Turn, asked: Asked, context: Context, live: Live, policy: Policy | None = None
+    ) -> Door:
+        """The door of a turn."""
+        return Door(
+            self.parts,
+            self.profile.name,
+            policy or self.policy,
+            self.profile.permissions.approval_minutes,
+            turn,
+            replace(asked, project=context.project_id),
+            live,
+            tuple(context.roots),
+            paused=context.extras.get("paused", _not_paused),
+        )
+
     async def think(
         self,
         turn: Turn,
@@ -52,17 +99,19 @@ class Engine:
         context: Context,
         live: Live,
         joined: Joined,
+        asked: Asked,
         model: str | None = None,
         temperature: float | None = None,
     ) -> Done:
-        """Carry the turn to its end; the profile's tools are all that the model is shown."""
-        tools = self.registry.pick(self.profile.tools)
-        allowed = frozenset(tool.name for tool in tools)
+        """Carry the turn to its end; the model is shown what the shelf holds, and each call passes the door."""
+        shelf, door = self.shelf, self.door(turn, asked, context, live)
+        if index := shelf.index:
+            system = (f"{system[0]}\n\n{index}", *system[1:])
         request = Request(
             model=model or model_name(self.parts, self.profile),
             system=system,
             messages=tuple(messages),
-            tools=shown(tools),
+            tools=shelf.specs(),
             max_tokens=self.profile.max_tokens,
             temperature=temperature if temperature is not None else self.profile.temperature,
             agent=self.profile.name,
@@ -70,11 +119,11 @@ class Engine:
         )
 
         async def act(call: Call) -> Outcome:
-            return await self._act(call, context)
+            return await self.act(call, context, turn, door)
 
         async def leave(call: Call) -> Verdict:
-            if call.tool in allowed:
-                return Verdict(True)
+            if shelf.runs(call.tool):
+                return await door.leave(call, self.registry.get(call.tool))
             return Verdict(False, f"{call.tool} is not among the tools of {self.profile.name}")
 
         log.get().info("Calling Claude API..." if not self.parts.model.demo else "Calling the demo model...")
@@ -82,24 +131,56 @@ class Engine:
             turn.id,
             request,
             journal=turn,
-            model=self.parts.model,
+            model=Shelved(self.parts.model, shelf, turn.records),
             act=act,
             leave=leave,
             limits=Limits(rounds=self.profile.rounds, cost=self.parts.settings.budget_turn),
             live=live,
             joined=joined,
-            side_by_side=lambda name: name in allowed and self._side_by_side(name),
+            side_by_side=lambda name: shelf.runs(name) and self._side_by_side(self.registry.get(name)),
         )
 
-    def _side_by_side(self, name: str) -> bool:
-        tool = self.registry.get(name)
-        return tool.reads_only or (tool.category == "consult" and name.startswith("consult_"))
+    async def command(
+        self, turn: Turn, call: Call, context: Context, asked: Asked, live: Live, profile: str | None = None
+    ) -> dict[str, Any]:
+        """One tool for a person: through the same door. To call it is to allow it, unless they name a profile."""
+        try:
+            policy = self.named_policy(profile) if profile else self.policy
+            tool = self.registry.get(call.tool)
+        except (ConfigurationError, ToolError) as error:
+            return error.as_dict()
+        door = self.door(turn, replace(asked, consents=not profile), context, live, policy)
+        verdict = await door.leave(call, tool)
+        if not verdict.allowed:
+            return {"error": "not allowed", "why": verdict.reason}
+        if tool.effect == "once" and not call.again:
+            await turn.step({"k": "intent", "call": call.key})
+        return (await self.act(call, context, turn, door)).content
 
-    async def _act(self, call: Call, context: Context) -> Outcome:
+    def _side_by_side(self, tool: Tool) -> bool:
+        if self.policy.decide(tool.name, tool.category).vote == "ask":
+            return False
+        return tool.reads_only or (tool.category == "consult" and tool.name.startswith("consult_"))
+
+    async def act(self, call: Call, context: Context, turn: Turn, door: Door) -> Outcome:
+        """Run a call that has leave; one that may have run already, and must not twice, is said to be unknown."""
         log.get().info(f"Claude requested tool: {call.tool}")
-        if call.again and self.registry.get(call.tool).effect == "once":
+        tool = self.registry.get(call.tool)
+        again = call.again and call.key not in door.fresh
+        if again and tool.effect == "once" and not getattr(tool, "probes", False):
             return self._unknown(call)
-        result = await self.handler.execute(call.tool, call.arguments, context, step_id=call.key)
+
+        async def intend(does: dict[str, Any]) -> None:
+            await turn.step({"k": "intent", "call": call.key, "does": does})
+
+        begun = [r for r in turn.records if r["k"] == "intent" and r["call"] == call.key and "does" in r]
+        here = replace(
+            context,
+            intend=intend,
+            intended=begun[-1]["does"] if begun else None,
+            extras={**context.extras, "hidden": self.hidden},
+        )
+        result = await self.handler.execute(call.tool, call.arguments, here, step_id=call.key)
         ends = result if call.tool == "escalate_to_human" and "error" not in result else None
         log.get().info("Continuing conversation with tool result")
         return Outcome(result, is_error="error" in result, ends=ends)
@@ -112,6 +193,10 @@ class Engine:
             "fix": "look whether its effect is there before you run it again",
         }
         return Outcome(told, is_error=True)
+
+
+def _not_paused(_waits: bool) -> None:
+    """Nobody counts the time of this turn."""
 
 
 def waiting_notice(live: Live, say: Callable[[str], Awaitable[None]], spawn: Callable[[Any], None]) -> Live:

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 
 from shared.bus import messages
+from shared.guard.display import tagless
 from shared.turns.desk import Entry
 
 
@@ -57,4 +58,4 @@ def words(given: Given) -> list[str]:
 
 def said(message: messages.Said | messages.Amend) -> str:
     """One person's words."""
-    return f"[from {message.user_name or message.user_id}]: {message.content}"
+    return tagless(f"[from {message.user_name or message.user_id}]: {message.content}")

@@ -73,6 +73,11 @@ class Hand:
         self._held[turn.session] = Held(turn, task)
         task.add_done_callback(lambda done: self._ended(turn, done))
 
+    @property
+    def suspects(self) -> bool:
+        """Whether one of them may kill us: nothing else is claimed beside it, which would be to blame too."""
+        return any(held.turn.tries >= DEATHS for held in self)
+
     def stop(self, session: str) -> None:
         """End a turn for the person who wants it ended."""
         if held := self._held.get(session):

@@ -49,9 +49,10 @@ class Hearing:
         if channel == self.broadcast:
             self._command(content)
         elif channel == self.status:
+            self._parts.presence.met(content)
             self._met(str(content.get("cluster") or ""))
         elif channel == self._desk.bell:
-            self._hand.stop(str(content.get("data", "")))
+            self._rung(content)
         elif kind in (*messages.ANSWERS, "progress"):
             self._answered(content)
         elif kind == "cancel":
@@ -61,6 +62,13 @@ class Hearing:
             self._spawn(self._busy(content))
         elif channel.endswith(HUMAN_INPUT):
             self._joined(content)
+
+    def _rung(self, content: dict[str, Any]) -> None:
+        """The desk's own bell: a session is to be stopped, or to look for what it waits for."""
+        held = self._hand.of(str(content.get("look", "")))
+        if held is not None:
+            held.turn.bell.set()
+        self._hand.stop(str(content.get("data", "")))
 
     def _answered(self, content: dict[str, Any]) -> None:
         """An answer or a sign of progress, for the turn that asked."""

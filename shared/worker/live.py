@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from typing import Any
 
 from shared import log
-from shared.bus.base import Bus
+from shared.bus.base import Bus, Script
 from shared.bus.keys import Names
 from shared.errors import PromptDockError
 
-_KEPT = 2000
-_LIFE = 3600
 _FLUSH = 0.05  # seconds in which pieces of text are gathered
+# channel event… : all that was gathered in one round trip; kept for an hour, the newest 2,000.
+_EVENTS = Script(
+    "events",
+    """#!lua
+for i = 2, #ARGV do
+  redis.call('XADD', KEYS[1], 'MAXLEN', '~', 2000, '*', 'data', ARGV[i])
+  redis.call('PUBLISH', ARGV[1], ARGV[i])
+end
+redis.call('EXPIRE', KEYS[1], 3600)
+return #ARGV - 1
+""",
+)
 
 
 class Live:
@@ -25,6 +36,7 @@ class Live:
         self._stream = names.stream(session)
         self._waiting: list[tuple[str, dict[str, Any]]] = []
         self._task: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
 
     def __call__(self, kind: str, payload: dict[str, Any]) -> None:
         """Take an event; it goes out within a moment."""
@@ -37,22 +49,22 @@ class Live:
             self._task = asyncio.create_task(self._flush())
 
     async def _flush(self) -> None:
-        await asyncio.sleep(_FLUSH)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_FLUSH):
+                await self._closing.wait()
         while self._waiting:
             waiting, self._waiting = self._waiting, []
-            for kind, payload in waiting:
-                text = json.dumps({"event": kind, **payload}, ensure_ascii=False, default=str)
-                try:
-                    await self._bus.command("XADD", self._stream, "MAXLEN", "~", _KEPT, "*", "data", text)
-                    await self._bus.publish(self._channel, text)
-                except PromptDockError as error:
-                    log.get().debug("A live event was not sent", why=str(error))
-        try:
-            await self._bus.command("EXPIRE", self._stream, _LIFE)
-        except PromptDockError:
-            return
+            texts = [
+                json.dumps({"event": kind, **payload}, ensure_ascii=False, default=str)
+                for kind, payload in waiting
+            ]
+            try:
+                await self._bus.script(_EVENTS, self._stream, self._channel, *texts)
+            except PromptDockError as error:
+                log.get().debug("Live events were not sent", why=str(error))
 
     async def close(self) -> None:
-        """Wait until what was taken is out."""
+        """Let what was taken go out at once, and wait until it is out."""
+        self._closing.set()
         if self._task is not None:
             await asyncio.wait([self._task], timeout=2)

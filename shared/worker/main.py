@@ -13,10 +13,12 @@ from shared.conversation import sessions
 from shared.errors import ConfigurationError, PromptDockError
 from shared.settings import Settings
 from shared.settings import load as load_settings
+from shared.tools import toolbox
 from shared.tools.handler import Handler
 from shared.turns.turn import Turn
 from shared.worker import parts as composition
-from shared.worker import scratch, toolbox
+from shared.worker import scratch
+from shared.worker.answering import Answering, answers_leave
 from shared.worker.chat import Chat
 from shared.worker.coding import Coding, apply_task
 from shared.worker.consult import Consult
@@ -24,6 +26,7 @@ from shared.worker.engine import Engine
 from shared.worker.hand import Runner
 from shared.worker.profile import Profile, load
 from shared.worker.runtime import Worker
+from shared.worker.scheduling import Scheduling
 
 
 def main(folder: Path) -> None:
@@ -69,12 +72,13 @@ async def serve(settings: Settings, profile: Profile) -> None:
     log.get().info("Connected to Redis")
     try:
         engine = Engine(parts, profile, tools := toolbox.registry(), Handler(tools))
-        engine.registry.pick(profile.tools)  # an unknown tool is said now, not in the first turn
+        engine.shelf.shown()  # an unknown tool or a wrong permission is said now, not in the first turn
         worker: Worker = Worker(
             parts,
             profile,
             lambda turn: _runner(worker, engine, turn),
             {"task": apply_task, "session": sessions.touch},
+            (lambda instance: _cluster_services(parts, instance)) if profile.kind == "chat" else _none,
         )
         worker.listen_for_signals()
         if parts.model.demo and profile.kind == "chat":
@@ -84,8 +88,19 @@ async def serve(settings: Settings, profile: Profile) -> None:
         await parts.close()
 
 
+def _none(_instance: str) -> dict[str, Coroutine[Any, Any, None]]:
+    return {}
+
+
+def _cluster_services(parts: composition.Parts, instance: str) -> dict[str, Coroutine[Any, Any, None]]:
+    """What one Chatter of the cluster does for all, under a lease."""
+    return {"scheduler": Scheduling(parts, instance).run()}
+
+
 def _runner(worker: Worker, engine: Engine, turn: Turn) -> Runner:
     match engine.profile.kind:
+        case "chat" if answers_leave(turn):
+            return Answering(engine.parts, turn)
         case "chat":
             return Chat(engine, turn, worker.spawn)
         case "coding":

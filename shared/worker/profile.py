@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from shared.errors import ConfigurationError
+from shared.guard.presets import Policies
 
 AgentName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")]
 
@@ -27,10 +28,13 @@ class Profile(BaseModel):
     max_tokens: Annotated[int, Field(ge=1)] = 4096
     temperature: float | None = None
     tools: list[str] = []
+    on_demand: bool = False  # core tools too, and all others can be loaded
+    permissions: Policies = Policies(preset="locked")
     answer_tool: str | None = None  # the tool whose checked result is the answer
     rounds: int | None = None
     turns: Annotated[int, Field(ge=1, le=1024)] = 8  # side by side in one process
     task_minutes: Annotated[float, Field(gt=0)] = 30
+    executor: Literal["loop", "claude-code"] = "loop"  # what carries out its tasks
     prompt: str = ""
 
     @property

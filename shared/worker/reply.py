@@ -14,6 +14,7 @@ from shared.store.row import derived
 from shared.turns import archive
 from shared.turns.desk import Ending
 from shared.turns.turn import Turn
+from shared.worker.asking import Asking
 from shared.worker.parts import Parts
 from shared.worker.rows import turn_rows
 
@@ -102,6 +103,7 @@ async def close(
     more: Sequence[Row | archive.Change] = (),
 ) -> None:
     """Close the turn of a request, whose answer is delivered already; `more` goes to the Store with it."""
+    await Asking(parts).withdraw(turn)
     rows = turn_rows(
         agent,
         turn.id,

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from shared.loop.transcript import usage_of
-from shared.store.records import ConversationMessage, Row, TokenUsage, Turn, TurnStep
+from shared.store.records import Audit, ConversationMessage, Row, TokenUsage, Turn, TurnStep
 from shared.store.row import derived
 from shared.turns.records import Record
 
@@ -53,6 +53,9 @@ def turn_rows(
     ]
     for number, record in enumerate(records, 1):
         at = int(record.get("at", started_ms))
+        if record["k"] == "check":
+            rows.append(_audit(agent, turn_id, session, record, task_id))
+            continue
         rows.append(
             TurnStep(
                 id=derived("step", agent, turn_id, number),
@@ -74,12 +77,33 @@ def turn_rows(
     return rows
 
 
+def _audit(agent: str, turn_id: str, session: str, record: Record, task_id: UUID | None) -> Row:
+    """What was decided about one call."""
+    return Audit(
+        id=derived("audit", agent, record["call"]),
+        created_at=_time(int(record["at"])),
+        agent=agent,
+        action=record["action"],
+        decision=record["decision"],
+        person=record["person"] or None,
+        profile=record["profile"] or None,
+        session_id=session,
+        turn_id=turn_id,
+        task_id=task_id,
+        detail=record["detail"],
+    )
+
+
 def _described(record: Record) -> str:
     if record["k"] == "model":
         calls = [block["name"] for block in record["content"] if block.get("type") == "tool_use"]
         return f"model asked for {', '.join(calls)}" if calls else "model answered"
     if record["k"] == "result":
         return f"{record['tool']} {'failed' if record['error'] else 'done'}"
+    if record["k"] == "ask":
+        return f"asked for leave: {record['card']['action']}"[:200]
+    if record["k"] == "decided":
+        return f"leave: {record['how']} {record['by']}".strip()[:200]
     return str(record.get("text", record["k"]))[:200]
 
 

@@ -10,7 +10,7 @@ import secrets
 import signal
 import socket
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from shared import log
@@ -33,13 +33,21 @@ _FOREIGN = 0.25  # seconds in which another cluster answers our first heartbeat
 class Worker:
     """A replica of one agent."""
 
-    def __init__(self, parts: Parts, profile: Profile, make: Make, appliers: dict[str, Apply]) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        profile: Profile,
+        make: Make,
+        appliers: dict[str, Apply],
+        beside: Callable[[str], dict[str, Coroutine[Any, Any, None]]] = lambda _instance: {},
+    ) -> None:
         self.parts, self.profile = parts, profile
         self.instance = f"{socket.gethostname()[:20]}-{os.getpid()}-{secrets.token_hex(2)}"
         self.desk = parts.desk(profile.name)
         self.archive = Archive(parts.bus, parts.names, parts.store, profile.name, self.instance, appliers)
         self.hand = Hand(self.desk, make, self._look)
         self._shipping = Shipping(self.archive, profile.name)
+        self._beside = beside  # what else this process does, given its instance's name
         self._wake = asyncio.Event()
         self._stop = asyncio.Event()
         self._spawned: set[asyncio.Task[None]] = set()
@@ -118,6 +126,7 @@ class Worker:
             "archive": self.archive.run(),
             "logs": self._shipping.run(),
             "memory": self._memory(),
+            **self._beside(self.instance),
         }
 
     async def _first_of(
@@ -142,7 +151,7 @@ class Worker:
         await self.ear.ready.wait()
         while not self._stop.is_set():
             self._wake.clear()
-            room = self.profile.turns - len(self.hand)
+            room = 0 if self.hand.suspects else self.profile.turns - len(self.hand)
             if room <= 0:
                 await self._pause(1.0)
                 continue
@@ -215,6 +224,7 @@ class Worker:
                 "status": "draining" if self._stop.is_set() else "working" if current else "idle",
                 "current": ", ".join(current[:3]) or None,
                 "turns": len(current),
+                "takes": self.profile.turns,
                 "queue": await self.desk.size(),
                 "uptime": round(time.monotonic() - self._since, 1),
                 "started": self._started,

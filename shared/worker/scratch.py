@@ -8,7 +8,7 @@ from shared import log
 from shared.errors import PromptDockError
 from shared.guard import flock
 from shared.store.records import Repo
-from shared.tools import project
+from shared.tools import repositories
 from shared.tools.context import Context
 from shared.worker.parts import Parts
 
@@ -24,7 +24,7 @@ async def ensure(parts: Parts) -> None:
         try:
             here = Context("person", "", "scratch", parts.store, extras={"repos": parts.repos})
             path = str(parts.settings.home / NAME)
-            await project.add_repo(here, "init", path=path, name=NAME)
+            await repositories.add_repo(here, "init", path=path, name=NAME)
         finally:
             os.close(lock)
     except PromptDockError as error:

@@ -15,6 +15,7 @@ from shared.turns.desk import Ending
 from shared.turns.records import Record, pack
 from shared.turns.turn import Turn
 from shared.worker import reply
+from shared.worker.asking import Asking, answered_by
 from shared.worker.given import Given
 from shared.worker.live import Live
 from shared.worker.parts import Parts
@@ -64,6 +65,7 @@ class Voice:
         """The one closing output, and everything that this turn leaves."""
         if self.parts.model.demo and "demo" not in extra:
             extra["demo"] = True
+        await Asking(self.parts).withdraw(self.turn)
         added = added or []
         told = state or {"task_update": "complete"}.get(status, status)
         rows: list[Row | archive.Change] = [
@@ -114,6 +116,7 @@ class Voice:
 
     def _output(self, status: messages.Status, text: str, suffix: str = "end", **extra: Any) -> str:
         answers = [entry.id for entry in self.turn.given if entry.channel == self._human]
+        answers += answered_by(self.turn.records)
         if self.parts.model.demo and "demo" not in extra:
             extra["demo"] = True
         output = messages.Output(

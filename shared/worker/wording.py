@@ -44,7 +44,12 @@ def outcome_text(answer: messages.Agent) -> str:
     payload = answer.payload
     title = payload.get("title") or payload.get("task_id")
     if answer.type == "error" or payload.get("error"):
-        return f"Task {payload.get('task_id')} ({title}) by {answer.sender} failed: {payload.get('error')}"
+        told = f"Task {payload.get('task_id')} ({title}) by {answer.sender} failed: {payload.get('error')}"
+        kept = (
+            payload.get("commits")
+            and f"\nWhat it made is on branch {payload.get('branch')}. {payload.get('proof')}"
+        )
+        return told + (kept or "")
     parts = [f"Task {payload.get('task_id')} ({title}) by {answer.sender}: {payload.get('status', 'done')}."]
     if payload.get("summary"):
         parts.append(str(payload["summary"]))
@@ -54,6 +59,10 @@ def outcome_text(answer: messages.Agent) -> str:
         )
     if payload.get("diff_stat"):
         parts.append(str(payload["diff_stat"]))
-    if payload.get("verified"):
-        parts.append(f"The work is {payload['verified']}.")
+    if payload.get("proof") or payload.get("verified"):
+        parts.append(str(payload.get("proof") or f"The work is {payload['verified']}."))
+    for clash in (payload.get("receipt") or {}).get("clashes") or []:
+        parts.append(
+            f"It cannot be merged with {clash['branch']} as it is: {', '.join(clash['files'][:10])}."
+        )
     return "\n".join(parts)

@@ -24,8 +24,10 @@ class Proxy:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._server.close()
-        self.cut()
-        await asyncio.gather(*(link.done for link in self._links), return_exceptions=True)
+        for _ in range(3):  # what was accepted just now has no link yet
+            self.cut()
+            await asyncio.gather(*(link.done for link in self._links), return_exceptions=True)
+            await asyncio.sleep(0.01)
         await self._server.wait_closed()
 
     @property
@@ -56,9 +58,10 @@ class Proxy:
         except (asyncio.CancelledError, ExceptionGroup):
             pass
         finally:
-            for end in (writer, back):
+            for end in (writer, back):  # both before anything is awaited: a second cut may come
                 end.close()
-                with contextlib.suppress(OSError):
+            for end in (writer, back):
+                with contextlib.suppress(OSError, asyncio.CancelledError):
                     await end.wait_closed()
 
 

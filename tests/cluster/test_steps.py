@@ -61,9 +61,13 @@ SETTINGS = {"TOOL_CALL_TIMEOUT": "1500", "CONVERSATION_TIMEOUT": "2500"}
 
 
 @pytest.fixture(scope="module")
-def chatter(place: Site) -> Worker:
-    """Chatter, with a Planner beside it and no other agent."""
-    return place.up("chatter", "planner")[0]
+def chatter(place: Site, wire: Wire) -> Worker:
+    """Chatter, with a Planner beside it, who has answered before, and no other agent."""
+    running = place.up("chatter", "planner")[0]
+    question = {"id": "first", "from": "x", "to": "planner", "type": "question", "payload": {"question": "?"}}
+    wire.publish("agent:planner", question)  # the first call of a model loads its library: that may take long
+    wire.wait("agent:x", lambda message: message["type"] == "response")
+    return running
 
 
 def _in_order(said: list[str], *lines: str) -> None:
@@ -110,7 +114,7 @@ def test_a_message_that_needs_planning_is_answered_with_the_planners_plan(
     assert [o["content"] for o in wire.outputs() if o["status"] == "progress"] == [
         "Consulting with Planner..."
     ]
-    question = wire.wait("agent:planner", lambda message: message["type"] == "question")
+    question = wire.wait("agent:planner", lambda message: message["from"] == "chatter")
     answer = wire.wait("agent:chatter", lambda message: message["type"] == "response")
     assert (question["from"], answer["from"], answer["to"]) == ("chatter", "planner", "chatter")
     assert answer["payload"]["request_id"] == question["id"]

@@ -1,7 +1,8 @@
-"""What must hold whatever broke, checked over everything that was sent, said, stored and bought."""
+"""What must hold whatever broke, checked over everything that was sent, said, heard, stored and bought."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import statistics
@@ -11,13 +12,23 @@ from itertools import pairwise
 from typing import Any
 
 from shared.bus.messages import CLOSING
-from shared.store.records import ConversationMessage, Message
-from shared.store.sqlite import SqliteStore
-from tests.faults.cluster import Cluster
+from tests.faults.cluster import Cluster, happens
+from tests.faults.person import Person
 from tests.faults.workload import Load
 
 _ANSWER = re.compile(r"re: (.*?)(?: #(\d+))?", re.DOTALL)
-_BROKEN = ("lost", "doubled", "order", "rebought", "asked_twice", "gaps", "left", "effects")
+_BROKEN = (
+    *("lost", "doubled", "order", "unseen", "rebought", "asked_twice", "unstored", "gaps", "left"),
+    "effects",
+)
+_GAPS = """
+    select session_id from conversation_messages group by session_id
+    having count(*) != count(distinct seq) or count(*) != max(seq) or min(seq) != 1
+"""
+_TWICE = """
+    select count(distinct message_id) - 1 as more from messages where type = 'question'
+    group by json_extract(payload, '$.question') having more > 0
+"""
 
 
 @dataclass
@@ -31,15 +42,18 @@ class Findings:
     lost: int = 0  # acknowledged or heard, and never closed
     doubled: int = 0  # closed more than once
     order: int = 0  # closed before one that was sent earlier by the same person
+    unseen: int = 0  # said to the person, and never heard by the person's gateway
     rebought: int = 0  # model answers bought again although they were stored
     in_flight: int = 0  # model answers bought again because their first buyer died with them
     asked_twice: int = 0  # consults that were asked more than once
+    unstored: int = 0  # acknowledged messages that are not in the Store
     gaps: int = 0  # conversations in the Store with a number missing or double
     left: int = 0  # keys that should be gone
     effects: int = 0  # tool effects missing or repeated
     stale: int = 0  # late commits that were refused
     faults: int = 0
-    unheard: int = 0
+    seconds: float = 0.0
+    growth: float | None = None  # KiB that a worker grew per 1,000 messages
     recoveries: list[float] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -56,10 +70,15 @@ class Findings:
 
     def line(self) -> str:
         """The figures, in one line."""
-        told = {name: getattr(self, name) for name in ("faults", "sent", "answered", "errors", *_BROKEN)}
-        told |= {"in_flight": self.in_flight, "stale": self.stale}
+        told = {name: getattr(self, name) for name in ("faults", "sent", "answered", "errors")}
+        broken = self.broken or {"broken": 0}
+        told |= {**broken, "in_flight": self.in_flight, "stale": self.stale}
         figures = " ".join(f"{name}={value}" for name, value in told.items())
-        return f"{self.row:28s} {figures} p50={self.quantile(0.5):.2f}s p99={self.quantile(0.99):.2f}s"
+        if self.recoveries:
+            figures += f" recovery p50={self.quantile(0.5):.2f}s p99={self.quantile(0.99):.2f}s"
+        if self.growth is not None:
+            figures += f" growth={self.growth:.0f}KiB/1000"
+        return f"{self.row:24s} {figures} ({self.seconds:.0f} s)"
 
 
 @dataclass(frozen=True)
@@ -70,27 +89,38 @@ class Mark:
     in_flight: int
     stale: int
     recoveries: int
+    out: str  # the last thing that was said
 
     @classmethod
     async def now(cls, cluster: Cluster) -> Mark:
         """The counts of this moment."""
-        model = cluster.model
-        return cls(model.backward(), model.again(), await cluster.stale(), len(cluster.recoveries))
+        model, stream = cluster.model, f"{cluster.desks['chatter'].prefix}out"
+        newest = await cluster.bus.command("XREVRANGE", stream, "+", "-", "COUNT", 1)
+        last = newest[0][0].decode() if newest else "0-0"
+        return cls(model.backward(), model.again(), await cluster.stale(), len(cluster.recoveries), last)
 
 
-async def check(cluster: Cluster, since: Mark, *loads: Load, row: str, patience: float = 40.0) -> Findings:
+async def check(
+    cluster: Cluster,
+    since: Mark,
+    *loads: Load,
+    row: str,
+    person: Person | None = None,
+    patience: float = 40.0,
+) -> Findings:
     """Wait until nothing is left to do, then look at everything that came since a mark."""
     found = Findings(row)
     if not await cluster.quiet(patience):
         found.notes.append(f"not quiet after {patience:g} s")
     await cluster.recovered()
-    said = await _said(cluster)
+    said = await _said(cluster, since.out)
     for load in loads:
         mine = [output for output in said if str(output["user_id"]).startswith(f"{load.tag}-")]
         _own(load, mine, found)
         _plain(load, mine, found)
         found.sent += load.sent
-        found.unheard += load.unheard
+    if person is not None:
+        await _seen(person, said, found)
     found.rebought = cluster.model.backward() - since.rebought
     found.in_flight = cluster.model.again() - since.in_flight
     leftovers = await cluster.leftovers()
@@ -98,18 +128,17 @@ async def check(cluster: Cluster, since: Mark, *loads: Load, row: str, patience:
     found.notes += leftovers[:5]
     found.stale = await cluster.stale() - since.stale
     found.recoveries = cluster.recoveries[since.recoveries :]
-    await _stored(cluster, found)
+    await asyncio.to_thread(_stored, cluster, loads, found)
     return found
 
 
-async def _said(cluster: Cluster) -> list[dict[str, Any]]:
-    """Every closing output, in order."""
-    out, after = [], "-"
-    while entries := await cluster.bus.command(
-        "XRANGE", f"{cluster.desks['chatter'].prefix}out", after, "+", "COUNT", 1000
-    ):
+async def _said(cluster: Cluster, after: str) -> list[dict[str, Any]]:
+    """Every closing output since then, in order."""
+    out: list[dict[str, Any]] = []
+    stream = f"{cluster.desks['chatter'].prefix}out"
+    while entries := await cluster.bus.command("XRANGE", stream, f"({after}", "+", "COUNT", 1000):
         out += [json.loads(fields[1]) for _, fields in entries]
-        after = "(" + entries[-1][0].decode()
+        after = entries[-1][0].decode()
     return [output for output in out if output["status"] in CLOSING]
 
 
@@ -122,8 +151,9 @@ def _own(load: Load, said: list[dict[str, Any]], found: Findings) -> None:
                 continue
             closed[identity] += 1
             found.errors += output["status"] == "error"
-            if load.words[identity].split(" ", 1)[0] not in ("amend", "stop"):
-                order[load.acknowledged[identity]].append(int(identity.rpartition("-")[2]))
+            kind, _, number = load.words[identity].split(" ")
+            if kind not in ("amend", "stop"):
+                order[load.acknowledged[identity]].append(int(number))
     missing = [identity for identity in load.acknowledged if not closed[identity]]
     twice = [identity for identity, count in closed.items() if count > 1]
     found.answered += len(closed)
@@ -134,11 +164,13 @@ def _own(load: Load, said: list[dict[str, Any]], found: Findings) -> None:
 
 
 def _plain(load: Load, said: list[dict[str, Any]], found: Findings) -> None:
-    wanted, got = load.counted(), Counter[tuple[str, str]]()
+    """Plain PUBLISH has no id: its text is counted. One whose reply was lost may have been heard or not."""
+    wanted, got = load.counted(load.published), Counter[tuple[str, str]]()
+    unsure = load.counted(load.unsure)
     order: dict[str, list[int]] = defaultdict(list)
     for output in said:
         user = str(output["user_id"])
-        if user not in load.published:
+        if user not in load.published and user not in load.unsure:
             continue
         match = _ANSWER.fullmatch(output["content"])
         if match is None:
@@ -148,25 +180,30 @@ def _plain(load: Load, said: list[dict[str, Any]], found: Findings) -> None:
         if match[1].startswith("plain "):
             order[user].append(int(match[1].rpartition(" ")[2]))
     found.answered += sum(got.values())
-    lost, doubled = wanted - got, got - wanted
+    lost, doubled = wanted - got, got - wanted - unsure
     found.lost += lost.total()
     found.doubled += doubled.total()
     found.notes += [f"lost {key}" for key in list(lost)[:5]] + [f"doubled {key}" for key in list(doubled)[:5]]
     found.order += sum(b < a for numbers in order.values() for a, b in pairwise(numbers))
 
 
-async def _stored(cluster: Cluster, found: Findings) -> None:
-    """Conversations without gaps, and each consult asked once."""
-    store = SqliteStore(cluster.site.home / "promptdock.db")
-    await store.open()
-    try:
-        numbers: dict[str, list[int]] = defaultdict(list)
-        for row in await store.select(ConversationMessage):
-            numbers[row.session_id].append(row.seq)
-        found.gaps = sum(sorted(seqs) != list(range(1, len(seqs) + 1)) for seqs in numbers.values())
-        asked: dict[str, set[str]] = defaultdict(set)
-        for message in await store.select(Message, {"type": "question"}):
-            asked[str(message.payload.get("question"))].add(str(message.message_id))
-        found.asked_twice = sum(len(ids) - 1 for ids in asked.values())
-    finally:
-        await store.close()
+async def _seen(person: Person, said: list[dict[str, Any]], found: Findings) -> None:
+    """What was said arrives at the person's gateway, a moment later at the latest."""
+    told = {str(output["id"]) for output in said}
+
+    async def all_of_it() -> bool:
+        return told <= person.heard
+
+    await happens(all_of_it, 5)
+    found.unseen = len(told - person.heard)
+
+
+def _stored(cluster: Cluster, loads: tuple[Load, ...], found: Findings) -> None:
+    """Conversations without gaps, each message there, each consult asked once."""
+    found.gaps = len(cluster.site.query(_GAPS))
+    found.asked_twice = sum(row["more"] for row in cluster.site.query(_TWICE))
+    for load in loads:
+        rows = cluster.site.query(
+            "select message_id from messages where user_id like ? and to_agent = 'chatter'", f"{load.tag}-%"
+        )
+        found.unstored += len(load.acknowledged.keys() - {row["message_id"] for row in rows})

@@ -13,6 +13,7 @@ from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
 from shared.errors import PromptDockError
 from shared.turns.desk import Desk
+from tests.faults import nursery
 from tests.faults.model import Thinker
 from tests.faults.proxy import Proxy
 from tests.faults.server import Server
@@ -42,6 +43,7 @@ class Cluster:
         self.proxies: dict[int, Proxy] = {}  # by process id
         self.recoveries: list[float] = []  # seconds from a fault until what it held was held by another
         self._watching: set[asyncio.Task[None]] = set()
+        self._forgotten = 0
         self.desks = {agent: Desk(self.bus, self.names, agent, lease_ms=lease) for agent in AGENTS}
 
     # -- processes -------------------------------------------------------------------------------------------
@@ -56,7 +58,8 @@ class Cluster:
         if proxied:
             proxy = await Proxy(self.server.port).__aenter__()
             environment["REDIS_URL"] = proxy.url
-        worker = self.site.start(agent, **{"LOG_LEVEL": "info", **environment})
+        told = {"LOG_LEVEL": "info", **environment}
+        worker = await asyncio.to_thread(lambda: nursery.start(self.site, agent, **told))
         if proxy is not None:
             self.proxies[worker.pid] = proxy
         await asyncio.to_thread(worker.ready)
@@ -64,7 +67,7 @@ class Cluster:
 
     async def kill(self, worker: Worker, *, again: bool = True) -> None:
         """kill -9; what it held is watched until another holds it; a new replica takes its place."""
-        held = await self.held(worker)
+        held = await self.busy(worker)
         await asyncio.to_thread(worker.kill)
         self._watch(held)
         if again:
@@ -72,13 +75,20 @@ class Cluster:
 
     async def freeze(self, worker: Worker, seconds: float) -> None:
         """SIGSTOP, and SIGCONT after so many seconds."""
-        held = await self.held(worker)
+        held = await self.busy(worker)
         worker.signal(signal.SIGSTOP)
         self._watch(held)
         try:
             await asyncio.sleep(seconds)
         finally:
             worker.signal(signal.SIGCONT)
+
+    async def busy(self, worker: Worker, patience: float = 1.0) -> dict[str, bytes]:
+        """What it holds, as soon as it holds something; a fault that interrupts nothing proves nothing."""
+        ends = time.monotonic() + patience
+        while not (held := await self.held(worker)) and time.monotonic() < ends:
+            await asyncio.sleep(0.01)
+        return held
 
     async def held(self, worker: Worker) -> dict[str, bytes]:
         """The turns that a worker has under lease now: key of the turn -> its epoch."""
@@ -108,6 +118,33 @@ class Cluster:
         """Wait until all that is watched has been taken over."""
         if self._watching:
             await asyncio.wait(list(self._watching), timeout=60)
+
+    @contextlib.asynccontextmanager
+    async def kept(self, agent: str) -> AsyncIterator[None]:
+        """Meanwhile whoever dies is replaced, as a supervisor would do it."""
+        wanted = len(self.replicas(agent))
+        proxied = any(worker.pid in self.proxies for worker in self.replicas(agent))
+
+        async def keep() -> None:
+            while True:
+                if len(self.replicas(agent)) < wanted:
+                    await self.start(agent, proxied)
+                await asyncio.sleep(0.02)
+
+        keeper = asyncio.create_task(keep())
+        try:
+            yield
+        finally:
+            keeper.cancel()
+            await asyncio.wait([keeper])
+            while len(self.replicas(agent)) < wanted:
+                await self.start(agent, proxied)
+
+    def forget(self) -> None:
+        """Let go of the requests of long ago; a long run makes gigabytes of them."""
+        for exchange in self.api.exchanges[self._forgotten : -200]:
+            exchange.body = {}
+        self._forgotten = max(0, len(self.api.exchanges) - 200)
 
     # -- state -----------------------------------------------------------------------------------------------
 

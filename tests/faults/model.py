@@ -3,7 +3,9 @@
 It does what the person's last words say (the kind, the user and a number: `ask u1 7`):
 
     say     answers at once                        ask     consults Planner first
+    look    looks at presence first
     task    assigns a task to Backend, which appends a line, writes a file, changes it, and is done
+    nap     as task, but the line is appended after a long sleep
 
 Each answer ends with `#<number of the request>`, so that the one that was used can be told from one that
 was bought and lost.
@@ -22,6 +24,7 @@ from tests.support.messages_script import Body, Step, last_words, words
 _SAID = re.compile(r"^(?:\[from [^\]]*\]: )?(.*)$")
 _TASK = re.compile(r"^\[task [^\]]*\]\s*(.*)", re.DOTALL)
 APPEND = "sleep 0.2; echo {line} >> effects.txt"
+NAP = "sleep 297.47"  # a command that no other process on this machine runs
 
 
 class Thinker:
@@ -81,8 +84,11 @@ def _steps(agent: str, said: str) -> list[Step]:
     kind = said.split(" ", 1)[0]
     if agent == "backend":
         name = said.replace(" ", "-")
+        append = APPEND.format(line=name)
+        if kind == "nap":
+            append = f"touch begun.txt; {NAP}; {append}"
         return [
-            Step(tools=({"name": "bash", "input": {"command": APPEND.format(line=name)}},)),
+            Step(tools=({"name": "bash", "input": {"command": append}},)),
             Step(tools=({"name": "create_file", "input": {"path": f"{name}.txt", "content": "one\ntwo\n"}},)),
             Step(
                 tools=(
@@ -97,7 +103,10 @@ def _steps(agent: str, said: str) -> list[Step]:
     if agent == "chatter" and kind == "ask":
         asking = {"name": "consult_planner", "input": {"question": f"plan {said}"}}
         return [Step(tools=(asking,)), Step(text=f"re: {said}")]
-    if agent == "chatter" and kind == "task":
+    if agent == "chatter" and kind == "look":
+        looking = {"name": "check_agent_status", "input": {"agent": "planner"}}
+        return [Step(tools=(looking,)), Step(text=f"re: {said}")]
+    if agent == "chatter" and kind in ("task", "nap"):
         order = {"name": "assign_task", "input": {"agent": "backend", "command_file": said}}
         return [Step(tools=(order,)), Step(text=f"re: {said}")]
     return [Step(text=f"re: {said}")]

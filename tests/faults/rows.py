@@ -5,17 +5,25 @@ from __future__ import annotations
 import asyncio
 import random
 import sqlite3
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
 from tests.faults.checker import Findings, Mark, check
 from tests.faults.cluster import Cluster, happens
+from tests.faults.person import Person
 from tests.faults.proxy import Proxy
 from tests.faults.workload import Load
 from tests.support.messages_script import Step
 
-POISON = "poison-1"  # a message that kills whoever claims it: see `Row.environment` of the suite
+POISON = "poison"  # how the id of a message begins that kills whoever claims it
+# Where a worker may die on its way through a turn: those of whoever asks, then those of whoever is asked.
+POINTS = (
+    *("claimed", "model answered", "answer stored", "call registered", "request sent", "answer heard"),
+    *("effect done", "result stored", "final bought", "finished"),
+)
+ASKED = ("claimed", "model answered", "worked", "final stored", "final sent", "finished")
 Hurt = Callable[["Scene"], Coroutine[Any, Any, None]]
 
 
@@ -27,6 +35,7 @@ class Scene:
     load: Load
     times: int  # how often to hurt
     dice: random.Random
+    person: Person | None = None
 
     @property
     def lease(self) -> float:
@@ -42,19 +51,35 @@ class Scene:
         for _ in range(self.times):
             await self.pause()
             await hurt()
+            self.cluster.forget()
 
 
 async def play(
-    cluster: Cluster, name: str, hurt: Hurt, load: Load, times: int = 1, patience: float = 40.0
+    cluster: Cluster,
+    name: str,
+    hurt: Hurt,
+    load: Load,
+    times: int = 1,
+    *,
+    person: Person | None = None,
+    patience: float = 40.0,
 ) -> Findings:
-    """Run one row: send, hurt, heal, wait, check."""
-    since = await Mark.now(cluster)
-    scene = Scene(cluster, load, times, random.Random(times))
+    """Run one row: send, hurt, heal, wait, check. People talk at least as long as it hurts."""
+    since, began = await Mark.now(cluster), time.monotonic()
+    scene = Scene(cluster, load, times, random.Random(times), person)
+    load.on.set()
+
+    async def hurting() -> None:
+        try:
+            await hurt(scene)
+        finally:
+            load.on.clear()
+
     async with asyncio.TaskGroup() as group:
         group.create_task(load.run())
-        group.create_task(hurt(scene))
-    found = await check(cluster, since, load, row=name, patience=patience)
-    found.faults = times
+        group.create_task(hurting())
+    found = await check(cluster, since, load, row=name, person=person, patience=patience)
+    found.faults, found.seconds = times, time.monotonic() - began
     return found
 
 
@@ -103,17 +128,25 @@ async def roll(scene: Scene) -> None:
 
 async def poison(scene: Scene) -> None:
     """A message that kills each worker that claims it; whoever dies is started again."""
-    for number in range(scene.times):
-        await scene.load.send(f"{scene.load.tag}-o0", "say", 1000 + number, id=f"{POISON}.{number}")
+    async with scene.cluster.kept("chatter"):
+        for number in range(scene.times):
+            user = f"{scene.load.tag}-poison{number}"
+            await scene.load.send(user, "say", 0, id=f"{POISON}-{number}")
+        scene.load.on.clear()
+        assert await happens(lambda: _all_closed(scene), 20 + 10 * scene.times), "not all have ended"
 
-    async def restored() -> bool:
-        while len(alive := scene.cluster.replicas("chatter")) < 3:
-            await scene.cluster.start(
-                "chatter", proxied=bool(alive) and alive[0].pid in scene.cluster.proxies
-            )
-        return await scene.cluster.desks["chatter"].size() == 0
 
-    await happens(restored, 40 * scene.times)
+async def points(scene: Scene) -> None:
+    """Workers die at each named point of a turn; the environment of the cluster says for which message."""
+    scene.load.on.clear()
+    async with scene.cluster.kept("chatter"), scene.cluster.kept("planner"):
+        await scene.load.done.wait()
+        assert await happens(lambda: _all_closed(scene), 20 + 5 * scene.times), "not all have ended"
+
+
+async def results(scene: Scene) -> None:
+    """Workers die between a tool's result and the next model call, one after the other."""
+    await points(scene)
 
 
 # -- the network ---------------------------------------------------------------------------------------------
@@ -124,6 +157,8 @@ async def half_open(scene: Scene) -> None:
 
     async def hurt() -> None:
         scene.dice.choice(list(_proxies(scene))).half_open()
+        if scene.person is not None:
+            scene.person.proxy.half_open()
         await asyncio.sleep(scene.lease)
 
     await scene.repeat(hurt)
@@ -149,6 +184,8 @@ async def cut(scene: Scene) -> None:
         proxy = scene.dice.choice(list(_proxies(scene)))
         proxy.refuses = True
         proxy.cut()
+        if scene.person is not None:
+            scene.person.proxy.cut()
         await asyncio.sleep(0.2)
         proxy.heal()
         proxy.delay = 0.02
@@ -184,6 +221,30 @@ async def kill_redis(scene: Scene) -> None:
         scene.load.may_publish.set()
 
     await scene.repeat(hurt)
+
+
+async def outbox(scene: Scene) -> None:
+    """Redis dies, and people go on talking to their gateway, which keeps it."""
+    person, load = scene.person, scene.load
+    assert person is not None, "nobody speaks"
+    for number in range(scene.times):
+        load.may_publish.clear()
+        await asyncio.sleep(0.15)
+        await scene.cluster.server.die()
+        for n in range(5):
+            user = f"{load.tag}-kept{n}"
+            identity, text = f"{user}-{number}", f"say {user} {number}"
+            sent = await person.visitor.say(text, user, message_id=identity)
+            assert sent.outcome == "kept", sent
+            load.acknowledged[identity], load.words[identity] = user, text
+        await scene.cluster.server.up()
+        assert await happens(lambda: _all_listen(scene), 20), "not all replicas listen again"
+        load.may_publish.set()
+        assert await happens(lambda: _sent(person), 20), "the outbox does not empty"
+
+
+async def _sent(person: Person) -> bool:
+    return person.visitor.kept == 0
 
 
 async def _all_listen(scene: Scene) -> bool:
@@ -235,14 +296,16 @@ async def provider(scene: Scene) -> None:
         Step(status=429, retry_after=0.05),
         Step(status=529),
         Step(text="cut off", fault="cut"),
+        Step(text="stalled", fault="stall"),
         Step(text="unfinished", fault="unfinished"),
     ]
 
     def trouble(said: str, tries: int) -> Step | None:
-        return failures[hash(said) % len(failures)] if tries == 1 else None
+        return failures[len(said.encode()) % len(failures)] if tries == 1 else None
 
     scene.cluster.model.trouble = trouble
     try:
+        scene.load.on.clear()
         await scene.load.done.wait()
         await happens(lambda: _all_closed(scene), 30)
     finally:
@@ -254,7 +317,7 @@ async def _all_closed(scene: Scene) -> bool:
 
 
 async def store(scene: Scene) -> None:
-    """Somebody keeps the Store's database locked."""
+    """Somebody keeps the Store's database locked, longer than anybody waits for it."""
 
     async def hurt() -> None:
         holder = sqlite3.connect(
@@ -280,5 +343,5 @@ async def pair(scene: Scene) -> None:
     """Two different faults side by side, drawn anew each time."""
     for _ in range(scene.times):
         both = scene.dice.choice(WORKERS), scene.dice.choice(SERVERS)
-        once = Scene(scene.cluster, scene.load, 1, scene.dice)
+        once = Scene(scene.cluster, scene.load, 1, scene.dice, scene.person)
         await asyncio.gather(*(hurt(once) for hurt in both))

@@ -23,6 +23,8 @@ _numbers = itertools.count(1)
 class Load:
     """So many people, each in a session of its own; `run` sends everything, one message after the other.
 
+    Each sends `each` messages, and goes on as long as `on` is set.
+
     `kinds` are what an own message may be (model.py), and `amend` or `stop`, which concern what runs.
     """
 
@@ -36,6 +38,7 @@ class Load:
     acknowledged: dict[str, str] = field(default_factory=dict)  # message id -> user
     words: dict[str, str] = field(default_factory=dict)  # message id -> what was said
     published: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))  # user -> texts
+    unsure: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))  # PUBLISH not answered
     unheard: int = 0  # PUBLISH that nobody heard, or that was not answered
     refused: int = 0  # answers `busy`, sent again later
     unasked: int = 0  # posts whose acknowledgement was lost, sent again with the same id
@@ -45,6 +48,7 @@ class Load:
         self.may_publish = asyncio.Event()
         self.may_publish.set()
         self.done = asyncio.Event()
+        self.on = asyncio.Event()
 
     async def run(self) -> None:
         """Send everything."""
@@ -54,14 +58,16 @@ class Load:
         self.done.set()
 
     async def _own(self, user: str) -> None:
-        for number in range(self.each):
+        for number in itertools.count():
+            if number >= self.each and not self.on.is_set():
+                return
             kind = self.kinds[number % len(self.kinds)]
             await self.send(user, kind, number)
-            await asyncio.sleep(self.dice.random() * self.pause)
+            await self._breathe(number)
 
     async def send(self, user: str, kind: str, number: int, **fields: Any) -> str:
         """Post one message until it is acknowledged; its id."""
-        identity, text = f"{user}-{number}", f"{kind} {user} {number}"
+        identity, text = str(fields.get("id", f"{user}-{number}")), f"{kind} {user} {number}"
         content: dict[str, Any] = {"user_id": user, "id": identity, "session_id": f"s:{user}", **fields}
         if kind in ("amend", "stop"):
             content["type"] = kind
@@ -87,7 +93,9 @@ class Load:
         return identity
 
     async def _plain(self, user: str) -> None:
-        for number in range(self.each):
+        for number in itertools.count():
+            if number >= self.each and not self.on.is_set():
+                return
             await self.may_publish.wait()
             text = "yes" if self.dice.random() < 0.4 else f"plain {user} {number}"
             data = json.dumps({"user_id": user, "content": text})
@@ -95,17 +103,23 @@ class Load:
                 heard = await self.cluster.bus.publish(self.cluster.names.channel(HUMAN_INPUT), data)
             except PromptDockError:
                 heard = 0
+                self.unsure[user].append(text)
             if heard:
                 self.published[user].append(text)
             else:
                 self.unheard += 1
-            await asyncio.sleep(self.dice.random() * self.pause)
+            await self._breathe(number)
+
+    async def _breathe(self, number: int) -> None:
+        """Who has said all that must be said goes on more slowly, so that the others keep up."""
+        await asyncio.sleep(self.dice.random() * self.pause * (1 if number < self.each else 10))
 
     @property
     def sent(self) -> int:
         """How many messages must be answered."""
         return len(self.acknowledged) + sum(map(len, self.published.values()))
 
-    def counted(self) -> Counter[tuple[str, str]]:
-        """The plain messages, as (user, text)."""
-        return Counter((user, text) for user, texts in self.published.items() for text in texts)
+    @staticmethod
+    def counted(messages: dict[str, list[str]]) -> Counter[tuple[str, str]]:
+        """Plain messages, as (user, text)."""
+        return Counter((user, text) for user, texts in messages.items() for text in texts)

@@ -22,15 +22,15 @@ def here(tmp_path: Path) -> Context:
 
 async def test_the_log_lists_the_newest_commits_first(here: Context) -> None:
     told = await call(category, "git_log", here)
-    assert [entry["subject"] for entry in told["commits"]] == ["add three", "the first commit"]
-    assert told["commits"][0]["sha"] == git(here.roots["shop"].path, "rev-parse", "HEAD")
+    assert [entry["subject"] for entry in told["log"]] == ["add three", "the first commit"]
+    assert told["log"][0]["sha"] == git(here.roots["shop"].path, "rev-parse", "HEAD")
     assert (told["workspace"], told["source"]) == ("shop", "repository")
 
 
 async def test_the_log_of_a_file_has_only_what_changed_it(here: Context) -> None:
     told = await call(category, "git_log", here, path="shop/docs/a.md")
-    assert [entry["subject"] for entry in told["commits"]] == ["the first commit"]
-    assert len((await call(category, "git_log", here, count=1))["commits"]) == 1
+    assert [entry["subject"] for entry in told["log"]] == ["the first commit"]
+    assert len((await call(category, "git_log", here, count=1))["log"]) == 1
 
 
 async def test_the_log_of_a_file_that_is_gone_can_still_be_asked(here: Context) -> None:
@@ -38,18 +38,16 @@ async def test_the_log_of_a_file_that_is_gone_can_still_be_asked(here: Context) 
     (root / "docs" / "a.md").unlink()
     commit(root, "drop it")
     told = await call(category, "git_log", here, path="docs/a.md")
-    assert [entry["subject"] for entry in told["commits"]] == ["drop it", "the first commit"]
+    assert [entry["subject"] for entry in told["log"]] == ["drop it", "the first commit"]
 
 
 async def test_the_status_tells_what_is_not_committed(here: Context) -> None:
-    clean = await call(category, "get_git_status", here)
-    assert (clean["branch"], clean["clean"], clean["changes"]) == ("main", True, [])
+    [clean] = (await call(category, "get_git_status", here))["repos"]
+    assert (clean["branch"], clean["clean"], clean["status"]) == ("main", True, "")
+    assert [line[13:] for line in clean["recent_commits"]] == ["add three", "the first commit"]
     write(here.roots["shop"].path, {"app.py": "changed\n", "new file.py": "x\n"})
-    dirty = await call(category, "get_git_status", here)
-    assert {(change["code"].strip(), change["path"]) for change in dirty["changes"]} == {
-        ("M", "app.py"),
-        ("??", "new file.py"),
-    }
+    [dirty] = (await call(category, "get_git_status", here))["repos"]
+    assert dirty["status"].splitlines() == [" M app.py", "?? new file.py"]
 
 
 async def test_the_diff_is_of_what_is_not_committed_or_against_a_base(here: Context) -> None:
@@ -76,7 +74,7 @@ async def test_changed_files_are_compared_with_the_base(here: Context) -> None:
     write(root, {"web/page.ts": "x\n"})
     commit(root, "add a page")
     told = await call(category, "git_changed_files", here, base_branch="main")
-    assert (told["files"], told["base"]) == (["web/page.ts"], "main")
+    assert (told["files"], told["base_branch"], told["count"]) == (["web/page.ts"], "main", 1)
 
 
 async def test_blame_tells_who_wrote_a_line(here: Context) -> None:

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 from shared.tools import (
+    agents,
     chains,
     coding,
     consult,
     core,
+    edit,
     files,
     git,
+    gitwork,
+    hooks,
+    install,
     lifecycle,
     loading,
+    memory,
     messaging,
+    notes,
     outcome,
+    page,
     planning,
+    profiles,
     project,
     prompts,
+    repositories,
     research,
+    review,
     symbols,
     system,
+    workspaces,
 )
 from shared.tools.registry import Registry
 
@@ -29,21 +41,37 @@ def registry() -> Registry:
         [
             core.category,
             loading.category,
+            memory.core,
             messaging.category,
             consult.category,
+            git.category,
+            gitwork.category,
             project.category,
+            workspaces.category,
+            repositories.category,
+            agents.category,
+            outcome.errors,
+            profiles.category,
+            install.category,
+            hooks.category,
+            notes.category,
+            memory.category,
+            files.category,
+            edit.category,
             system.category,
             lifecycle.category,
             chains.category,
             prompts.category,
             outcome.category,
-            outcome.errors,
-            files.category,
-            git.category,
             git.history,
             symbols.category,
             research.category,
             planning.category,
             coding.category,
+            review.category,
         ]
     )
+
+
+if __name__ == "__main__":  # make docs
+    print(page.render(registry()), end="")

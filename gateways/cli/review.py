@@ -1,0 +1,78 @@
+"""`tasks merge|discard|changes|answer|review`: what a person makes of a task's work, and of its question."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gateways.cli import screen
+from shared.errors import Denied, PromptDockError
+from shared.settings import Settings
+from shared.visitor import Visitor
+
+_REFUSED = "not allowed"  # how the door begins
+
+
+async def _call(settings: Settings, tool: str, user: str, **arguments: Any) -> dict[str, Any]:
+    async with Visitor(settings) as visitor:
+        await visitor.reach()
+        result = await visitor.command(tool, arguments, user, patience=300)
+    if "error" in result:
+        told = [str(result.get(part, "")) for part in ("error", "why", "fix")]
+        kind = Denied if told[0].startswith(_REFUSED) else PromptDockError
+        raise kind(*told)
+    return result
+
+
+async def merge(settings: Settings, task: str, user: str, as_json: bool) -> None:
+    """Merge it."""
+    result = await _call(settings, "merge_task", user, task_id=task)
+    if as_json:
+        screen.document("merge", **result)
+        return
+    screen.out(f"{result['branch']} is merged into {result['into']}: {len(result['files'])} files")
+    if result.get("warning"):
+        screen.talk(str(result["warning"]))
+
+
+async def discard(settings: Settings, task: str, user: str, as_json: bool) -> None:
+    """Throw it away."""
+    result = await _call(settings, "discard_task", user, task_id=task)
+    if as_json:
+        screen.document("discard", **result)
+        return
+    screen.out(f"{result['branch']} is thrown away; the receipt stays: promptdock tasks show {task}")
+
+
+async def changes(settings: Settings, task: str, text: str, user: str, as_json: bool) -> None:
+    """Ask for changes."""
+    result = await _call(settings, "reopen_with_feedback", user, task_id=task, feedback=text)
+    if as_json:
+        screen.document("changes", **result)
+        return
+    screen.out(f"{result['reopened']} is open again; its next worker goes on with its branch, and reads this")
+
+
+async def answer(settings: Settings, task: str, text: str, user: str, as_json: bool) -> None:
+    """Answer its question."""
+    result = await _call(settings, "answer_task", user, task_id=task, answer=text)
+    if as_json:
+        screen.document("answer", **result)
+        return
+    screen.out(f"{result['answered']} has the answer to: {result['question']}")
+
+
+async def review(settings: Settings, task: str, user: str, as_json: bool) -> None:
+    """What it changed, by file."""
+    result = await _call(settings, "review_task", user, task_id=task)
+    if as_json:
+        screen.document("review", **result)
+        return
+    for file in result["files"]:
+        screen.out(f"{file['path']}  +{file['added']} -{file['removed']}")
+        screen.out(file["diff"].rstrip())
+    if result["merges"]:
+        screen.talk(f"{result['branch']} can be merged into {result['into']}: promptdock tasks merge {task}")
+    else:
+        screen.talk(
+            f"it cannot be merged into {result['into']}: conflicts in {', '.join(result['conflicts'])}"
+        )

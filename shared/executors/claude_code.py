@@ -1,0 +1,272 @@
+"""Claude Code as the executor of a task, through claude-agent-sdk (the extra `claude-code`).
+
+It runs as a process of its own in the worktree, with a configuration of its own, none of the person's, and no
+variable of ours but the provider's. Every call of a tool passes our hook before it runs, and the hook fails
+closed; a command is run in our sandbox. Its session is named by us and written down before it starts, so that
+whoever takes the task over goes on in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import claude_agent_sdk as sdk
+
+from shared import log
+from shared.errors import ModelError, ModelOverloaded, ModelRefused, PromptDockError, ToolError
+from shared.executors import claude_tools
+from shared.executors.base import Outcome, Work, notes
+from shared.executors.pipe import Pipe
+from shared.guard.process import environment
+from shared.models.base import Usage
+from shared.turns.records import Record
+
+_LEAVE = 8 * 24 * 3600.0  # seconds that a person may take; the door has its own, shorter bound
+_STDOUT = 4000
+_FORBIDDEN = (401, 403)
+
+
+def program() -> str:
+    """Where Claude Code is: the one that came with the SDK, else the system's; ToolError for neither."""
+    bundled = Path(sdk.__file__).parent / "_bundled" / "claude"
+    found = str(bundled) if bundled.is_file() else shutil.which("claude")
+    if not found:
+        raise ToolError("Claude Code is not installed", "", "pip install 'promptdock[claude-code]'")
+    return found
+
+
+class ClaudeCode:
+    """Carries out one task; made anew for each turn."""
+
+    name = "claude-code"
+
+    async def run(self, work: Work) -> Outcome:
+        """From wherever the journal stands to an answer."""
+        last = next((r for r in reversed(work.journal.records) if r["k"] in ("model", "note")), None)
+        if last is not None and last["k"] == "model":
+            return _outcome(work, last)  # a worker before us had its answer
+        return await _Run(work, program()).run()
+
+
+class _Run:
+    """One process of Claude Code, from its start to its result."""
+
+    def __init__(self, work: Work, executable: str) -> None:
+        self._work, self._program = work, executable
+        self._config = work.scratch / "claude"
+        self._running: dict[str, tuple[str, float]] = {}  # commands by call, and when they began
+
+    async def run(self) -> Outcome:
+        session, begun = await self._session()
+        hooks: Any = {
+            "PreToolUse": [sdk.HookMatcher(hooks=[self._before], timeout=_LEAVE, on_failure="block")],
+            "PostToolUse": [sdk.HookMatcher(hooks=[self._after])],
+            "PostToolUseFailure": [sdk.HookMatcher(hooks=[self._after])],
+        }
+        options = sdk.ClaudeAgentOptions(hooks=hooks, can_use_tool=self._asked, setting_sources=[])
+        pipe = Pipe(self._argv(session, begun), self._work.path, self._environment(), self._work.lock)
+        client = sdk.ClaudeSDKClient(options, transport=pipe)
+        try:
+            await client.connect()
+            words = notes(self._work.journal.records)
+            if begun and not words:
+                words = ["[You were interrupted. Look at what you have done, and go on.]"]
+            await client.query("\n\n".join(words) if begun else "\n\n".join([self._work.command, *words]))
+            return await self._listen(client)
+        except sdk.ClaudeSDKError as error:
+            raise ModelError(
+                "Claude Code failed", log.redact(str(error))[:600], "see the worker's log"
+            ) from error
+        finally:
+            with contextlib.suppress(sdk.ClaudeSDKError):
+                await client.disconnect()
+            await pipe.close()
+
+    async def _session(self) -> tuple[str, bool]:
+        """The id of the session, and whether there is something of it to go on with."""
+        kept = next((r for r in self._work.journal.records if r["k"] == "session"), None)
+        if kept is None:
+            kept = {"k": "session", "id": str(uuid4()), "at": _now(), "executor": ClaudeCode.name}
+            await self._work.journal.step(kept)
+        id = str(kept["id"])
+        return id, any(self._config.glob(f"projects/*/{id}.jsonl"))
+
+    def _argv(self, session: str, begun: bool) -> list[str]:
+        work = self._work
+        argv = [self._program, "--output-format", "stream-json", "--input-format", "stream-json", "--verbose"]
+        argv += ["--system-prompt", "\n\n".join(work.system), "--model", work.model]
+        argv += ["--tools", ",".join(claude_tools.TOOLS), "--permission-mode", "bypassPermissions"]
+        argv += ["--permission-prompt-tool", "stdio"]  # so that it may ask the person questions
+        argv += ["--setting-sources=", "--strict-mcp-config", "--include-partial-messages"]
+        argv += [f"--resume={session}" if begun else f"--session-id={session}"]
+        if work.rounds is not None:
+            argv += ["--max-turns", str(work.rounds)]
+        if work.cost is not None:
+            left = work.cost - _used(work.journal.records).cost
+            argv += ["--max-budget-usd", f"{max(0.01, left):.4f}"]
+        return argv
+
+    def _environment(self) -> dict[str, str]:
+        self._config.mkdir(parents=True, exist_ok=True, mode=0o700)
+        scratch = self._work.scratch / "tmp"
+        scratch.mkdir(exist_ok=True, mode=0o700)
+        # The commands that it runs see none of this: the sandbox gives them an environment of their own.
+        return environment(
+            scratch,
+            {
+                **self._work.environment,
+                "CLAUDE_CONFIG_DIR": str(self._config),
+                "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
+                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+                "CLAUDE_CODE_SDK_READS_SESSION_STATE": "1",
+                "DISABLE_AUTOUPDATER": "1",
+                "SHELL": shutil.which("bash") or "/bin/sh",
+                **({"IS_SANDBOX": "1"} if os.geteuid() == 0 else {}),  # it runs nothing as root otherwise
+            },
+        )
+
+    # -- its calls -------------------------------------------------------------------------------------------
+
+    async def _before(self, given: Any, _id: str | None, _context: Any) -> Any:
+        """The gate: leave for one call, and what it is really run with."""
+        name, id = str(given["tool_name"]), str(given["tool_use_id"])
+        self._work.live("tool_call", {"tool": name, "arguments": given["tool_input"], "call_id": id})
+        if name == claude_tools.QUESTION:
+            return {}  # asks for nothing but words, which `_asked` gives
+        try:
+            call = claude_tools.translate(name, given["tool_input"], self._work.path, self._work.sandbox)
+            why = await self._work.leave(call.tool, call.arguments, f"{self._work.turn_id}.{id}")
+            # What was decided is stored before it is acted upon.
+            await self._work.journal.step()
+        except PromptDockError as error:
+            return _decision("deny", str(error))
+        if why:
+            return _decision("deny", why)
+        if call.tool == "bash":
+            self._running[id] = (call.arguments["command"], time.monotonic())
+        return _decision("allow", "", call.changed)
+
+    async def _asked(self, tool: str, given: dict[str, Any], _context: Any) -> Any:
+        """The person answers instead of a terminal. Nothing else is decided here: the hook did."""
+        if tool != claude_tools.QUESTION:
+            return sdk.PermissionResultDeny(message=f"{tool} cannot be used here")
+        answers = {}
+        for question in claude_tools.questions(given):
+            if not (text := await self._work.ask(question)):
+                told = "Nobody answered in time: decide by yourself, and say what you assumed"
+                return sdk.PermissionResultDeny(message=told)
+            answers[question["asked"]] = text
+        return sdk.PermissionResultAllow(updated_input={**given, "answers": answers})
+
+    async def _after(self, given: Any, _id: str | None, _context: Any) -> Any:
+        """A call has ended; of a command, its exit code is written down."""
+        id, failed = str(given["tool_use_id"]), given["hook_event_name"] == "PostToolUseFailure"
+        told = given.get("error") if failed else given.get("tool_response")
+        shown = {"tool": given["tool_name"], "call_id": id, "content": str(told)[:_STDOUT]}
+        self._work.live("tool_result", {**shown, "is_error": failed, "ms": given.get("duration_ms", 0)})
+        if id in self._running:
+            command, begun = self._running.pop(id)
+            await self._work.journal.step(_result(id, command, told, failed, time.monotonic() - begun))
+        words = await self._work.joined()
+        more = {"hookEventName": given["hook_event_name"], "additionalContext": "\n".join(words)}
+        return {"hookSpecificOutput": more} if words else {}
+
+    # -- what it says ----------------------------------------------------------------------------------------
+
+    async def _listen(self, client: Any) -> Outcome:
+        async for message in client.receive_response():
+            if isinstance(message, sdk.StreamEvent):
+                self._stream(message.event)
+            elif isinstance(message, sdk.ResultMessage):
+                return await self._ended(message)
+        raise ModelError("Claude Code ended without a result", "", "the task can be started again")
+
+    def _stream(self, event: dict[str, Any]) -> None:
+        delta = event.get("delta", {}) if event.get("type") == "content_block_delta" else {}
+        if text := delta.get("text"):
+            self._work.live("chunk", {"content": text})
+        elif thought := delta.get("thinking"):
+            self._work.live("thinking", {"content": thought})
+
+    async def _ended(self, result: Any) -> Outcome:
+        if result.is_error and result.api_error_status in _FORBIDDEN:
+            raise ModelRefused(
+                "the provider does not take the key", str(result.result)[:300], "promptdock key set"
+            )
+        if result.is_error and result.subtype == "success":
+            raise ModelOverloaded(
+                "the provider failed", str(result.result or result.errors)[:300], "try again"
+            )
+        if result.subtype == "error_during_execution":
+            raise ModelError("Claude Code failed", "; ".join(result.errors or [])[:500], "")
+        record = _answer(result, self._work.model)
+        await self._work.journal.step(record)
+        return _outcome(self._work, record)
+
+
+def _decision(how: str, why: str, changed: dict[str, Any] | None = None) -> dict[str, Any]:
+    told: dict[str, Any] = {"hookEventName": "PreToolUse", "permissionDecision": how}
+    if why:
+        told["permissionDecisionReason"] = why[:2000]
+    return {"hookSpecificOutput": told | ({"updatedInput": changed} if changed is not None else {})}
+
+
+def _result(id: str, command: str, told: Any, failed: bool, seconds: float) -> Record:
+    """A command as our own shell would have written it down."""
+    out = told.get("stdout", "") if isinstance(told, dict) else str(told or "")
+    code = _exit_code(str(told)) if failed else 0
+    content = {"exit_code": code, "stdout": out[:_STDOUT], "ms": int(seconds * 1000)}
+    return {
+        "k": "result", "at": _now(), "id": id, "tool": "bash", "arguments": {"command": command},
+        "content": content, "error": failed, "ms": int(seconds * 1000),
+    }  # fmt: skip
+
+
+def _exit_code(told: str) -> int:
+    word, _, rest = told.partition("Exit code ")
+    digits = rest.split(maxsplit=1)[0] if rest and not word else ""
+    return int(digits) if digits.isdigit() else 1
+
+
+def _answer(result: Any, model: str) -> Record:
+    """Its answer as a journal record: the same form as of our own loop, so that its usage is booked alike."""
+    usage = result.usage or {}
+    limits = {"error_max_turns": "a limit of rounds", "error_max_budget_usd": "its budget"}
+    text = str(result.result or "")
+    if limit := limits.get(result.subtype):
+        text = f"{text}\n[It was ended by {limit}.]".strip()
+    names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    return {
+        "k": "model",
+        "at": _now(),
+        "content": [{"type": "text", "text": text}],
+        "stop": "refusal" if result.stop_reason == "refusal" else "end_turn",
+        "model": next(iter(result.model_usage or {}), model),
+        "demo": False,
+        "usage": [*(int(usage.get(name) or 0) for name in names), float(result.total_cost_usd or 0.0)],
+    }
+
+
+def _used(records: list[Record]) -> Usage:
+    total = Usage()
+    for record in records:
+        if record["k"] == "model":
+            total += Usage(*record["usage"])
+    return total
+
+
+def _outcome(work: Work, record: Record) -> Outcome:
+    text = "\n".join(block["text"] for block in record["content"])
+    kind = "refusal" if record["stop"] == "refusal" else "answer"
+    used = _used(work.journal.records)
+    return Outcome(text or "Done.", kind, usage=used, model=record["model"])  # type: ignore[arg-type]
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

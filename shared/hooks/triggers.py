@@ -1,0 +1,77 @@
+"""When a hook is due: by an interval, by a cron expression (UTC), or by an event."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+
+from cronsim import CronSim, CronSimError
+
+from shared.errors import UsageError
+from shared.store.records import Hook, TaskEvent
+
+FAR = timedelta(days=366 * 5)
+
+
+def due(hook: Hook, now: datetime) -> datetime | None:
+    """The moment for which a hook is to be launched now, None where there is none.
+
+    Moments that passed while nobody looked count as one: the last of them.
+    """
+    base = hook.launched_at or hook.created_at
+    match hook.trigger.get("type"):
+        case "periodic":
+            moment = base + timedelta(seconds=float(hook.trigger["interval_seconds"]))
+            return moment if moment <= now else None
+        case "cron":
+            last = _latest(str(hook.trigger["cron"]), now)
+            return last if last is not None and last > base else None
+    return None
+
+
+def _latest(expression: str, now: datetime) -> datetime | None:
+    try:
+        return next(CronSim(expression, now.astimezone(UTC) + timedelta(seconds=1), reverse=True))
+    except (CronSimError, StopIteration):
+        return None
+
+
+def upcoming(hook: Hook, now: datetime, count: int = 5) -> list[datetime]:
+    """When a hook will be launched next, its cooldown counted in; [] for one that waits for an event.
+
+    UsageError for a cron expression that is none.
+    """
+    rest = timedelta(seconds=hook.cooldown_seconds)
+    free = hook.launched_at + rest if hook.launched_at else now
+    base = hook.launched_at or hook.created_at
+    found: list[datetime] = []
+    if hook.trigger.get("type") == "periodic":
+        pause = max(timedelta(seconds=float(hook.trigger["interval_seconds"])), rest)
+        first = max(base + timedelta(seconds=float(hook.trigger["interval_seconds"])), free, now)
+        found = [first + n * pause for n in range(count)]
+    elif hook.trigger.get("type") == "cron":
+        for moment in _moments(str(hook.trigger["cron"]), now):
+            if moment >= free:
+                found.append(moment)
+                free = moment + rest
+            if len(found) == count or moment > now + FAR:
+                break
+    return found
+
+
+def _moments(expression: str, now: datetime) -> CronSim:
+    try:
+        return CronSim(expression, now.astimezone(UTC))
+    except CronSimError as error:
+        raise UsageError(f"{expression!r} is no cron expression", str(error), "e.g. 0 9 * * 1-5") from None
+
+
+def names(event: TaskEvent) -> tuple[str, ...]:
+    """The event types that a transition of a task stands for: `task_completed`, `task.retried`."""
+    status = "created" if event.event == "created" else str(event.to_status or "").lower()
+    return (f"task_{status}", f"task.{event.event}")
+
+
+def wants(hook: Hook, types: Collection[str]) -> bool:
+    """Whether an event of one of these types triggers the hook."""
+    return hook.trigger.get("type") == "event" and hook.trigger.get("event_type") in types

@@ -1,0 +1,152 @@
+"""What becomes of a task's branch: merged, thrown away, or tried against others before anybody merges it."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+
+from shared.errors import Busy, PromptDockError, ToolError
+from shared.guard.merging import Merger
+from shared.store.base import Store
+from shared.store.records import Repo, Task, TaskEvent
+from shared.store.row import derived, now
+from shared.tasks import machine
+from shared.tasks.hold import Hold
+from shared.tasks.names import slug
+from shared.tasks.receipt import Clash
+from shared.tasks.repos import Repos
+from shared.tasks.worktree import place
+
+DONE = ("COMPLETED", "AWAITING_APPROVAL", "FAILED", "BLOCKED")
+_MERGED = ("COMPLETED", "AWAITING_APPROVAL")
+_OTHERS = 20  # branches that one is tried against
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What a merge came to; `commit` is "" where the branch was merged before."""
+
+    commit: str
+    branch: str
+    into: str
+    files: list[str]
+
+
+async def source(repos: Repos, repo: Repo, fresh: bool = False) -> Merger:
+    """The repository, to merge in."""
+    git = await repos.source(repo, fresh)
+    return Merger(git.path, git.sandbox, git.lock, git.where)
+
+
+async def clashes(git: Merger, branch: str, others: list[str]) -> list[Clash]:
+    """With which of the other branches it cannot be merged; one that is gone is none of them."""
+    found = []
+    for other in others[:_OTHERS]:
+        if other != branch and await git.commit_of(other):
+            try:
+                files = await git.clash(other, branch)
+            except ToolError:
+                continue  # without a common history nothing can be said
+            found += [Clash(branch=other.removeprefix("refs/remotes/"), files=files)] if files else []
+    return found
+
+
+def _branch(task: Task, states: tuple[str, ...], what: str) -> str:
+    if not task.branch:
+        raise ToolError(f"the task {task.slug} has no branch", f"it is {task.status}", "")
+    if task.status not in states:
+        raise ToolError(
+            f"the task {task.slug} cannot be {what}", f"it is {task.status}", "wait for its end, or stop it"
+        )
+    return task.branch
+
+
+async def merge(repos: Repos, repo: Repo, store: Store, task: Task, actor: str, key: str) -> Merged:
+    """Merge a task's branch into the default branch, and complete the task where it waited for that.
+
+    A linked repository gets it as it lies there; a mirror's is pushed, where the repository grants it.
+    """
+    branch = _branch(task, _MERGED, "merged")
+    git = await source(repos, repo, fresh=True)
+    head = await git.commit_of(f"refs/heads/{branch}")
+    if not head:
+        raise ToolError(
+            f"the branch {branch!r} is not here", "it was made on another machine, or removed", ""
+        )
+    if not repo.path and not repo.push_tasks:
+        raise ToolError(
+            f"{branch!r} was not merged",
+            f"{repo.name!r} is a mirror, and nothing may be pushed to {repo.url}",
+            "register it with --push, or fetch the branch and merge it where the repository lies",
+        )
+    old = await repos.base(repo)
+    made = ""
+    files = await git.changed_files(await git.merge_base(old, head) or old, head)
+    if not await git.contains(old, head):
+        if blocked := await git.clash(old, head):
+            raise ToolError(
+                f"{branch!r} cannot be merged into {repo.default_branch!r}",
+                f"conflicts in {', '.join(blocked[:10])}",
+                f"promptdock tasks changes {task.slug} TEXT asks its agent to bring it up to date",
+            )
+        made = await git.join(old, head, f"Merge {task.slug}: {task.title}\n", actor)
+        await _put(repos, repo, git, old, made)
+    await _note(store, task, "merged", actor, key, {"commit": made or head, "into": repo.default_branch})
+    if task.status == "AWAITING_APPROVAL":
+        await machine.move(store, task.id, "approved", actor, key, ended_at=now())
+    return Merged(made, branch, repo.default_branch, files)
+
+
+async def _put(repos: Repos, repo: Repo, git: Merger, old: str, made: str) -> None:
+    if repo.path:
+        await git.advance(repo.default_branch, old, made)
+        return
+    # Of a mirror, our own branch of that name is only what is pushed; the remote refuses it if it moved.
+    await git.advance(repo.default_branch, await git.commit_of(f"refs/heads/{repo.default_branch}"), made)
+    await git.push(repo.default_branch, allow_local=repos.allow_local)
+
+
+async def discard(repos: Repos, repo: Repo, store: Store, task: Task, actor: str, key: str) -> None:
+    """Throw away what a task made: its branch and its worktree. Its receipt stays."""
+    branch = _branch(task, DONE, "discarded")
+    await clear(repos, repo, task.slug)
+    git = await source(repos, repo)
+    if await git.commit_of(f"refs/heads/{branch}"):
+        await git.delete_branch(branch, force=True)
+    await _note(store, task, "discarded", actor, key, {"branch": branch})
+    if task.status == "AWAITING_APPROVAL":
+        await machine.move(store, task.id, "closed", actor, key, branch=None)
+    else:
+        await store.update(
+            Task,
+            {"branch": None, "version": task.version + 1, "updated_at": now()},
+            {"id": task.id, "version": task.version},
+        )
+
+
+async def clear(repos: Repos, repo: Repo, name: str) -> bool:
+    """Remove a task's worktree where one is left that nobody works in; whether there was one."""
+    path = place(repos, repo, name)
+    lock = Hold(path.parent, slug(name), 0)
+    if lock.living():
+        raise Busy(f"the task {name} is being worked on", "its worker is alive", "stop it first")
+    if not path.exists() and not lock.known():
+        return False
+    await lock.take()
+    try:
+        git = await repos.source(repo)
+        try:
+            await git.worktree_remove(path, force=True)
+        except PromptDockError:  # no worktree of git's any more, only its files
+            shutil.rmtree(path, ignore_errors=True)
+    finally:
+        await lock.release(forget=True)
+    return True
+
+
+async def _note(store: Store, task: Task, event: str, actor: str, key: str, detail: dict[str, str]) -> None:
+    row = TaskEvent(
+        id=derived("task-event", key, event), task_id=task.id, project_id=task.project_id, event=event,
+        from_status=task.status, to_status=task.status, actor=actor, epoch=task.epoch, detail=detail,
+    )  # fmt: skip
+    await store.upsert([row])

@@ -1,0 +1,113 @@
+"""Tools of category files that change something: write and edit files, run commands in a workspace."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from shared.errors import ToolError
+from shared.guard.jail import Jail
+from shared.guard.process import run
+from shared.tools import places
+from shared.tools.context import Context, Root
+from shared.tools.registry import Result
+from shared.tools.roots import checked, full
+from shared.tools.tiers import tier
+from shared.tools.writing import before, changing, digest, encoded, lock_of
+
+category = tier("files")
+
+STDOUT, STDERR = 4000, 2000
+Text = Annotated[str, Field(max_length=2_000_000)]
+
+
+def _path(arguments: dict[str, Any]) -> str:
+    return str(arguments.get("path", ""))
+
+
+async def _open(here: Context, path: str) -> tuple[Root, str, Jail]:
+    here, path = await places.opened(here, path)
+    root, inner = here.locate(path)
+    places.checkout(here, root, change=True)  # says why, where it may not be changed
+    return root, inner, Jail(root.path, writable=True)
+
+
+@category.tool(effect="idempotent", detail=_path)
+async def write_file(here: Context, path: str, content: Text) -> Result:
+    """Write content to a file. It is made, or replaced as a whole; missing folders are made."""
+    root, inner, jail = await _open(here, path)
+    data = encoded(content)
+    async with changing(here, jail, inner):
+        old = before(jail, inner)
+        jail.write(inner, data)
+    sums = {"before": digest(old), "after": digest(data)}
+    return {"path": full(root, inner), "written": True, "created": old is None, "bytes": len(data), **sums}
+
+
+@category.tool(effect="once", detail=_path, probes=True)
+async def edit_file(
+    here: Context, path: str, old_string: Text, new_string: Text, replace_all: bool = False
+) -> Result:
+    """Perform targeted string replacement in a file. Without `replace_all` the old text must occur once."""
+    if not old_string:
+        raise ToolError("old_string is empty", "", "give the text to replace, or use write_file")
+    if old_string == new_string:
+        raise ToolError("nothing is to be changed", "old_string and new_string are the same", "")
+    root, inner, jail = await _open(here, path)
+    old, new = encoded(old_string), encoded(new_string)
+    async with changing(here, jail, inner):
+        text = jail.read(inner)
+        if here.intended and here.intended["after"] == digest(text):
+            return dict(here.intended)  # it was done before a crash
+        count = text.count(old)
+        if count == 0 or (count > 1 and not replace_all):
+            why = "it does not occur in the file" if not count else f"it occurs {count} times"
+            fix = "read the file and give its text exactly" if not count else "give more text, or replace_all"
+            raise ToolError(f"old_string was not replaced in {path!r}", why, fix)
+        after = text.replace(old, new)
+        line = text[: text.index(old)].count(b"\n") + 1
+        told: Result = {"path": full(root, inner), "replacements": count, "line": line}
+        told |= {"before": digest(text), "after": digest(after)}
+        await here.intend(told)
+        jail.write(inner, after)
+    return told
+
+
+@category.tool(effect="once", detail=lambda arguments: str(arguments.get("command", "")))
+async def run_command(
+    here: Context,
+    command: Annotated[str, Field(min_length=1, max_length=32_000)],
+    working_dir: str,
+    timeout: Annotated[int, Field(ge=1, le=120)] = 30,
+) -> Result:
+    """Execute a shell command in a workspace directory, confined to it and without network.
+
+    `working_dir` is a workspace, a folder in one, or a project with one repository. Each call is a new shell.
+    """
+    if "\0" in command:
+        raise ToolError("the command was not run", "it holds a NUL", "leave it out")
+    root, inner = await _folder(here, working_dir)
+    sandbox = places.sandbox(here)
+    shell = ["bash", "-c", command]
+    if inner:  # the sandbox starts in the workspace; the folder is a word of its own, never shell text
+        shell = ["bash", "-c", 'cd -- "$1" && shift && exec "$@"', "bash", inner, *shell]
+    argv = sandbox.wrap(shell, root.path, writable=root.writable)
+    done = await run(
+        argv, cwd=root.path, timeout=timeout, limit=STDOUT, error_limit=STDERR, lock=lock_of(here)
+    )
+    told: Result = {"returncode": done.exit_code, "stdout": done.stdout, "stderr": done.stderr, "ms": done.ms}
+    if done.timed_out:
+        told |= {"timed_out": True, "warning": f"it was ended after {timeout} s"}
+    return told | {"truncated": done.truncated, "sandbox": sandbox.mode}
+
+
+async def _folder(here: Context, working_dir: str) -> tuple[Root, str]:
+    here, path = await places.opened(here, working_dir, wanted=working_dir.partition("/")[0])
+    if path and path == working_dir == here.project_id and len(here.roots) == 1:
+        path = ""
+    root, inner = here.locate(path)
+    inner = checked(root, inner).strip("/")
+    if inner and Jail(root.path).stat(inner).kind != "dir":
+        raise ToolError(f"{working_dir!r} is no folder", "", "name a workspace or a folder in it")
+    return root, inner

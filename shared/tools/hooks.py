@@ -1,0 +1,254 @@
+"""Tools of category hooks: hooks as rows. Where nothing launches them, the tools say so.
+
+The worker hands over, in `context.extras`, `fire_hook`: it launches a hook now, whatever its cooldown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from shared.errors import Conflict, ToolError
+from shared.store.records import Hook, HookRun, Project, new_id, now
+from shared.tools import rows
+from shared.tools.context import Context
+from shared.tools.registry import Result
+from shared.tools.tiers import tier
+
+category = tier("hooks")
+
+NOT_YET = "hooks are kept, but nothing launches them here"
+Fire = Callable[[Hook, str], Awaitable[Result]]  # the hook, and a key that names this launch
+
+Name = Annotated[str, Field(min_length=1, max_length=100)]
+Template = Annotated[str, Field(min_length=1, max_length=50_000)]
+Seconds = Annotated[int, Field(ge=0, le=366 * 24 * 3600)]
+Tokens = Annotated[int, Field(ge=1, le=10_000_000)]
+
+
+class _Trigger(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    type: Literal["periodic", "cron", "event"]
+    interval_seconds: Annotated[int, Field(ge=10, le=366 * 24 * 3600)] | None = None
+    cron: Annotated[str, Field(max_length=200)] | None = None
+    event_type: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+
+
+class _Step(BaseModel):
+    """A context step; what else it holds is for the kind of step."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: Literal["shell", "read_file", "http", "db_query", "git_diff"]
+
+
+_NEEDED = {"shell": "command", "read_file": "path", "http": "url", "db_query": "query", "git_diff": ""}
+_GIVEN = {"periodic": "interval_seconds", "cron": "cron", "event": "event_type"}
+
+
+def _hook(arguments: dict[str, Any]) -> str:
+    return str(arguments.get("hook_id") or rows.kebab(str(arguments.get("name", ""))))
+
+
+@category.tool(effect="keyed", detail=_hook)
+async def create_hook(
+    here: Context,
+    project_id: str,
+    name: Name,
+    trigger: dict[str, Any],
+    prompt_template: Template,
+    context_steps: list[dict[str, Any]] | None = None,
+    cooldown_seconds: Seconds = 3600,
+    llm_config: dict[str, Any] | None = None,
+) -> Result:
+    """Create a hook that automatically triggers actions.
+
+    trigger is {"type": "periodic", "interval_seconds": n}, {"type": "cron", "cron": "0 9 * * 1-5"} or
+    {"type": "event", "event_type": name}; context_steps are {"type": shell|read_file|http|db_query|git_diff, …}.
+    """
+    project: Project = await rows.project(here.store, project_id)
+    slug = rows.kebab(name)
+    if not slug:
+        raise ToolError(f"{name!r} is no name for a hook", "it has no letter or digit", "choose another")
+    row = Hook(
+        id=rows.identity(here, "hook"),
+        slug=slug,
+        project_id=project.id,
+        name=name,
+        trigger=_trigger(trigger),
+        context_steps=_steps(context_steps or []),
+        prompt_template=prompt_template,
+        cooldown_seconds=cooldown_seconds,
+        llm_config=llm_config or {},
+    )
+    known = await rows.first(here.store, Hook, slug=slug)
+    if known is None or known.id != row.id:
+        try:
+            await here.store.insert(row)
+        except Conflict:
+            raise ToolError(f"there is a hook {slug!r} already", "", "choose another name") from None
+    return {"created": slug, "name": name, "project_id": project.slug} | _idle(here)
+
+
+def _trigger(given: dict[str, Any]) -> dict[str, Any]:
+    try:
+        trigger = _Trigger.model_validate(given)
+    except ValidationError as error:
+        raise ToolError("this trigger cannot be used", _told(error), "see the tool's description") from None
+    needed = _GIVEN[trigger.type]
+    told = trigger.model_dump(exclude_none=True)
+    if set(told) != {"type", needed}:
+        raise ToolError(
+            "this trigger cannot be used", f"one that is {trigger.type} has {needed} and nothing else", ""
+        )
+    if trigger.cron is not None and not _is_cron(trigger.cron):
+        raise ToolError(
+            f"{trigger.cron[:100]!r} is no cron expression",
+            "it has five parts: minute, hour, day, month, weekday",
+            "e.g. 0 9 * * 1-5",
+        )
+    return told
+
+
+def _is_cron(text: str) -> bool:
+    from cronsim import CronSim, CronSimError
+
+    try:
+        CronSim(text, now())
+    except CronSimError:
+        return False
+    return True
+
+
+def _idle(here: Context) -> Result:
+    """A warning where nothing would launch a hook."""
+    return {} if "fire_hook" in here.extras else {"warning": NOT_YET}
+
+
+def _steps(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    if len(given) > 20:
+        raise ToolError("these context steps cannot be used", "there are more than 20", "use fewer")
+    for number, step in enumerate(given):
+        try:
+            kind = _Step.model_validate(step).type
+        except ValidationError as error:
+            raise ToolError(f"context step {number} cannot be used", _told(error), "") from None
+        needed = _NEEDED[kind]
+        if needed and not str(step.get(needed) or "").strip():
+            raise ToolError(f"context step {number} cannot be used", f"a {kind} step needs {needed}", "")
+    return given
+
+
+def _told(error: ValidationError) -> str:
+    return "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()[:5])
+
+
+@category.tool(effect="pure", detail=lambda arguments: str(arguments.get("project_id") or ""))
+async def list_hooks(here: Context, project_id: str | None = None) -> Result:
+    """List hooks, optionally filtered by project."""
+    where = {"project_id": (await rows.project(here.store, project_id)).id} if project_id else None
+    names = await rows.projects(here.store)
+    found = await here.store.select(Hook, where, order=[("slug", "asc")])
+    told: Result = {
+        "hooks": [
+            {
+                "id": row.slug,
+                "name": row.name,
+                "project_id": names.get(row.project_id, ""),
+                "enabled": row.enabled,
+                "trigger": row.trigger,
+                "context_steps": row.context_steps,
+                "prompt_template": row.prompt_template,
+                "cooldown_seconds": row.cooldown_seconds,
+                "llm_config": row.llm_config,
+                "max_tokens_per_run": row.max_tokens_per_run,
+                "last_launched": row.launched_at.isoformat() if row.launched_at else None,
+            }
+            for row in found
+        ]
+    }
+    return told | _idle(here)
+
+
+@category.tool(effect="idempotent", detail=_hook)
+async def edit_hook(
+    here: Context,
+    hook_id: str,
+    name: Name | None = None,
+    enabled: bool | None = None,
+    trigger: dict[str, Any] | None = None,
+    context_steps: list[dict[str, Any]] | None = None,
+    prompt_template: Template | None = None,
+    cooldown_seconds: Seconds | None = None,
+    llm_config: dict[str, Any] | None = None,
+    max_tokens_per_run: Tokens | None = None,
+) -> Result:
+    """Edit a hook's configuration: only what is given changes."""
+    row = await rows.hook(here.store, hook_id)
+    given = {
+        "name": name,
+        "enabled": enabled,
+        "trigger": None if trigger is None else _trigger(trigger),
+        "context_steps": None if context_steps is None else _steps(context_steps),
+        "prompt_template": prompt_template,
+        "cooldown_seconds": cooldown_seconds,
+        "llm_config": llm_config,
+        "max_tokens_per_run": max_tokens_per_run,
+    }
+    changes = {key: value for key, value in given.items() if value is not None}
+    if not changes:
+        raise ToolError("nothing is to be changed", "no field was given", "give at least one")
+    row = await rows.change(here.store, row, **changes)
+    return {"updated": row.slug, "fields": list(changes)} | _idle(here)
+
+
+@category.tool(effect="idempotent", detail=_hook)
+async def delete_hook(here: Context, hook_id: str) -> Result:
+    """Delete a hook and its run history."""
+    row = await rows.hook(here.store, hook_id)
+    await here.store.delete(HookRun, {"hook_id": row.id})
+    await here.store.delete(Hook, {"id": row.id})
+    return {"deleted": row.slug, "name": row.name}
+
+
+@category.tool(effect="pure", detail=_hook)
+async def list_hook_runs(
+    here: Context, hook_id: str, limit: Annotated[int, Field(ge=1, le=200)] = 10
+) -> Result:
+    """Show recent execution history for a hook, the newest first."""
+    row = await rows.hook(here.store, hook_id)
+    order: Any = [("created_at", "desc")]
+    runs = await here.store.select(HookRun, {"hook_id": row.id}, order=order, limit=limit)
+    return {
+        "hook_id": row.slug,
+        "hook_name": row.name,
+        "runs": [
+            {
+                "state": run.state,
+                "trigger": run.trigger,
+                "started_at": run.started_at.isoformat(),
+                "ended_at": run.ended_at.isoformat() if run.ended_at else None,
+                "tokens_used": run.tokens_used,
+                "response": run.response[:1000],
+                "error": run.error,
+            }
+            for run in runs
+        ],
+    }
+
+
+@category.tool(effect="keyed", detail=_hook)
+async def fire_hook(here: Context, hook_id: str) -> Result:
+    """Manually trigger a hook immediately, ignoring cooldown. One that is running is not fired again."""
+    row = await rows.hook(here.store, hook_id)
+    fire: Fire | None = here.extras.get("fire_hook")
+    if fire is None:
+        raise ToolError(
+            f"the hook {row.slug!r} was not fired", NOT_YET, "do what its prompt says, as an ordinary task"
+        )
+    if await here.store.count(HookRun, {"hook_id": row.id, "state": "running"}):
+        raise ToolError(f"the hook {row.slug!r} is running already", "", "see list_hook_runs")
+    return await fire(row, here.step_id or str(new_id()))

@@ -1,0 +1,67 @@
+"""Full text: which texts fit some words best. Words are stemmed, stop words left out, any of them may fit.
+
+BM25 over the texts that are handed in; no index is kept, so nothing can be out of date.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+_WORD = re.compile(r"[^\W_]+")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_STOP = frozenset(
+    """
+a about after all also am an and any are as at be because been before being between both but by can
+could did do does doing down during each few for from further had has have having he her here hers him
+his how i if in into is it its itself just me more most my no nor not now of off on once only or other
+our out over own same she should so some such than that the their them then there these they this those
+through to too under until up very was we were what when where which while who whom why will with would
+you your
+""".split()  # noqa: SIM905 - a list of a hundred quoted words reads worse
+)
+_ENDINGS = ("ization", "ations", "ation", "ingly", "ments", "ment", "ness", "ings", "ing", "edly", "ies", "ied",
+            "ers", "est", "ed", "es", "er", "ly", "s")  # fmt: skip
+_K, _B = 1.4, 0.7
+
+
+def stems(text: str) -> list[str]:
+    """The words of a text that carry meaning, without their endings."""
+    words = _WORD.findall(_CAMEL.sub(" ", text).casefold())
+    return [_stem(word) for word in words if word not in _STOP]
+
+
+def _stem(word: str) -> str:
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            word = word[: -len(ending)]
+            if ending in ("ies", "ied"):
+                return f"{word}y"
+            # running → run, cached → cach as caches → cach
+            return word[:-1] if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "ls" else word
+    return word[:-1] if len(word) > 4 and word.endswith("e") else word
+
+
+def rank(query: str, texts: Sequence[str]) -> list[tuple[int, float]]:
+    """The places of the texts in which a word of the query stands, best first, with their scores."""
+    wanted = list(dict.fromkeys(stems(query)))
+    counted = [Counter(stems(text)) for text in texts]
+    sizes = [sum(counts.values()) for counts in counted]
+    mean = (sum(sizes) / len(sizes) if sizes else 0) or 1.0
+    rarity = {word: _rarity(sum(word in counts for counts in counted), len(texts)) for word in wanted}
+    scored = []
+    for place, (counts, size) in enumerate(zip(counted, sizes, strict=True)):
+        score = sum(
+            rarity[word] * counts[word] * (_K + 1) / (counts[word] + _K * (1 - _B + _B * size / mean))
+            for word in wanted
+            if counts[word]
+        )
+        if score > 0:
+            scored.append((place, round(score, 4)))
+    return sorted(scored, key=lambda pair: (-pair[1], pair[0]))
+
+
+def _rarity(found: int, total: int) -> float:
+    return math.log(1 + (total - found + 0.5) / (found + 0.5))

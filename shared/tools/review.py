@@ -1,0 +1,109 @@
+"""Category review: what a person makes of a task's work, and of its question."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from shared.errors import ToolError
+from shared.guard.checkout import Checkout
+from shared.store.records import Repo, Task
+from shared.tasks import merge
+from shared.tools import places, rows
+from shared.tools.context import Context
+from shared.tools.registry import Category, Result
+
+category = Category("review", "Merge or throw away what a task made, and answer what it asks")
+
+TEXT = 40_000  # bytes of one file's diff
+_FILES = 100
+
+
+def _task(arguments: dict[str, Any]) -> str:
+    return str(arguments.get("task_id") or "")
+
+
+async def _repo(here: Context, task: Task) -> Repo:
+    if task.repo_id and (found := await rows.first(here.store, Repo, id=task.repo_id)):
+        return found
+    known = await here.store.select(Repo, {"project_id": task.project_id}, limit=2)
+    if len(known) != 1:
+        raise ToolError(f"it is not known in which repository {task.slug} worked", "", "see get_task")
+    return known[0]
+
+
+@category.tool(effect="idempotent", detail=_task)
+async def merge_task(here: Context, task_id: str) -> Result:
+    """Merge what a task made into the default branch of its repository, and complete the task.
+
+    Nothing is changed where there are conflicts: then they are named.
+    """
+    task = await rows.task(here.store, task_id)
+    repo = await _repo(here, task)
+    key = here.step_id or f"{task.slug}:{task.version}"
+    done = await merge.merge(places.repos(here), repo, here.store, task, here.agent, key)
+    told: Result = {
+        "merged": task.slug,
+        "branch": done.branch,
+        "into": done.into,
+        "files": done.files[:_FILES],
+    }
+    return told | ({"commit": done.commit} if done.commit else {"warning": "it was merged before"})
+
+
+@category.tool(effect="idempotent", detail=_task)
+async def discard_task(here: Context, task_id: str) -> Result:
+    """Throw away what a task made: its branch and its worktree. Its receipt stays."""
+    task = await rows.task(here.store, task_id)
+    key = here.step_id or f"{task.slug}:{task.version}"
+    await merge.discard(places.repos(here), await _repo(here, task), here.store, task, here.agent, key)
+    return {"discarded": task.slug, "branch": task.branch, "title": task.title}
+
+
+@category.tool(effect="pure", detail=_task)
+async def review_task(here: Context, task_id: str) -> Result:
+    """What a task changed, file by file, and whether it can be merged as it is."""
+    task = await rows.task(here.store, task_id)
+    if not task.branch:
+        raise ToolError(f"the task {task_id} has no branch", f"it is {task.status}", "")
+    repo = await _repo(here, task)
+    repos = places.repos(here)
+    git = await merge.source(repos, repo)
+    start = await repos.base(repo)
+    base = await git.merge_base(start, task.branch) or task.base_commit or start
+    files = await git.changed_files(base, task.branch)
+    blocked = await git.clash(start, task.branch)
+    diffs = [await _diff(git, base, path, task.branch) for path in files[:_FILES]]
+    told: Result = {
+        "task_id": task.slug,
+        "branch": task.branch,
+        "base": base,
+        "into": repo.default_branch,
+        "merges": not blocked,
+        "conflicts": blocked,
+        "files": diffs,
+        "source": "repository",
+    }
+    return told | ({"truncated": True} if len(files) > _FILES else {})
+
+
+async def _diff(git: Checkout, base: str, path: str, branch: str) -> dict[str, Any]:
+    text = await git.diff(base, path, to=branch, limit=TEXT)
+    lines = text.splitlines()
+    body = [line for line in lines if not line.startswith(("+++", "---"))]
+    added = sum(line.startswith("+") for line in body)
+    removed = sum(line.startswith("-") for line in body)
+    return {"path": path, "added": added, "removed": removed, "diff": text}
+
+
+@category.tool(effect="keyed", detail=_task)
+async def answer_task(
+    here: Context, task_id: str, answer: Annotated[str, Field(min_length=1, max_length=20_000)]
+) -> Result:
+    """Give a task the answer to the question that it has asked the person. Only what the person said."""
+    task = await rows.task(here.store, task_id)
+    if here.cluster is None:
+        raise ToolError("no cluster is at hand", "this tool runs inside a turn only")
+    asked = await here.cluster.answer(task.slug, here.user_id or here.agent, answer)
+    return {"answered": task.slug, "question": asked}

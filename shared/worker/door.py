@@ -1,0 +1,253 @@
+"""The door: whether a call may run, and the note of what was decided, whatever it was.
+
+Rules decide (deny, allow, ask); what they ask for, a person decides, and only this turn waits. Each decision
+is a record of the turn's journal, from which the audit log is written: nothing of it can be lost, and no call
+waits for a Store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import posixpath
+import time
+from collections.abc import Callable, Collection
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from shared import log
+from shared.bus import messages
+from shared.errors import BusUnreachable, StoreUnavailable, ToolError
+from shared.guard import caution, grants
+from shared.guard.approvals import Card, Decided, fingerprint, storable
+from shared.guard.permissions import SHELLS, Policy, Ruling, literal
+from shared.loop import Call, Live, Verdict
+from shared.store.row import derived
+from shared.tools.registry import Tool
+from shared.turns.records import Record
+from shared.turns.turn import Turn
+from shared.worker.asking import AUDITED, Asking, decided_record
+from shared.worker.parts import Parts
+
+_LOOK = 2.0  # seconds after which an answer is looked for without a bell
+_PATHS = frozenset({"files", "coding", "repository"})  # categories whose detail is a path
+NOBODY = "a person must allow this, and there is nobody who could be asked"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Who is asked for leave, and in which session. `consents`: they called the tool themselves."""
+
+    user_id: str = ""
+    session: str = ""
+    project: str = ""
+    consents: bool = False
+    in_turn: bool = False  # the turn's closing output goes to people, and closes their answers too
+
+
+def asked_by(request: messages.Agent) -> Asked:
+    """The person on whose behalf another agent asks; nobody where it names none."""
+    named = (request.model_extra or {}).get("on_behalf_of")
+    person = named if isinstance(named, dict) else {}
+    return Asked(str(person.get("user_id") or "")[:200], str(person.get("session_id") or "")[:200])
+
+
+@dataclass
+class Door:
+    """The door of one turn."""
+
+    parts: Parts
+    agent: str
+    policy: Policy
+    minutes: float
+    turn: Turn
+    asked: Asked
+    live: Live
+    roots: Collection[str] = ()
+    paused: Callable[[bool], None] = lambda _waits: None  # told when the turn begins and ends to wait
+    fresh: set[str] = field(default_factory=set)  # calls that waited for leave until now: they never ran
+
+    def __post_init__(self) -> None:
+        self._asking = Asking(self.parts)
+        self._noted = {record["call"] for record in self.turn.records if record["k"] == "check"}
+
+    async def leave(self, call: Call, tool: Tool) -> Verdict:
+        """Whether the call may run."""
+        try:
+            checked = tool.check(call.arguments)
+        except ToolError:
+            return Verdict(True)  # it cannot run: the handler says what is wrong with it
+        try:
+            detail = tool.detail(checked)
+        except Exception as error:  # of a tool's own function: what cannot be named is not allowed
+            log.get().exception("A tool's action cannot be named", tool=tool.name)
+            return self._said(call, f"tool:{tool.name}:", Ruling("deny", f"{type(error).__name__}"), tool)
+        action = f"tool:{tool.name}:{detail}"
+        if kept := self._record("ask", call):
+            return await self._ask(call, tool, Card(**kept["card"]), again=True)
+        details = self._spellings(tool, detail)
+        ruling = self.policy.decide(tool.name, tool.category, details)
+        cautious = self._cautious(tool, detail, ruling)
+        if cautious.vote != "ask":
+            return self._said(call, action, cautious, tool)
+        if self.asked.consents:
+            self._note(call, action, "ask_approved", tool, cautious, self.asked.user_id)
+            return Verdict(True)
+        exact = cautious is not ruling
+        if grant := await self._granted(tool, details, exact):
+            self._note(
+                call, action, "ask_approved", tool, cautious, str(grant.get("by", "")), grant=grant["id"]
+            )
+            return Verdict(True)
+        if not (self.asked.user_id or self.parts.settings.approver_roles):
+            return self._said(call, action, Ruling("deny", NOBODY, cautious.rule), tool)
+        return await self._ask(call, tool, await self._card(call, tool, action, cautious.why), again=False)
+
+    def _spellings(self, tool: Tool, detail: str) -> list[str]:
+        """The detail as it is written, and where it is a path, as it is without detours."""
+        if tool.name in SHELLS or tool.category not in _PATHS or not detail:
+            return [detail]
+        plain = posixpath.normpath(detail)
+        head, _, rest = plain.partition("/")
+        return list(dict.fromkeys([detail, plain, *([rest] if rest and head in self.roots else [])]))
+
+    def _cautious(self, tool: Tool, detail: str, ruling: Ruling) -> Ruling:
+        """What is asked for although the rules allow it; the ruling itself where there is nothing."""
+        if ruling.vote != "allow" or self.policy.unguarded:
+            return ruling
+        if grants.needs_each_time(tool.name, self.parts.sandbox.mode):
+            return Ruling("ask", "there is no sandbox here: each command is asked for", ruling.rule)
+        if tool.name in SHELLS or tool.name in caution.WRITERS:
+            if why := caution.writes_settings(tool.name, detail):
+                return Ruling("ask", why, ruling.rule)
+        elif caution.leaves(tool.name) and (source := caution.read_outside(self.turn.records)):
+            return Ruling("ask", f"it leaves this machine, and the turn has read {source}", ruling.rule)
+        return ruling
+
+    async def _granted(self, tool: Tool, details: list[str], exact: bool) -> dict[str, Any] | None:
+        """The standing permission that covers a call, if people gave one."""
+        if grants.needs_each_time(tool.name, self.parts.sandbox.mode):
+            return None
+        try:
+            found = await grants.read(self.parts.store)
+        except StoreUnavailable as error:
+            log.get().warning("Standing permissions cannot be read: a person is asked", why=str(error))
+            return None
+        here = grants.Where(self.asked.session, self.agent, self.asked.project)
+        return grants.covers(grants.applying(found, here), tool.name, tool.category, details, exact)
+
+    # -- asking ----------------------------------------------------------------------------------------------
+
+    async def _card(self, call: Call, tool: Tool, action: str, why: str) -> Card:
+        now = await self._asking.now()
+        return Card(
+            id=derived("approval", self.agent, call.key).hex[:16],
+            call=call.key,
+            agent=self.agent,
+            session=self.asked.session,
+            user_id=self.asked.user_id,
+            turn=self.turn.id,
+            home=self.turn.session,
+            tool=tool.name,
+            action=action,
+            arguments=call.arguments,
+            arguments_hash=fingerprint(call.arguments),
+            why=why,
+            pattern=literal(action),
+            project=self.asked.project,
+            at=now,
+            expires_at=now + int(self.minutes * 60_000),
+            in_turn=self.asked.in_turn,
+        )
+
+    async def _ask(self, call: Call, tool: Tool, card: Card, again: bool) -> Verdict:
+        if card.arguments_hash != fingerprint(call.arguments):
+            return self._said(call, card.action, Ruling("deny", "leave was asked for other arguments"), tool)
+        if kept := self._record("decided", call):
+            return _verdict(Decided(kept["how"], kept["by"], kept["reason"]), self.minutes)
+        # Also when it waits again: a turn that waits gets on, whoever of its workers dies.
+        await self.turn.step(
+            {"k": "waits", "at": card.at, "call": call.key}
+            if again
+            else {"k": "ask", "at": card.at, "call": call.key, "card": asdict(card)}
+        )
+        self.paused(True)
+        try:
+            held = await self._await(card)
+        finally:
+            self.paused(False)
+        self._note(call, card.action, AUDITED[held.how], tool, Ruling("ask", card.why), held.by, how=held.how)
+        await self.turn.step(decided_record(card, held))
+        self.fresh.add(call.key)
+        return _verdict(held, self.minutes)
+
+    async def _await(self, card: Card) -> Decided:
+        held = await self._asking.approvals.decision(card.id)
+        if held is None:
+            await self._asking.put(card)
+            self.live("approval", card.shown())
+            log.get().info("Waiting for leave", tool=card.tool, approval=card.id)
+        while held is None:
+            left = card.expires_at - self.turn.claimed_at - self.turn.elapsed_ms()
+            if left <= 0:
+                return await self._asking.decide(card, Decided("expired", at=card.expires_at))
+            try:
+                async with asyncio.timeout(min(_LOOK, left / 1000)):
+                    await self.turn.bell.wait()
+                await self.turn.look()
+            except TimeoutError:
+                pass
+            try:
+                held = await self._asking.approvals.decision(card.id)
+            except BusUnreachable:
+                await asyncio.sleep(_LOOK / 2)  # the answer is kept, there or with who sends it
+        return held
+
+    # -- notes -----------------------------------------------------------------------------------------------
+
+    def _record(self, kind: str, call: Call) -> Record | None:
+        found = (r for r in self.turn.records if r["k"] == kind and r.get("call") == call.key)
+        return next(found, None)
+
+    def _said(self, call: Call, action: str, ruling: Ruling, tool: Tool) -> Verdict:
+        allowed = ruling.vote == "allow"
+        self._note(call, action, "allow" if allowed else "deny", tool, ruling)
+        return Verdict(allowed, "" if allowed else ruling.why)
+
+    def _note(
+        self,
+        call: Call,
+        action: str,
+        decision: str,
+        tool: Tool,
+        ruling: Ruling,
+        person: str = "",
+        **more: str,
+    ) -> None:
+        if call.key in self._noted:
+            return  # somebody before us wrote it down
+        self._noted.add(call.key)
+        detail = {"category": tool.category, "call": call.key, "why": ruling.why, "rule": ruling.rule[:200]}
+        self.turn.keep(
+            {
+                "k": "check",
+                "at": time.time_ns() // 1_000_000,
+                "call": call.key,
+                "action": storable(action)[:8000],
+                "decision": decision,
+                "person": person,
+                "profile": self.policy.name,
+                "detail": {name: text for name, text in (detail | more).items() if text},
+            }
+        )
+
+
+def _verdict(held: Decided, minutes: float) -> Verdict:
+    if held.allows:
+        return Verdict(True)
+    if held.how == "expired":
+        return Verdict(
+            False, f"nobody answered within {minutes:g} minutes: the request for leave has expired"
+        )
+    if held.how == "withdrawn":
+        return Verdict(False, "the request for leave was withdrawn")
+    return Verdict(False, f"{held.by} denied it" + (f": {held.reason}" if held.reason else ""))

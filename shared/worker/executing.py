@@ -1,0 +1,81 @@
+"""Which executor carries out a task: the one place that chooses, and what each of them needs of a worker."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import shutil
+from pathlib import Path
+from typing import Any
+
+from shared.errors import ConfigurationError, ToolError
+from shared.executors.base import Executor, Work
+from shared.loop import Call
+from shared.tools.context import Context
+from shared.turns.turn import Turn
+from shared.worker.builtin import Builtin
+from shared.worker.door import Asked
+from shared.worker.engine import Engine
+
+
+async def refuse(_tool: str, _arguments: dict[str, Any], _key: str) -> str:
+    """Leave for nothing: what an executor has that asks for none by itself."""
+    return "no call is allowed here"
+
+
+def choose(engine: Engine, turn: Turn, context: Context, asked: Asked, work: Work) -> Executor:
+    """The executor that the settings name, else the profile; the demo model has only the built-in one."""
+    name = engine.parts.settings.executor or engine.profile.executor
+    if name == "loop" or engine.parts.model.demo:
+        return Builtin(engine, turn, context, asked)
+    return _Wrapped(engine, turn, context, asked)
+
+
+class _Wrapped:
+    """Claude Code behind our door: each of its calls needs the leave that a call of ours would need."""
+
+    name = "claude-code"
+
+    def __init__(self, engine: Engine, turn: Turn, context: Context, asked: Asked) -> None:
+        try:
+            from shared.executors.claude_code import ClaudeCode
+        except ImportError:
+            raise ConfigurationError(
+                "Claude Code is not installed",
+                "its package is an extra",
+                "pip install 'promptdock[claude-code]'",
+            ) from None
+        self._inner = ClaudeCode()
+        self._engine, self._turn, self._context, self._asked = engine, turn, context, asked
+
+    async def run(self, work: Work) -> Any:
+        engine, context = self._engine, self._context
+        door = engine.door(self._turn, self._asked, context, work.live)
+        before = context.extras["changing"]
+
+        async def leave(tool: str, arguments: dict[str, Any], key: str) -> str:
+            verdict = await door.leave(Call(key, key, tool, arguments), engine.registry.get(tool))
+            if verdict.allowed and tool in ("create_file", "str_replace"):
+                try:
+                    await before(str(arguments["path"]))
+                except ToolError as error:
+                    return str(error)
+            return "" if verdict.allowed else verdict.reason
+
+        return await self._inner.run(dataclasses.replace(work, leave=leave, environment=_provider(engine)))
+
+
+def _provider(engine: Engine) -> dict[str, str]:
+    """The key and address of the provider, which no command of an agent gets to see."""
+    settings = engine.parts.settings
+    found = {}
+    if settings.anthropic_api_key is not None:
+        found["ANTHROPIC_API_KEY"] = settings.anthropic_api_key.get_secret_value()
+    if settings.anthropic_base_url:
+        found["ANTHROPIC_BASE_URL"] = settings.anthropic_base_url
+    return found
+
+
+async def forget(scratch: Path) -> None:
+    """Remove what an executor kept for a task that has ended."""
+    await asyncio.to_thread(shutil.rmtree, scratch, True)

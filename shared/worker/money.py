@@ -1,0 +1,135 @@
+"""What model calls cost, added up where all workers see it at once; the rows of the Store are the account.
+
+Totals are kept by day, project, task and conversation. A call is named by its turn and number, so that it
+counts once however often it is reported.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from shared.bus.base import Bus, Script
+from shared.bus.keys import DAY, Names
+
+# id day cost tokens project task session -> 1 counted | 0 known
+_CHARGE = Script(
+    "charge",
+    """#!lua
+local K, day, cost, tokens = KEYS[1], ARGV[2], ARGV[3], ARGV[4]
+if redis.call('SADD', K..'seen:'..day, ARGV[1]) == 0 then return 0 end
+redis.call('EXPIRE', K..'seen:'..day, 259200)
+redis.call('HINCRBYFLOAT', K..'day:'..day, 'cost', cost)
+if ARGV[5] ~= '' then
+  redis.call('HINCRBYFLOAT', K..'day:'..day, 'tokens:'..ARGV[5], tokens)
+  redis.call('HINCRBY', K..'day:'..day, 'calls:'..ARGV[5], 1)
+  redis.call('HINCRBYFLOAT', K..'project', ARGV[5], cost)
+end
+redis.call('EXPIRE', K..'day:'..day, 3456000)
+for i, kind in ipairs({'task:', 'session:'}) do
+  if ARGV[5 + i] ~= '' then
+    redis.call('INCRBYFLOAT', K..kind..ARGV[5 + i], cost)
+    redis.call('EXPIRE', K..kind..ARGV[5 + i], 7776000)
+  end
+end
+return 1
+""",
+)
+
+# day project task session -> {day, project, task, session, raised for the day, raised for the session}
+_SPENT = Script(
+    "spent",
+    """#!lua
+local K = KEYS[1]
+return {redis.call('HGET', K..'day:'..ARGV[1], 'cost') or '0', redis.call('HGET', K..'project', ARGV[2]) or '0',
+  redis.call('GET', K..'task:'..ARGV[3]) or '0', redis.call('GET', K..'session:'..ARGV[4]) or '0',
+  redis.call('GET', K..'raised:day:'..ARGV[1]) or '0', redis.call('GET', K..'raised:session:'..ARGV[4]) or '0'}
+""",
+)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Dollars that were spent in each scope, and by how much a person raised two of them."""
+
+    day: float = 0.0
+    project: float = 0.0
+    task: float = 0.0
+    session: float = 0.0
+    raised_day: float = 0.0
+    raised_session: float = 0.0
+
+
+@dataclass(frozen=True)
+class Window:
+    """The day's totals by project, as the scheduler weighs them."""
+
+    cost: float
+    raised: float
+    tokens: dict[str, float]
+    calls: dict[str, int]
+    projects: dict[str, float]  # dollars of all time
+
+
+def today(at: float | None = None) -> str:
+    """The day in UTC of a moment, by which money is counted."""
+    return datetime.fromtimestamp(time.time() if at is None else at, UTC).date().isoformat()
+
+
+def tomorrow() -> datetime:
+    """When the day's budget begins anew."""
+    return datetime.fromtimestamp((time.time() // DAY + 1) * DAY, UTC)
+
+
+class Money:
+    """The totals of one cluster. Projects and tasks are named by the ids of their rows."""
+
+    def __init__(self, bus: Bus, names: Names) -> None:
+        self._bus, self._key = bus, f"{names.root}{{@money}}:"
+
+    async def charge(
+        self,
+        call: str,
+        cost: float,
+        tokens: int,
+        *,
+        at: float | None = None,
+        project: str = "",
+        task: str = "",
+        session: str = "",
+    ) -> bool:
+        """Count a call; False for one that was counted before."""
+        scopes = (project, task, session)
+        done = await self._bus.script(_CHARGE, self._key, call, today(at), f"{cost:.9f}", tokens, *scopes)
+        return bool(done)
+
+    async def spent(self, project: str = "", task: str = "", session: str = "") -> Spent:
+        """What was spent so far."""
+        found = await self._bus.script(_SPENT, self._key, today(), project, task, session)
+        return Spent(*(float(value) for value in found))
+
+    async def window(self) -> Window:
+        """The day so far."""
+        day = _pairs(await self._bus.command("HGETALL", f"{self._key}day:{today()}"))
+        raised = await self._bus.command("GET", f"{self._key}raised:day:{today()}")
+        ever = _pairs(await self._bus.command("HGETALL", f"{self._key}project"))
+        parts = {name: value for name, value in day.items() if ":" in name}
+        return Window(
+            day.get("cost", 0.0),
+            float(raised or 0.0),
+            {name[7:]: value for name, value in parts.items() if name.startswith("tokens:")},
+            {name[6:]: int(value) for name, value in parts.items() if name.startswith("calls:")},
+            ever,
+        )
+
+    async def allow(self, scope: str, name: str, dollars: float) -> None:
+        """A person raises a budget: of the `day`, or of a `session`."""
+        key = f"{self._key}raised:{scope}:{name}"
+        await self._bus.command("INCRBYFLOAT", key, f"{dollars:.6f}")
+        await self._bus.command("EXPIRE", key, 90 * DAY)
+
+
+def _pairs(flat: list[bytes]) -> dict[str, float]:
+    pairs = iter(flat)
+    return {name.decode(): float(value) for name, value in zip(pairs, pairs, strict=True)}

@@ -1,0 +1,161 @@
+"""The snapshot that the scheduler decides on, read from the Store, from presence and from the money spent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from shared.store.records import Agent, Profile, Project, Repo, Task, TaskDependency, TaskResult
+from shared.tasks import graph
+from shared.tasks.estimate import Past, estimate
+from shared.tasks.scheduler import RUNNING, Seat, Share, Snapshot, Work
+from shared.worker import brief
+from shared.worker.money import Money, Window
+from shared.worker.parts import Parts
+
+_TRUST = 10.0  # seconds after which everything is read again, whatever seems to have changed
+_PAST = 300  # results that estimates rest on
+_OPEN = (
+    "DEFINED", "READY", "ASSIGNED", "IN_PROGRESS", "WAITING_INPUT", "PAUSED", "VERIFYING",
+    "AWAITING_PLAN_APPROVAL", "AWAITING_APPROVAL", "FAILED", "BLOCKED",
+)  # fmt: skip
+_KINDS = {"frontend": frozenset({"frontend", "both"}), "backend": frozenset({"backend", "both"})}
+_ANY = frozenset({"frontend", "backend", "both"})
+
+
+class Overview:
+    """Reads what changed since the last time; the rows stay at hand for what is decided."""
+
+    def __init__(self, parts: Parts, money: Money) -> None:
+        self._parts, self._store, self._money = parts, parts.store, money
+        self.tasks: dict[str, Task] = {}
+        self.projects: dict[str, Project] = {}
+        self._needs: dict[str, list[str]] = {}
+        self._repos: dict[UUID, str] = {}
+        self._profiles: dict[UUID, str] = {}
+        self._past: list[Past] = []
+        self._seen: tuple[Any, ...] = ()
+        self._read_at = self._past_at = float("-inf")
+
+    async def snapshot(self, lost: Iterable[str] = (), backoff: float = 30.0) -> Snapshot:
+        """How things stand now."""
+        await self.refresh()
+        window = await self._money.window()
+        return Snapshot(
+            now=time.time(),
+            work=[self._work(task) for task in self.tasks.values()],
+            shares=[self._share(project, window) for project in self.projects.values()],
+            seats=await self._seats(),
+            needs=self._needs,
+            lost=frozenset(lost),
+            paused=await brief.paused(self._store),
+            left=self._left(window),
+            backoff=backoff,
+        )
+
+    async def refresh(self) -> None:
+        """Read the tasks again, if one of them changed."""
+        newest = await self._store.select(Task, order=[("updated_at", "desc")], limit=1)
+        edges = await self._store.count(TaskDependency)
+        mark = (newest[0].id, newest[0].version, newest[0].updated_at) if newest else ()
+        seen = (*mark, await self._store.count(Task), edges)
+        old = time.monotonic() - self._read_at > _TRUST
+        if seen == self._seen and not old:
+            return
+        rows = await self._store.select(Task, {"status": ("in", list(_OPEN))})
+        self.tasks = {str(row.id): row for row in rows}
+        self._needs = {}
+        for edge in await self._store.select(TaskDependency):
+            self._needs.setdefault(str(edge.task_id), []).append(str(edge.depends_on_id))
+        self.projects = {str(row.id): row for row in await self._store.select(Project)}
+        self._repos = {row.id: row.kind for row in await self._store.select(Repo)}
+        self._profiles = {row.id: row.slug for row in await self._store.select(Profile)}
+        if time.monotonic() - self._past_at > 6 * _TRUST:
+            await self._history()
+        self._seen, self._read_at = seen, time.monotonic()
+
+    async def _history(self) -> None:
+        order: Any = [("created_at", "desc")]
+        results = await self._store.select(TaskResult, order=order, limit=_PAST)
+        known = {row.id: row for row in await graph.tasks(self._store, {row.task_id for row in results})}
+        self._past = [
+            Past(known[row.task_id].project_id, row.agent, row.cost, row.tokens_used)
+            for row in results
+            if row.task_id in known
+        ]
+        self._past_at = time.monotonic()
+
+    def _work(self, task: Task) -> Work:
+        wants = task.assignee or self._named(task) or ""
+        needs = estimate(self._past, task.project_id, wants) if task.status in ("READY", *RUNNING) else None
+        return Work(
+            id=str(task.id),
+            project=str(task.project_id),
+            status=task.status,
+            priority=task.priority,
+            since=task.created_at.timestamp(),
+            at=task.updated_at.timestamp(),
+            wants=wants,
+            kind=self._repos.get(task.repo_id, "both") if task.repo_id else "both",
+            attempts=task.attempts,
+            retries=task.max_retries,
+            resume=_stamp(task.resume_at),
+            asked=task.request_id is not None,
+            archived=task.archived,
+            cost=min(needs.cost, task.budget or needs.cost) if needs else 0.0,
+            tokens=needs.tokens if needs else 0.0,
+        )
+
+    def _named(self, task: Task) -> str | None:
+        """The agent of the task's profile; a profile and its agent have one name."""
+        return self._profiles.get(task.profile_id) if task.profile_id else None
+
+    def _share(self, project: Project, window: Window) -> Share:
+        key = str(project.id)
+        left = None if project.budget is None else project.budget - window.projects.get(key, 0.0)
+        return Share(
+            id=key,
+            weight=project.credit_weight,
+            cap=project.max_concurrent_agents,
+            paused=project.status != "ACTIVE",
+            left=left,
+            used=window.tokens.get(key, 0.0),
+            done=window.calls.get(key, 0),
+        )
+
+    def _left(self, window: Window) -> float | None:
+        limit = self._parts.settings.budget_day
+        return None if limit is None else limit + window.raised - window.cost
+
+    async def _seats(self) -> list[Seat]:
+        """The agents that are here, with the room that they have; paused ones have none."""
+        rooms: dict[str, int] = {}
+        coding = set()
+        for card in await self._parts.presence.here():
+            name = str(card["agent"])
+            drains = card.get("status") == "draining"
+            rooms[name] = rooms.get(name, 0) + (0 if drains else int(card.get("takes", 1)))
+            if card.get("kind") == "coding":
+                coding.add(name)
+        wanted = {task.assignee for task in self.tasks.values() if task.status == "READY" and task.assignee}
+        for name in wanted - rooms.keys():  # a program that only listens takes one at a time
+            if await self._parts.bus.listeners(self._parts.names.agent(name)):
+                rooms[name] = 1
+        rooms.pop("chatter", None)
+        paused = {row.name for row in await self._store.select(Agent, {"state": "paused"})}
+        return [
+            Seat(
+                name,
+                room - await self._parts.desk(name).size(),
+                _KINDS.get(name, _ANY) if name in coding else frozenset(),
+            )
+            for name, room in sorted(rooms.items())
+            if name not in paused
+        ]
+
+
+def _stamp(value: datetime | None) -> float | None:
+    return value.timestamp() if value else None

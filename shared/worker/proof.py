@@ -1,0 +1,134 @@
+"""What a task has to show for itself: commits, the checks that we ran on them, and the receipt."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from shared import faults, log
+from shared.errors import Fenced, PromptDockError
+from shared.guard.sandbox import Sandbox
+from shared.store.records import Repo, Task
+from shared.store.row import derived
+from shared.tasks import checks, merge, receipt
+from shared.tasks.checks import Plan, Ran
+from shared.tasks.names import slug
+from shared.tasks.receipt import Clash, Command, Receipt
+from shared.tasks.repos import Repos
+from shared.tasks.worktree import PREFIX, Worktree
+from shared.tools import coding
+from shared.turns.records import Record
+from shared.turns.turn import Turn
+
+REPAIRS = 2  # times that an agent is told what its checks found
+
+
+class Proof:
+    """The evidence of one turn's work in one worktree. Every step may be made again after a crash."""
+
+    def __init__(self, turn: Turn, agent: str, tree: Worktree, repos: Repos, repo: Repo) -> None:
+        self._turn, self._agent, self._tree = turn, agent, tree
+        self._repos, self._repo = repos, repo
+
+    async def plan(self, payload: dict[str, Any], task: Task | None) -> Plan:
+        """The checks of this task: its own, else its repository's."""
+        own = checks.given(payload.get("checks"), "the task")
+        if own is None and task is not None:
+            own = checks.given(task.plan.get("checks"), "the plan")
+        return own or await checks.of_repository(self._tree.git, self._tree.base)
+
+    async def commit(self, title: str, text: str, mark: str) -> str | None:
+        """Commit what there is, once for each mark; and send the branch where it may be sent."""
+        step = str(derived("commit", self._turn.id, mark))
+        message = f"{' '.join(title.split())[:72]}\n\n{text}"
+        made = await self._tree.git.commit_all(message, step=step, agent=self._agent)
+        faults.point("committed", self._turn.id)
+        if made and self._repo.url and self._repo.push_tasks:
+            await self._push()
+        return made
+
+    async def _push(self) -> None:
+        try:
+            await self._tree.source.push(self._tree.branch, allow_local=self._repos.allow_local)
+        except Fenced:
+            raise
+        except PromptDockError as error:
+            log.get().warning("The branch could not be pushed", branch=self._tree.branch, why=str(error))
+
+    async def check(self, plan: Plan, sandbox: Sandbox) -> list[Ran]:
+        """Run the checks; what they leave behind does not become part of the work."""
+        kept = self._kept()
+        if kept is not None or not plan.commands:
+            return kept or []
+        ran = await checks.run_all(self._tree.git, sandbox, plan, self._tree.lock)
+        await self._tree.git.tidy()
+        told = [{**one.command.model_dump(), "output": "" if one.passed else one.output} for one in ran]
+        record: Record = {"k": "checks", "at": time.time_ns() // 1_000_000, "ran": told}
+        again = self.rounds() < REPAIRS and not all(one.passed for one in ran)
+        # Together: whoever goes on after a crash has the agent correct what was found.
+        await self._turn.step(record, *([{"k": "note", "text": checks.feedback(ran)}] if again else []))
+        return ran
+
+    def _kept(self) -> list[Ran] | None:
+        """The checks that a worker before us ran on this very work."""
+        for record in reversed(self._turn.records):
+            if record["k"] == "model":
+                return None
+            if record["k"] == "checks":
+                return [
+                    Ran(
+                        Command.model_validate({k: v for k, v in one.items() if k != "output"}), one["output"]
+                    )
+                    for one in record["ran"]
+                ]
+        return None
+
+    @property
+    def unheard(self) -> bool:
+        """Whether the agent was told of checks that failed, and has not answered yet."""
+        return bool(self._turn.records) and self._turn.records[-1]["k"] == "note"
+
+    def rounds(self) -> int:
+        """How often checks were run on this task's work so far."""
+        return sum(record["k"] == "checks" for record in self._turn.records)
+
+    async def receipt(self, summary: str, tokens: int, others: list[str]) -> Receipt:
+        """From git and from the commands that ran; with the branches that it could not be merged with."""
+        tree = self._tree
+        made = await receipt.build(tree.git, tree.branch, tree.base, self._commands(), summary, tokens)
+        return made.model_copy(update={"clashes": await self._clashes(others)}) if made.commits else made
+
+    async def _clashes(self, others: list[str]) -> list[Clash]:
+        try:
+            git = await merge.source(self._repos, self._repo)
+            against = [await self._repos.base(self._repo), *(PREFIX + slug(name) for name in others)]
+            found = await merge.clashes(git, self._tree.branch, against)
+        except PromptDockError as error:
+            log.get().warning("It was not tried whether the branch merges", why=str(error))
+            return []
+        named = {against[0]: self._repo.default_branch}
+        return [clash.model_copy(update={"branch": named.get(clash.branch, clash.branch)}) for clash in found]
+
+    def _commands(self) -> list[dict[str, Any]]:
+        """The commands that ran, from the journal: also those of a worker that died before us.
+
+        Of our own checks the last run counts: what failed before was corrected since.
+        """
+        found = [_command(record) for record in self._turn.records if _is_command(record)]
+        ours = [record["ran"] for record in self._turn.records if record["k"] == "checks"]
+        return found + [{k: v for k, v in one.items() if k != "output"} for one in (ours[-1] if ours else [])]
+
+
+def _is_command(record: dict[str, Any]) -> bool:
+    return record["k"] == "result" and record["tool"] == "bash" and "exit_code" in record["content"]
+
+
+def _command(record: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "command": record["arguments"]["command"],
+        "exit_code": record["content"]["exit_code"],
+        "stdout_digest": receipt.digest(record["content"]["stdout"]),
+        "ms": record["content"]["ms"],
+        "check": coding.is_check(record["arguments"]["command"]),
+        "at": record["at"] / 1000,
+    }

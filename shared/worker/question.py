@@ -1,0 +1,119 @@
+"""A question of a task to the person: it waits in the task's own turn, and the answer is found by the task.
+
+The question's truth is the journal of the turn. The answer is written once, in Redis, by whoever the person
+gives it to; the worker that waits is rung, and one that takes the turn over finds it there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import Any
+
+from shared import log
+from shared.bus import messages
+from shared.bus.base import Bus
+from shared.bus.keys import CHATTER, CHATTER_OUTPUT, DAY, Names
+from shared.errors import BusUnreachable, ToolError
+from shared.turns.turn import Turn
+from shared.worker.door import Asked
+from shared.worker.parts import Parts
+from shared.worker.ticket import Ticket
+
+_LOOK = 2.0  # seconds after which an answer is looked for without a bell
+_KEPT = 2 * DAY
+
+
+def _key(names: Names, task: str) -> str:
+    return f"{names.root}question:{task}"
+
+
+async def answer(bus: Bus, names: Names, task: str, person: str, text: str) -> str:
+    """Answer the open question of a task; the question. ToolError where there is none, or it was answered."""
+    key = _key(names, task)
+    kept = await bus.command("HGET", key, "question")
+    if not kept:
+        raise ToolError(f"the task {task} has asked nothing", "", "see get_task")
+    asked = json.loads(kept)
+    told = json.dumps({"text": text, "by": person})
+    if not await bus.command("HSETNX", key, f"answer:{asked['id']}", told):
+        raise ToolError(f"the question of {task} was answered already", "", "")
+    await bus.publish(str(asked["bell"]), json.dumps({"look": asked["session"]}).encode())
+    return str(asked["asked"])
+
+
+class Question:
+    """Asks for one turn."""
+
+    def __init__(self, parts: Parts, agent: str, turn: Turn, ticket: Ticket, who: Asked) -> None:
+        self._parts, self._agent, self._turn, self._ticket, self._who = parts, agent, turn, ticket, who
+
+    async def ask(self, question: dict[str, Any], minutes: float) -> str:
+        """Wait for the person; the answer is a note in the journal then. "" where nobody answered in time."""
+        number = sum(record["k"] == "answered" for record in self._turn.records) + 1
+        id = f"{self._turn.id}.q{number}"
+        asked = str(question.get("asked") or "")
+        put = next((r for r in self._turn.records if r["k"] == "question" and r["id"] == id), None)
+        if put is None:
+            put = {"k": "question", "id": id, "at": time.time_ns() // 1_000_000, "asked": asked}
+            await self._turn.step(put)
+        await self._ticket.move("question", key=f".{number}", question=asked)
+        await self._lay(id, question, put["at"])
+        until = put["at"] / 1000 + minutes * 60
+        text = await self._await(id, until)
+        if text is None:
+            return ""
+        note = f"[answer to your question, from {text['by']}]: {text['text']}"
+        await self._turn.step({"k": "answered", "id": id, "by": text["by"]}, {"k": "note", "text": note})
+        await self._ticket.move("answered", key=f".{number}", question="")
+        return str(text["text"])
+
+    async def _lay(self, id: str, question: dict[str, Any], at: int) -> None:
+        bus, names = self._parts.bus, self._parts.names
+        key, desk = _key(names, self._ticket.id), self._parts.desk(self._agent)
+        card = {"id": id, "agent": self._agent, "session": self._turn.session, "bell": desk.bell, "at": at}
+        told = json.dumps({**card, "asked": question.get("asked"), "options": question.get("options")})
+        await bus.command("HSET", key, "question", told)
+        await bus.command("EXPIRE", key, _KEPT)
+        if await bus.command("HSETNX", key, f"shown:{id}", "1") and self._who.user_id:
+            channel = names.channel(CHATTER_OUTPUT)
+            await self._parts.desk(CHATTER).announce(channel, self._output(id, question, channel))
+        await self._ticket.event("question", question=question.get("asked"))
+        log.get().info("Waiting for the person's answer", task=self._ticket.id)
+
+    def _output(self, id: str, question: dict[str, Any], channel: str) -> str:
+        asked = "\n".join(str(question[part]) for part in ("asked", "context") if question.get(part))
+        options = [str(option) for option in question.get("options") or []]
+        text = (
+            f"{self._agent.capitalize()} asks about task {self._ticket.id}: {asked}\n"
+            + (f"Options: {'; '.join(options)}\n" if options else "")
+            + f'Answer: promptdock tasks answer {self._ticket.id} "…"'
+        )
+        return messages.Output(
+            user_id=self._who.user_id,
+            content=text,
+            status="task_update",
+            id=id,
+            session_id=self._who.session or f"user:{self._who.user_id.replace(' ', '_')}",
+            question=str(question.get("asked") or ""),
+            options=options or None,
+            task=self._ticket.card("waiting"),
+            demo=self._parts.model.demo or None,
+        ).text(channel)
+
+    async def _await(self, id: str, until: float) -> dict[str, Any] | None:
+        key = _key(self._parts.names, self._ticket.id)
+        while True:
+            try:
+                if kept := await self._parts.bus.command("HGET", key, f"answer:{id}"):
+                    return dict(json.loads(kept))
+                if time.time() >= until:
+                    return None
+                async with asyncio.timeout(min(_LOOK, until - time.time())):
+                    await self._turn.bell.wait()
+                await self._turn.look()
+            except TimeoutError:
+                continue
+            except BusUnreachable:
+                await asyncio.sleep(_LOOK / 2)  # the answer is kept there, or with who sends it

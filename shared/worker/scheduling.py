@@ -1,0 +1,144 @@
+"""The scheduler at work: one worker at a time, under a lease, reads, decides, and carries out what was decided.
+
+Everything it does is a conditional write, and every request it sends has a name of its own, so that a holder
+that was only frozen, or one that died half-way, does no harm: the next one finds what is left to be done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from typing import Any
+
+from shared import faults, log
+from shared.bus import messages
+from shared.bus.keys import CHATTER, CHATTER_OUTPUT
+from shared.errors import Conflict, PromptDockError, ToolError
+from shared.store.records import Task
+from shared.tasks import machine
+from shared.tasks.scheduler import Assignment, Step, decide
+from shared.turns.lease import Lease
+from shared.worker import brief
+from shared.worker.money import Money
+from shared.worker.overview import Overview
+from shared.worker.parts import Parts
+
+ACTOR = "scheduler"
+_PAUSE = 0.5  # seconds between two looks
+_GRACE = 5.0  # leases in which the end of a turn may be on its way to the Store
+_TOLD = {
+    "retries_spent": "failed too often and is blocked. Look at it with get_agent_error, then restart or skip it",
+    "assignment_timeout": "was begun by nobody and is blocked. Restart it when its agent is up",
+    "unanswered": "waits for an answer that did not come, and is paused",
+}
+
+
+class Scheduling:
+    """One worker's part in scheduling; `run` never ends."""
+
+    def __init__(self, parts: Parts, instance: str, money: Money | None = None) -> None:
+        self._parts = parts
+        self._lease_ms = parts.settings.lease_ms
+        self._lease = Lease(parts.bus, parts.names, ACTOR, instance, self._lease_ms)
+        self._overview = Overview(parts, money or Money(parts.bus, parts.names))
+        self._ended: dict[str, float] = {}  # tasks whose turn is over while their rows say that they run
+
+    async def run(self) -> None:
+        """Take the lease whenever it is free, and schedule as long as it is ours."""
+        quiet = True
+        try:
+            while True:
+                try:
+                    if await self._lease.take():
+                        await self.tick()
+                        quiet = True
+                except PromptDockError as error:
+                    if quiet:
+                        log.get().warning("Nothing is scheduled now", why=str(error))
+                    quiet = False
+                await asyncio.sleep(min(_PAUSE, self._lease_ms / 3000))
+        finally:
+            with contextlib.suppress(PromptDockError, TimeoutError):
+                async with asyncio.timeout(1):
+                    await self._lease.drop()
+
+    async def tick(self) -> int:
+        """One look; how many tasks were moved."""
+        backoff = 2.5 * self._lease_ms / 1000
+        decision = decide(await self._overview.snapshot(await self._lost(), backoff))
+        for step in decision.steps:
+            await self._step(step)
+        for assignment in decision.assign:
+            await self._assign(assignment)
+        return len(decision.steps) + len(decision.assign)
+
+    async def _step(self, step: Step) -> None:
+        task = self._overview.tasks[step.task]
+        changes: dict[str, Any] = {} if step.attempts is None else {"attempts": step.attempts}
+        moved = await self._move(task, step.event, **changes)
+        if moved is not None:
+            log.get().info(f"Task {task.slug}: {step.event.replace('_', ' ')}", state=moved.status)
+            if step.event in _TOLD:
+                await self._tell(moved, f"Task {task.slug} ({task.title}) {_TOLD[step.event]}.")
+
+    async def _assign(self, assignment: Assignment) -> None:
+        task = self._overview.tasks[assignment.task]
+        epoch = machine.next_epoch(task)
+        key = f"task:{task.slug}:{epoch >> 32}"
+        moved = await self._move(task, "assigned", epoch, assignee=assignment.agent, request_id=key)
+        if moved is None:
+            return
+        faults.point("assigned", task.slug)
+        log.get().info(f"Task {task.slug} goes to {assignment.agent}")
+        await self._post(moved)
+
+    async def _move(self, task: Task, event: str, epoch: int | None = None, **changes: Any) -> Task | None:
+        """The task as it now is; None where somebody else was first."""
+        key = f"{ACTOR}:{task.slug}:{task.version}"
+        try:
+            return await machine.move(self._parts.store, task.id, event, ACTOR, key, epoch, **changes)
+        except (ToolError, Conflict) as error:
+            log.get().debug("A task was moved by somebody else", task=task.slug, why=str(error))
+            return None
+
+    async def _post(self, task: Task) -> None:
+        project = self._overview.projects.get(str(task.project_id))
+        route = brief.Route(
+            self._parts.desk(str(task.assignee)), self._parts.desk(CHATTER), project.slug if project else ""
+        )
+        await brief.post(self._parts.store, route, task)
+
+    async def _lost(self) -> set[str]:
+        """Tasks whose request nobody has any more. One that was assigned but never sent is sent now."""
+        await self._overview.refresh()
+        lost, running = set(), {}
+        for id, task in self._overview.tasks.items():
+            if task.status not in ("ASSIGNED", "IN_PROGRESS") or not task.assignee or not task.request_id:
+                continue
+            state = await self._parts.desk(task.assignee).state(task.request_id)
+            if state == "accepted":
+                continue
+            if not state and task.status == "ASSIGNED" and task.request_id.startswith("task:"):
+                await self._post(task)
+                continue
+            running[id] = self._ended.get(id, time.monotonic())
+            if time.monotonic() - running[id] > _GRACE * self._lease_ms / 1000:
+                lost.add(id)
+        self._ended = running
+        return lost
+
+    async def _tell(self, task: Task, text: str) -> None:
+        """Say to the person what no worker says."""
+        output = messages.Output(
+            user_id=task.user_id or "",
+            content=text,
+            status="task_update",
+            id=f"task:{task.slug}:{task.version}",
+            session_id=task.session_id or brief.SESSION,
+            in_reply_to=None,
+            answers=[],
+            task={"task_id": task.slug, "status": task.status.lower(), "error": task.error or None},
+        )
+        channel = self._parts.names.channel(CHATTER_OUTPUT)
+        await self._parts.desk(CHATTER).announce(channel, output.text(channel))

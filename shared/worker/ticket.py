@@ -1,0 +1,176 @@
+"""A task as its worker sees it: the row in the Store, the states that it goes through, and what is left of it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from shared import log
+from shared.bus.messages import Agent
+from shared.errors import PromptDockError, ToolError
+from shared.store.base import Store
+from shared.store.records import Project, Repo, Task, TaskResult
+from shared.store.row import derived, now
+from shared.tasks import machine
+from shared.turns.archive import Change
+from shared.turns.turn import Turn
+from shared.worker.live import Live
+from shared.worker.money import tomorrow
+from shared.worker.parts import Parts
+
+Payload = dict[str, Any]
+_RESUMES = timedelta(hours=8)  # after which a task that waits for an answer is tried again without it
+
+# How a task came out -> what that is to the state machine.
+_EVENTS = {
+    "completed": ["completed", "passed"],
+    "review": ["completed", "needs_review"],
+    "unproved": ["completed", "checks_failed"],
+    "failed": ["failed"],
+    "timeout": ["timeout"],
+    "stopped": ["stopped"],
+    "paused": ["unanswered"],
+    "spent": ["budget_spent"],
+}
+
+
+async def apply_task(store: Store, values: dict[str, Any]) -> None:
+    """Carry a task over, from the archive."""
+    await machine.move(
+        store,
+        UUID(values["task"]),
+        values["event"],
+        values["actor"],
+        values["key"],
+        values["epoch"],
+        **values["changes"],
+    )
+
+
+class Ticket:
+    """One task of one turn. Its row may be missing: a program that is none of ours may send tasks too."""
+
+    def __init__(self, parts: Parts, agent: str, turn: Turn, request: Agent) -> None:
+        self._parts, self._agent, self._turn = parts, agent, turn
+        self._payload: Payload = request.payload
+        self.id = str(self._payload.get("task_id") or request.id)
+        self.title = str(self._payload.get("title") or "Work of a task")
+        self.project = str(self._payload.get("project") or "default")
+        self.row: Task | None = None
+        self.epoch = machine.turn_epoch(self._payload.get("epoch"), turn.epoch)
+
+    def card(self, how: str) -> Payload:
+        """What every message about the task says of it."""
+        return {
+            "task_id": self.id,
+            "title": self._payload.get("title"),
+            "status": how,
+            "repo": self._payload.get("repo"),
+            "demo": self._parts.model.demo or None,
+        }
+
+    async def load(self) -> None:
+        """Read the row; without a Store the task is done all the same."""
+        try:
+            found = await self._parts.store.select(Task, {"slug": self.id}, limit=1)
+        except PromptDockError as error:
+            log.get().warning("The task's row cannot be read", why=str(error))
+            return
+        self.row = found[0] if found else None
+
+    async def repo(self) -> Repo:
+        """The repository that is meant; ToolError where that is not clear."""
+        name = self._payload.get("repo")
+        store = self._parts.store
+        projects = await store.select(Project, {"slug": self.project}, limit=1)
+        repos = await store.select(Repo, {"project_id": projects[0].id}) if projects else []
+        fitting = [
+            row for row in repos if row.name == name or (not name and row.kind in (self._agent, "both"))
+        ]
+        if len(fitting) != 1:
+            there = ", ".join(row.name for row in repos) or "none"
+            raise ToolError(
+                f"it is not clear which repository is meant ({name or 'none named'})", f"there are: {there}"
+            )
+        return fitting[0]
+
+    async def move(self, event: str, key: str = "", **changes: Any) -> None:
+        """Best tried: the end of the turn carries the final state with it, whatever the Store does now."""
+        if self.row is None:
+            return
+        if event in ("assigned", "started") and any(r["k"] == "model" for r in self._turn.records):
+            return  # a worker before us did
+        if event == "assigned" and self.row.status == "ASSIGNED":
+            return  # whoever sent it did
+        try:
+            await machine.move(
+                self._parts.store,
+                self.row.id,
+                event,
+                self._agent,
+                f"{self._turn.id}{key}",
+                self.epoch,
+                **changes,
+            )
+        except PromptDockError as error:
+            log.get().warning("The task's state could not be written", change=event, why=str(error))
+
+    async def event(self, state: str, **more: Any) -> None:
+        """Task changes are events of their own."""
+        live = Live(self._parts.bus, self._parts.names, "@tasks")
+        live("task", {"task_id": self.id, "state": state, "agent": self._agent, **more})
+        await live.close()
+
+    def outcome(self, payload: Payload) -> str:
+        """What the state machine makes of a task that came out so."""
+        how = str(payload["status"])
+        if how == "failed" and payload.get("unproved"):
+            return "unproved"
+        asked = self.row is not None and (self.row.requires_approval or self.row.verification == "human")
+        return "review" if how == "completed" and asked else how
+
+    async def ends(self, payload: Payload) -> list[Any]:
+        """What the end of the turn leaves in the Store: the result, and the transitions."""
+        if self.row is None:
+            await self.load()
+        if self.row is None:
+            return []
+        how = self.outcome(payload)
+        changes = {"error": str(payload.get("error") or ""), "ended_at": now(), "owner": None}
+        if how == "spent":
+            changes |= {"ended_at": None, "resume_at": tomorrow(), "question": payload.get("question", "")}
+        if how == "paused":
+            changes |= {
+                "ended_at": None,
+                "resume_at": now() + _RESUMES,
+                "question": payload.get("question", ""),
+            }
+        return [self._result(self.row, payload), *(self._change(self.row, e, changes) for e in _EVENTS[how])]
+
+    def _result(self, task: Task, payload: Payload) -> TaskResult:
+        ran = [run for run in payload.get("commands", []) if run.get("by") == "harness"]
+        return TaskResult(
+            id=derived("task-result", self._turn.id),
+            task_id=task.id,
+            attempt=task.attempts + 1,
+            epoch=self.epoch,
+            agent=self._agent,
+            summary=str(payload.get("summary", "")),
+            branch=payload.get("branch"),
+            base_commit=(payload.get("receipt") or {}).get("base"),
+            commits=payload.get("commits", []),
+            files_changed=payload.get("files_changed", []),
+            diff_stat=payload.get("diff_stat", ""),
+            commands=payload.get("commands", []),
+            tests={"passed": sum(run["exit_code"] == 0 for run in ran), "run": len(ran)} if ran else {},
+            tokens_used=payload.get("tokens", 0),
+            cost=payload.get("cost", 0.0),
+            verified=payload.get("verified", "unverified"),
+            error=str(payload.get("error") or ""),
+            receipt=payload.get("receipt") or {},
+        )
+
+    def _change(self, task: Task, event: str, changes: dict[str, Any]) -> Change:
+        values = {"task": str(task.id), "event": event, "actor": self._agent, "key": self._turn.id}
+        return Change("task", {**values, "epoch": self.epoch, "changes": changes})

@@ -1,0 +1,93 @@
+"""A workspace with a canary beside it, and every tool behind the real door."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from shared.bus.base import Bus
+from shared.bus.keys import Names
+from shared.errors import StoreUnavailable
+from shared.guard.permissions import Policy
+from shared.guard.sandbox import Sandbox
+from shared.loop import Call
+from shared.settings import Settings
+from shared.store.base import Store
+from shared.tools import toolbox
+from shared.tools.context import Context, Root
+from shared.tools.handler import Handler
+from shared.turns.desk import Claim, Desk
+from shared.turns.turn import Turn
+from shared.worker.door import Asked, Door
+from shared.worker.parts import Parts
+
+HOSTILE: dict[str, Any] = json.loads(Path(__file__).with_name("hostile.json").read_text("utf-8"))
+CANARY = "CANARY-51c0ffee"
+REGISTRY = toolbox.registry()
+
+
+def prepare(root: Path) -> None:
+    """What the commands stumble over: a repository, a script, a file to read."""
+    root.mkdir(parents=True)
+    (root / "src").mkdir()
+    (root / "src" / "a.py").write_text("a = 1\n")
+    (root / "f").write_text("one\ntwo x\n")
+    (root / "big").write_text("".join(f"{number % 97}\n" for number in range(300)))
+    (root / "m").write_text("all:\n\ttouch CANARY\n")
+    script = root / "p.sh"
+    script.write_text("#!/bin/sh\ntouch CANARY\ncat\n")
+    script.chmod(0o755)
+    author = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
+    for arguments in (("init", "-q", "-b", "main"), ("add", "."), ("commit", "-q", "-m", "first")):
+        subprocess.run(["git", *author, *arguments], cwd=root, check=True, capture_output=True)
+    (root / "f").write_text("one\nchanged x\n")
+
+
+class NoStore:
+    """A Store that is down: nobody has given any standing permission."""
+
+    async def select(self, *_arguments: Any, **_more: Any) -> list[Any]:
+        raise StoreUnavailable("the store is down", "for this test")
+
+
+@dataclass
+class Ground:
+    """One agent's turn in a workspace, with nobody who could be asked for leave."""
+
+    root: Path
+    policy: Policy
+    sandbox: Sandbox
+
+    def __post_init__(self) -> None:
+        desk = Desk(cast(Bus, None), Names("attacks"), "backend")
+        self.turn = Turn(desk, Claim("s", 1, 1, 0, [], [], [], None, 0))
+        settings, store = Settings(_env_file=None), cast(Store, NoStore())
+        parts = SimpleNamespace(
+            settings=settings, sandbox=self.sandbox, store=store, bus=None, names=desk.names
+        )
+        here = Asked()
+        self.door = Door(
+            *(cast(Parts, parts), "backend", self.policy, 1.0, self.turn, here, lambda _kind, _payload: None),
+            roots=(self.root.name,),
+        )
+        root = Root(self.root.name, self.root, writable=True)
+        self.context = Context(
+            *("backend", "s", "t", store), roots={root.name: root}, extras={"sandbox": self.sandbox}
+        )
+
+    async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """One call, as a model makes it; what the model would read."""
+        call = Call("c", f"t.{len(self.turn.records)}.1", tool, arguments)
+        verdict = await self.door.leave(call, REGISTRY.get(tool))
+        if not verdict.allowed:
+            return {"error": "not allowed", "why": verdict.reason}
+        return await Handler(REGISTRY).execute(tool, arguments, self.context)
+
+    @property
+    def decisions(self) -> list[str]:
+        """What the door noted."""
+        return [record["decision"] for record in self.turn.records if record["k"] == "check"]

@@ -1,0 +1,58 @@
+"""Each part of the benchmark runs, and its figures are what they say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmarks import bus, door, turn
+from benchmarks.peers import installed
+from benchmarks.peers.__main__ import PEERS
+from benchmarks.race import Lap, ratio, summed, typical
+from benchmarks.sides import SIDES
+
+
+async def test_all_sides_are_raced_and_shown_with_their_ratio_to_the_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await bus.measure(tmp_path, bus.Size(rounds=1, seconds=0.02, levels=(1, 3)), syncs=["everysec"])
+    table = capsys.readouterr().out.partition("appendfsync")[2].splitlines()
+    rows = {line.split()[0]: re.findall(r"\d+ \( *(\d+\.\d+)\)", line) for line in table[3:]}
+    assert list(rows) == list(SIDES)
+    assert all(len(ratios) == 6 and all(float(figure) > 0 for figure in ratios) for ratios in rows.values())
+    assert set(rows["plain"]) == {"1.00"}
+
+
+async def test_a_turn_without_tools_costs_the_worker_two_round_trips(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await turn.measure(tmp_path, rounds=1, seconds=0.02, levels=(1,), counted=5)
+    assert "  2 commands of the worker to Redis until the answer" in capsys.readouterr().out
+
+
+async def test_the_door_adds_less_than_a_millisecond_to_a_tool(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await door.measure(tmp_path, seconds=0.3)
+    added = re.search(r"p50 ([\d.]+) us more", capsys.readouterr().out)
+    assert added is not None and 0 < float(added[1]) < 1000
+
+
+def test_a_lap_tells_the_middle_the_worst_hundredth_and_the_rate() -> None:
+    assert summed([float(us) for us in range(100, 0, -1)], elapsed=2.0) == Lap(p50=51, p99=100, rate=50)
+
+
+def test_a_ratio_compares_laps_of_the_same_round() -> None:
+    slow_round, quick_round = Lap(200, 0, 0), Lap(20, 0, 0)
+    base = [Lap(100, 0, 0), Lap(10, 0, 0)]
+    assert ratio([slow_round, quick_round], base, "p50") == 2.0
+    assert typical([slow_round, quick_round], "p50") == 110.0
+
+
+@pytest.mark.parametrize("peer", PEERS)
+def test_a_peer_is_pinned_with_all_that_it_needs(peer: str) -> None:
+    pins = (installed.PINS / f"{peer}.txt").read_text("utf-8").splitlines()
+    assert all(re.fullmatch(r"[\w.-]+==[\w.]+", pin) for pin in pins)
+    assert re.fullmatch(r"[\w-]+ \d[\w.]+(, [\w-]+ \d[\w.]+)*", installed.release(peer))

@@ -1,0 +1,1 @@
+"""Tests of the command line: real processes on a real cluster."""

@@ -1,0 +1,56 @@
+"""One question, its progress and its answer."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+
+from tests.cli.person import PATIENCE, Person
+
+
+def test_the_answer_goes_to_stdout_labelled_as_the_demos_and_progress_to_stderr(cluster: Person) -> None:
+    done = cluster.types("ask", "Plan a login page", "--session", "plan")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("[demo] The Planner answers:")
+    assert "… [demo] Consulting with Planner" in done.stderr
+    assert "… planner answered" in done.stderr
+
+
+def test_a_script_gets_one_document_from_text_on_stdin(cluster: Person) -> None:
+    told = json.loads(cluster.does("ask", "-", "--json", "--session", "script", stdin="Hello\n"))
+    assert told["schema"] == "promptdock.ask.v1"
+    assert (told["status"], told["demo"]) == ("complete", True)
+
+
+def test_a_question_back_is_shown_with_its_options_and_answered_by_the_next_ask(cluster: Person) -> None:
+    asked = cluster.does("ask", "Decide between tea and coffee", "--session", "choice")
+    assert "1. tea" in asked
+    assert "2. coffee" in asked
+    assert "Noted: “coffee”" in cluster.does("ask", "coffee", "--session", "choice")
+
+
+def test_a_task_ends_with_a_commit_that_can_be_looked_at(cluster: Person) -> None:
+    told = cluster.does("ask", "Build a button on the page", "--session", "build")
+    name = re.search(r"Task (\S+) is with frontend", told)
+    assert name is not None, told
+    ends = time.monotonic() + PATIENCE
+    while cluster.reads("tasks", "show", name[1])["status"] != "COMPLETED":
+        assert time.monotonic() < ends, cluster.does("tasks", "show", name[1])
+    assert name[1] in cluster.does("tasks")
+    assert f"branch   promptdock/{name[1]}" in cluster.does("tasks", "show", name[1])
+    assert "+Made by the demo model" in cluster.does("tasks", "diff", name[1])
+
+
+def test_a_task_that_nobody_knows_is_refused_with_where_to_look(cluster: Person) -> None:
+    assert "tasks list" in cluster.is_refused(2, "tasks", "show", "nobody-knows")
+
+
+def test_no_answer_in_time_is_exit_code_5_and_says_that_the_message_is_kept(cluster: Person) -> None:
+    told = cluster.is_refused(5, "ask", "Hello", "--timeout", "0", "--session", "late")
+    assert "will still be answered" in told
+
+
+def test_nothing_to_ask_and_a_name_that_is_none_are_refused(cluster: Person) -> None:
+    assert "nothing to ask" in cluster.is_refused(2, "ask", "  ")
+    assert "user_id" in cluster.is_refused(2, "ask", "Hello", "--user", "a\tb")

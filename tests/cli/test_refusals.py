@@ -1,0 +1,177 @@
+"""Nothing runs, or something is set wrongly: each answer says what, why, and what to do."""
+
+from __future__ import annotations
+
+import signal
+import stat
+import subprocess
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from shared.bus.embedded import binary
+from tests.cli.person import PATIENCE, Person
+from tests.support.messages_api import MessagesApi
+from tests.support.valkey import free_port
+
+KEY = "sk-ant-api03-made-up-for-a-test"
+
+
+@pytest.mark.parametrize("words", ["status", "ask Hello", "chat", "publish x {}", "tail", "dead list"])
+def test_what_needs_a_cluster_says_how_to_start_one(person: Person, words: str) -> None:
+    told = person.is_refused(3, *words.split())
+    assert "no cluster runs here" in told
+    assert "gateways.cli up" in told, "it is the command as it can be typed here"
+    assert not person.home.exists(), "looking makes no data folder"
+
+
+def test_a_redis_that_does_not_answer_is_named_without_its_password(person: Person) -> None:
+    url = f"redis://:hush-hush@127.0.0.1:{free_port()}"
+    told = person.is_refused(3, "status", REDIS_URL=url)
+    assert "Redis does not answer" in told
+    assert "correct REDIS_URL" in told
+    assert "hush-hush" not in told
+
+
+def test_production_without_a_key_does_not_come_up(person: Person) -> None:
+    done = person.types("up", PROMPTDOCK_ENV="production")
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "ANTHROPIC_API_KEY" in done.stderr
+    assert "do:" in done.stderr
+
+
+def test_a_wrong_setting_is_named(person: Person) -> None:
+    assert "correct LOG_LEVEL" in person.is_refused(4, "status", LOG_LEVEL="loud")
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["nonsense", "status --nonsense", "ask", "publish human-input", "key", "ask Hello --timeout soon"],
+)
+def test_what_is_no_command_is_a_usage_error(person: Person, words: str) -> None:
+    done = person.types(*words.split())
+    assert done.returncode == 2
+    assert "Usage: promptdock" in done.stdout + done.stderr
+
+
+def test_an_agent_that_there_is_not_cannot_be_left_out(person: Person) -> None:
+    done = person.types("up", "--without", "nobody")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "there are: chatter" in done.stderr
+
+
+def test_down_with_nothing_running_says_so(person: Person) -> None:
+    done = person.types("down")
+    assert done.returncode == 0
+    assert "Nothing" in done.stderr
+
+
+def test_ctrl_c_ends_what_up_started_drained(person: Person) -> None:
+    alone = [
+        word for name in ("planner", "researcher", "frontend", "backend") for word in ("--without", name)
+    ]
+    up = person.start("up", *alone)
+    try:
+        assert up.stdout is not None
+        told = list(iter(up.stdout.readline, ""))[:0] or _until_try(up)
+        assert "chatter  ready in" in told
+        up.send_signal(signal.SIGINT)
+        _, talk = up.communicate(timeout=PATIENCE)
+    finally:
+        up.kill()
+        up.wait(PATIENCE)
+    assert up.returncode == 0, talk
+    assert talk.endswith("Ended.\n")
+    assert "no cluster runs here" in person.is_refused(3, "status")
+
+
+def _until_try(up: subprocess.Popen[str]) -> str:
+    assert up.stdout is not None
+    told = ""
+    while "Try " not in told:
+        line = up.stdout.readline()
+        assert line, up.communicate(timeout=PATIENCE)
+        told += line
+    return told
+
+
+@pytest.fixture
+def forgetful(tmp_path: Path) -> Iterator[str]:
+    """A Redis that keeps nothing."""
+    port = free_port()
+    server = subprocess.Popen(
+        [str(binary()), "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(tmp_path)],
+        stdout=subprocess.DEVNULL,
+    )
+    yield f"redis://127.0.0.1:{port}"
+    server.kill()
+    server.wait(PATIENCE)
+
+
+def test_doctor_fails_a_redis_that_keeps_nothing(person: Person, forgetful: str) -> None:
+    done = person.types("doctor", REDIS_URL=forgetful)
+    assert done.returncode == 1, done.stdout
+    assert "Redis keeps no append-only file" in done.stdout
+    assert "CONFIG SET appendonly yes" in done.stdout
+
+
+def test_doctor_works_with_nothing_running(person: Person) -> None:
+    done = person.types("doctor")
+    assert done.returncode == 0, done.stdout
+    assert "no cluster runs here" in done.stdout
+
+
+class _Closed(BaseHTTPRequestHandler):
+    """A Supabase that takes no key."""
+
+    def do_GET(self) -> None:
+        self.send_response(401)
+        self.end_headers()
+        self.wfile.write(b'{"message":"Invalid API key"}')
+
+    def log_message(self, *_: object) -> None:
+        """Nobody reads it."""
+
+
+@pytest.fixture
+def closed() -> Iterator[str]:
+    """Its address."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Closed) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_service_key_that_is_wrong_or_missing_is_a_configuration_error(person: Person, closed: str) -> None:
+    told = person.is_refused(
+        4, "tasks", "list", SUPABASE_URL=closed, SUPABASE_SERVICE_ROLE_KEY="sb_secret_wrong_key"
+    )
+    assert "SUPABASE_SERVICE_ROLE_KEY" in told
+    assert "sb_secret_wrong_key" not in told
+    assert "SUPABASE_SERVICE_ROLE_KEY" in person.is_refused(4, "tasks", "list", SUPABASE_URL=closed)
+
+
+def test_a_key_is_checked_and_kept_for_its_owner_alone(person: Person) -> None:
+    with MessagesApi(keys={KEY}) as api:
+        done = person.types("key", "set", stdin=f"{KEY}\n", ANTHROPIC_BASE_URL=api.url)
+        assert done.returncode == 0, done.stderr
+        kept = person.folder / ".env"
+        assert kept.read_text() == f"ANTHROPIC_API_KEY={KEY}\n"
+        assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+        checked = person.types("key", "check", ANTHROPIC_BASE_URL=api.url)
+        assert (checked.returncode, checked.stdout) == (0, "The provider takes the key.\n")
+        shown = person.does("config", "show")
+    assert KEY not in done.stdout + done.stderr + shown
+    assert "ANTHROPIC_API_KEY" in shown
+
+
+def test_a_key_that_is_refused_is_not_kept(person: Person) -> None:
+    with MessagesApi(keys={KEY}) as api:
+        told = person.is_refused(4, "key", "set", stdin="sk-ant-another-one\n", ANTHROPIC_BASE_URL=api.url)
+    assert "not taken" in told
+    assert "sk-ant-another-one" not in told
+    assert not (person.folder / ".env").exists()
+    assert "key set" in person.is_refused(4, "key", "check")

@@ -1,0 +1,201 @@
+"""Leave for one call: asked of a person, given once, and nothing runs without it."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from tests.support.messages_api import MessagesApi
+from tests.support.post import post
+from tests.support.processes import Site, Worker, until
+from tests.support.wire import Message, Wire
+
+
+def call(name: str, **arguments: Any) -> dict[str, Any]:
+    return {"name": name, "input": arguments}
+
+
+MAKE = {"tools": [call("create_task", title="Old work")]}
+DELETE = {"tools": [call("delete_task", task_id="{{result.created}}")]}
+TOLD = {"text": "{{result.deleted}}{{result.error}}: {{result.why}}"}
+BOTH = {
+    "tools": [
+        call("delete_task", task_id="{{result.created}}"),
+        call("list_projects"),
+    ]
+}
+RULES: list[dict[str, Any]] = [
+    {"user": "delete and look", "steps": [MAKE, BOTH, TOLD]},
+    {
+        "user": "delete another",
+        "steps": [{"tools": [call("create_task", title="Another one")]}, DELETE, TOLD],
+    },
+    {"user": "delete", "steps": [MAKE, DELETE, TOLD]},
+    {"steps": [{"text": "You said: {{user}}"}]},
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def chatter(place: Site) -> Worker:
+    """Chatter alone, under the permissions that it starts with."""
+    return place.up("chatter")[0]
+
+
+def question(wire: Wire, user: str, start: int = 0) -> Message:
+    """What the person is asked."""
+    return wire.wait(
+        "chatter-output",
+        lambda said: said["status"] == "awaiting_approval" and said["user_id"] == user,
+        start=start,
+    )
+
+
+def answer(wire: Wire, asked: Message, decision: str, user: str, **more: Any) -> str:
+    return wire.send(
+        user=user, type="approval", approval_id=asked["approval"]["id"], decision=decision, **more
+    )
+
+
+def tasks(place: Site, title: str = "Old work") -> int:
+    return len(place.query("select id from tasks where title = ?", title))
+
+
+def audit(place: Site, decision: str, person: str) -> list[dict[str, Any]]:
+    sql = "select action, decision, person, agent, detail from audit_log where decision = ? and person = ?"
+    return until(lambda: place.query(sql, decision, person), what=f"the audit of {decision} by {person}")
+
+
+def test_a_call_that_needs_leave_waits_for_it_and_runs_once(wire: Wire, place: Site) -> None:
+    first = wire.send("delete", user="ada")
+    asked = question(wire, "ada")
+    assert tasks(place) == 1, "it ran before it had leave"
+    card = asked["approval"]
+    assert card["tool"] == "delete_task" and card["options"] == ["allow_once", "always", "deny"]
+    second = answer(wire, asked, "allow_once", "ada")
+    said = wire.closing(second)
+    assert said["status"] == "complete" and set(said["answers"]) == {first, second}
+    assert tasks(place) == 0
+    (row,) = audit(place, "ask_approved", "ada")
+    assert (row["action"], row["agent"]) == (card["action"], "chatter")
+
+
+def test_other_turns_go_on_while_one_waits(wire: Wire) -> None:
+    wire.send("delete", user="slow")
+    asked = question(wire, "slow")
+    began = time.monotonic()
+    assert wire.ask("hello", user="quick")["content"].endswith("hello")
+    assert time.monotonic() - began < 5
+    wire.closing(answer(wire, asked, "deny", "slow"))
+
+
+def test_a_denial_is_told_to_the_model_with_its_reason_and_the_other_calls_run(
+    wire: Wire, place: Site, api: MessagesApi
+) -> None:
+    wire.send("delete and look", user="eve")
+    asked = question(wire, "eve")
+    wire.closing(answer(wire, asked, "deny", "eve", reason="not today"))
+    results = [
+        block
+        for body in api.requests
+        for message in body["messages"]
+        for block in message["content"]
+        if isinstance(block, dict) and block.get("type") == "tool_result"
+    ]
+    texts = [json.dumps(block["content"]) for block in results]
+    assert any("eve denied it: not today" in text for text in texts)
+    assert any("projects" in text for text in texts)
+    assert len(audit(place, "ask_denied", "eve")) == 1
+    assert tasks(place) >= 1
+
+
+def test_plain_words_answer_the_one_open_question(wire: Wire, place: Site) -> None:
+    before = tasks(place)
+    first = wire.send("delete", user="bob")
+    question(wire, "bob")
+    assert wire.closing(wire.send("Yes.", user="bob"))["answers"][0] == first
+    assert tasks(place) == before
+    assert "You said" in wire.ask("yes", user="bob")["content"], (
+        "a yes to nothing is a message like any other"
+    )
+
+
+def test_a_yes_given_before_the_question_allows_nothing(wire: Wire, place: Site) -> None:
+    said = wire.ask("yes", user="early")
+    assert "You said" in said["content"]
+    first = wire.send("delete", user="early")
+    asked = question(wire, "early")
+    time.sleep(0.3)  # a yes that counted would have been taken by now
+    assert not [said for said in wire.closings("early") if first in said["answers"]]
+    wire.closing(answer(wire, asked, "deny", "early"))
+
+
+def test_a_second_answer_changes_nothing_and_says_who_decided(wire: Wire, place: Site) -> None:
+    wire.send("delete", user="carl")
+    asked = question(wire, "carl")
+    wire.closing(answer(wire, asked, "deny", "carl", reason="mine"))
+    late = wire.closing(answer(wire, asked, "allow_once", "carl"))
+    assert "denied by carl (mine)" in late["content"] and late["status"] == "error"
+    replayed = wire.closing(answer(wire, asked, "deny", "carl"))
+    assert "denied by carl" in replayed["content"]
+
+
+def test_nobody_else_may_answer(wire: Wire) -> None:
+    first = wire.send("delete", user="dora")
+    asked = question(wire, "dora")
+    refused = wire.closing(answer(wire, asked, "allow_once", "mallory"))
+    assert refused["status"] == "error" and "mallory may not answer" in refused["content"]
+    other = answer(wire, asked, "allow_once", "dora", arguments_hash="0" * 64)
+    assert "other arguments" in wire.closing(other)["content"]
+    unmatched = answer(wire, asked, "always", "dora", pattern="tool:git_push:.*")
+    assert "does not match" in wire.closing(unmatched)["content"]
+    assert not [said for said in wire.closings("dora") if first in said["answers"]]
+    wire.closing(answer(wire, asked, "deny", "dora"))
+
+
+def test_always_holds_for_what_its_pattern_means_and_where(wire: Wire, place: Site) -> None:
+    wire.send("delete another", user="frida")
+    asked = question(wire, "frida")
+    pattern = "tool:delete_task:.*"
+    wire.closing(answer(wire, asked, "always", "frida", pattern=pattern, scope="session"))
+    assert "denied" not in wire.ask("delete another", user="frida")["content"]
+    assert tasks(place, "Another one") == 0
+    start = len(wire.heard)
+    wire.send("delete another", user="gina")
+    wire.closing(answer(wire, question(wire, "gina", start), "deny", "gina"))
+
+
+def test_a_stopped_turn_withdraws_its_question(wire: Wire) -> None:
+    wire.send("delete", user="hugo")
+    asked = question(wire, "hugo")
+    wire.closing(wire.send(user="hugo", type="stop"))
+    late = wire.closing(answer(wire, asked, "allow_once", "hugo"))
+    assert late["status"] == "error" and "withdrawn" in late["content"]
+
+
+def test_a_person_s_own_command_is_their_leave_and_is_noted(wire: Wire, place: Site) -> None:
+    made = wire.command("create_task", user="ivy", title="By hand")
+    done = wire.command("delete_task", user="ivy", task_id=made["result"]["created"])
+    assert done["status"] == "complete"
+    assert [row["action"] for row in audit(place, "ask_approved", "ivy")]
+    refused = wire.closing(
+        wire.send(user="ivy", type="command", tool="create_task", arguments={"title": "x"}, profile="locked")
+    )
+    assert refused["status"] == "error" and refused["result"]["error"] == "not allowed"
+
+
+def test_a_question_outlives_the_worker_that_asked(wire: Wire, place: Site, chatter: Worker) -> None:
+    before = tasks(place)
+    first = wire.send("delete", user="jack")
+    asked = question(wire, "jack")
+    chatter.kill()
+    later = {"type": "approval", "id": "jack-2", "user_id": "jack", "decision": "allow_once"}
+    post(place.url, place.names, [later | {"approval_id": asked["approval"]["id"]}])
+    place.up("chatter")
+    said = wire.closing("jack-2")
+    assert set(said["answers"]) == {first, "jack-2"}
+    assert tasks(place) == before
+    shown = [out for out in wire.outputs("jack") if out["status"] == "awaiting_approval"]
+    assert len({out["id"] for out in shown}) == 1

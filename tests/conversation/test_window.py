@@ -1,0 +1,148 @@
+"""The window of a conversation: the newest fifty messages, cut only between turns, and the same from the Store."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.conversation import sessions
+from shared.conversation.window import KEEP, messages, recall, record, surplus
+from shared.store.records import ConversationMessage, Session
+from shared.store.row import now
+from shared.store.sqlite import SqliteStore
+from shared.turns.records import Record
+
+
+def turn(name: str, size: int, start: int = 1) -> list[Record]:
+    """A turn of a question, rounds of calls and results, and an answer."""
+    return [
+        record(
+            "user" if n % 2 == 0 else "assistant",
+            [{"type": "text", "text": f"{name}.{n}"}],
+            name,
+            start + n,
+            0,
+        )
+        for n in range(size)
+    ]
+
+
+def turns(*sizes: int) -> list[Record]:
+    """One turn after another."""
+    window: list[Record] = []
+    for number, size in enumerate(sizes):
+        window += turn(f"t{number}", size, len(window) + 1)
+    return window
+
+
+def test_a_window_with_room_loses_nothing() -> None:
+    assert surplus(turns(10, 38), 2) == 0
+
+
+def test_whole_turns_go_until_at_most_fifty_are_left() -> None:
+    assert surplus(turns(10, 38), 3) == 10
+    assert surplus(turns(10, 10, 10, 10, 10), 20) == 20
+
+
+@pytest.mark.parametrize("added", range(0, 60, 7))
+def test_a_cut_is_always_between_two_turns(added: int) -> None:
+    window = turns(7, 2, 13, 4, 9, 15)
+    drop = surplus(window, added)
+    assert (
+        drop == len(window)
+        or window[drop - 1 : drop] == []
+        or window[drop - 1]["turn"] != window[drop]["turn"]
+    )
+    assert len(window) - drop + added <= KEEP or drop == len(window)
+
+
+def test_a_turn_that_is_larger_than_the_window_goes_whole() -> None:
+    assert surplus(turns(80), 2) == 80
+
+
+def test_an_empty_window_has_nothing_to_lose() -> None:
+    assert surplus([], 100) == 0
+
+
+def test_messages_have_the_providers_form_and_no_more() -> None:
+    told = record("user", [{"type": "text", "text": "Hi"}], "t", 1, 0, user_id="ann", source=None)
+    assert messages([told]) == [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}]
+    assert told["user_id"] == "ann" and "source" not in told
+
+
+# -- from the Store ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    made = SqliteStore(tmp_path / "store.db")
+    await made.open()
+    yield made
+    await made.close()
+
+
+async def kept(store: SqliteStore, window: list[Record], session: str = "s", ago: float = 60) -> None:
+    """Messages as finished turns leave them."""
+    begin = now() - timedelta(minutes=ago)
+    for item in window:
+        await store.insert(
+            ConversationMessage(
+                session_id=session,
+                seq=item["seq"],
+                turn_id=item["turn"],
+                role=item["role"],
+                content=item["content"],
+                created_at=begin + timedelta(milliseconds=item["seq"]),
+            )
+        )
+
+
+def told(window: list[Record]) -> list[tuple[Any, ...]]:
+    return [(item["role"], item["content"], item["turn"], item["seq"]) for item in window]
+
+
+async def test_a_new_session_begins_empty(store: SqliteStore) -> None:
+    assert await recall(store, "nobody") == ([], 0)
+
+
+async def test_a_short_conversation_is_recalled_whole_and_in_order(store: SqliteStore) -> None:
+    window = turns(2, 4, 2)
+    await kept(store, window)
+    await kept(store, turns(2), session="another")
+    found, last = await recall(store, "s")
+    assert (told(found), last) == (told(window), 8)
+
+
+@pytest.mark.parametrize("size", [2, 3, 7, 10])
+async def test_of_a_long_one_the_newest_whole_turns_are_recalled(store: SqliteStore, size: int) -> None:
+    window = turns(*[size] * (240 // size))
+    await kept(store, window)
+    found, last = await recall(store, "s")
+    assert last == window[-1]["seq"]
+    assert KEEP - size < len(found) <= KEEP
+    assert told(found) == told(window[-len(found) :])
+    assert len(found) % size == 0
+
+
+async def test_what_was_cleared_stays_away_and_the_numbers_go_on(store: SqliteStore) -> None:
+    await kept(store, turns(2, 2))
+    await store.insert(Session(key="s", clear_at=now()))
+    assert await recall(store, "s") == ([], 4)
+    later = turn("t9", 2, 5)
+    await kept(store, later, ago=-1)
+    found, last = await recall(store, "s")
+    assert (told(found), last) == (told(later), 6)
+
+
+async def test_a_session_has_one_row_which_each_turn_touches(store: SqliteStore) -> None:
+    await sessions.touch(store, {"key": "s", "user_id": "ann"})
+    (first,) = await store.select(Session, {"key": "s"})
+    await store.update(Session, {"title": "A shed"}, {"key": "s"})
+    await sessions.touch(store, {"key": "s", "user_id": "ann"})
+    (second,) = await store.select(Session, {"key": "s"})
+    assert (second.id, second.title, second.user_id) == (first.id, "A shed", "ann")
+    assert second.last_active_at >= first.last_active_at

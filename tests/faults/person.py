@@ -1,0 +1,53 @@
+"""A person with a gateway: the visitor's line through a proxy of its own, and all that it hears."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+from pydantic import SecretStr
+
+from shared.bus.messages import CLOSING
+from shared.settings import Settings
+from shared.visitor import Visitor
+from tests.faults.cluster import Cluster
+from tests.faults.proxy import Proxy
+
+
+class Person:
+    """Hears everything that Chatter says, and notes it."""
+
+    def __init__(self, visitor: Visitor, proxy: Proxy) -> None:
+        self.visitor, self.proxy = visitor, proxy
+        self.heard: set[str] = set()  # ids of closing outputs
+
+    async def listen(self, ready: asyncio.Event) -> None:
+        """Until cancelled."""
+        async with self.visitor.outputs() as outputs:
+            ready.set()
+            async for said in outputs:
+                if said.output.status in CLOSING:
+                    self.heard.add(said.output.id)
+
+
+@contextlib.asynccontextmanager
+async def person(cluster: Cluster) -> AsyncIterator[Person]:
+    """Somebody who listens from here on."""
+    async with Proxy(cluster.server.port) as proxy:
+        fields = {
+            "redis_url": SecretStr(proxy.url),
+            "home": cluster.folder / "person",
+            "namespace": cluster.names.namespace,
+            "lease_ms": cluster.lease,
+        }
+        async with Visitor(Settings.model_construct(**fields)) as visitor:
+            made, ready = Person(visitor, proxy), asyncio.Event()
+            listening = asyncio.create_task(made.listen(ready))
+            try:
+                async with asyncio.timeout(20):
+                    await ready.wait()
+                yield made
+            finally:
+                listening.cancel()
+                await asyncio.gather(listening, return_exceptions=True)

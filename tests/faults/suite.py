@@ -1,0 +1,97 @@
+"""The rows: which fault, what it proves, on what cluster, and how large it is in the short and the long run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.faults import rows
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row. `long` is how often it hurts in the long run, `share` its part of the messages there."""
+
+    hurt: rows.Hurt
+    fault: str
+    promises: tuple[int, ...]
+    short: int = 1
+    long: int = 100
+    share: float = 1.0
+    load: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.hurt.__name__
+
+
+# On three Chatters and a Planner, each Chatter and the person behind a proxy of its own.
+OPEN = (
+    Row(rows.kill_one, "kill -9 of a Chatter, at a random moment", (1, 2, 3, 4, 7), long=300),
+    Row(rows.kill_two, "kill -9 of two of three Chatters at once", (1, 2, 4), long=100),
+    Row(rows.kill_planner, "kill -9 of the agent that is consulted", (1, 2, 7), long=100),
+    Row(rows.freeze, "SIGSTOP of a Chatter beyond its lease, then SIGCONT", (2, 4, 5), long=1000),
+    Row(rows.roll, "rolling replacement: one more comes, an old one gets SIGTERM", (1, 2, 10), long=100),
+    Row(rows.half_open, "connections that carry nothing any more, and nobody is told", (1, 2, 8), long=100),
+    Row(rows.partition, "a Chatter cut off from Redis beyond its lease", (1, 2, 5, 8), long=100),
+    Row(rows.cut, "connections cut, refused for a moment, late afterwards", (1, 2, 8), long=200),
+    Row(rows.kill_redis, "kill -9 of Redis, and its restart", (1, 2, 8, 12), long=50),
+    Row(rows.read_only, "Redis becomes read-only, as in a failover", (1, 2, 8), long=100),
+    Row(rows.deaf, "Redis cuts every subscriber, as one that is too slow", (1, 2, 8), long=100),
+    Row(rows.full, "Redis has no memory left", (1, 3, 11), long=100),
+    Row(rows.outbox, "people talk to a gateway while Redis is dead", (1, 2, 3), long=30),
+    Row(rows.provider, "the provider answers 429 or 529, cuts, stalls or ends its stream", (3, 7, 14), long=1),
+    Row(rows.store, "the Store is locked", (1, 2, 12), long=50),
+    Row(rows.pair, "two faults at once, drawn anew each time", (1, 2, 5, 8), long=200),
+)
+# On workers that die at named points, for messages of these names.
+_POINTS = len(rows.POINTS) + len(rows.ASKED)
+PEOPLE = 4
+DYING = (
+    Row(
+        rows.points,
+        "a worker dies at each named point of a turn",
+        (1, 2, 6, 7),
+        short=_POINTS,
+        long=_POINTS,
+        load={"own": PEOPLE, "plain": 0, "each": _POINTS // PEOPLE, "kinds": ("ask",), "tag": "pt"},
+    ),
+    Row(
+        rows.results,
+        "a worker dies between a tool's result and the next model call",
+        (2, 6, 7),
+        short=4,
+        long=50,
+        load={"own": 1, "plain": 0, "kinds": ("look", "ask"), "tag": "rs"},
+    ),
+    Row(
+        rows.poison,
+        "a message that kills whoever claims it",
+        (3, 9),
+        long=20,
+        load={"own": 2, "plain": 2, "each": 3, "tag": "po"},
+    ),
+)
+
+
+def dying(folder: Path, long: bool = False) -> dict[str, str]:
+    """The environment of these workers: each dies there once, but of poison always."""
+    folder.mkdir(parents=True, exist_ok=True)
+    times = {row.name: row.long if long else row.short for row in DYING}
+    deaths = [
+        *(f"{point}@{_message(n)}" for n, point in enumerate(rows.POINTS)),
+        *(f"{point}@{_message(n)}.1.1" for n, point in enumerate(rows.ASKED, len(rows.POINTS))),
+        *(f"result stored@rs-o0-{n}" for n in range(times["results"])),
+        *(f"!claimed@{rows.POISON}-{n}" for n in range(times["poison"])),
+    ]
+    return {"PROMPTDOCK_FAULT": ",".join(deaths), "PROMPTDOCK_FAULT_ONCE": str(folder)}
+
+
+def _message(number: int) -> str:
+    return f"pt-o{number % PEOPLE}-{number // PEOPLE}"
+
+
+def died(folder: Path, tag: str) -> int:
+    """How many deaths there were of messages with this tag."""
+    return sum(f"@{tag}-" in file.name for file in folder.iterdir())

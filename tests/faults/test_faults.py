@@ -1,0 +1,111 @@
+"""The short version of every row; the long one is `make faults`."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.faults import rows, suite, tasks
+from tests.faults.checker import Findings
+from tests.faults.cluster import cluster
+from tests.faults.person import person
+from tests.faults.workload import Load
+
+EACH = 5  # messages of each person
+SILENCE = "700"  # milliseconds after which a model that stalls is given up
+
+
+def test_what_was_accepted_is_answered_once_whatever_breaks(tmp_path: Path) -> None:
+    """One cluster, hurt in one way after the other."""
+
+    async def run() -> list[Findings]:
+        found = []
+        async with cluster(tmp_path, proxied=True, MODEL_SILENCE=SILENCE) as made, person(made) as who:
+            for row in suite.OPEN:
+                load = Load(made, each=EACH, **row.load)
+                found.append(await rows.play(made, row.name, row.hurt, load, row.short, person=who))
+        return found
+
+    found = asyncio.run(run())
+    print(*(row.line() for row in found), sep="\n")
+    assert {row.row: (row.broken, row.notes) for row in found if row.broken or row.errors} == {}
+    assert all(row.sent >= EACH * 8 for row in found)
+    hurt = [seconds for row in found for seconds in row.recoveries]
+    assert hurt and max(hurt) < 15, "what a fault interrupted was not taken over"
+
+
+def test_a_worker_may_die_at_any_point_of_a_turn(tmp_path: Path) -> None:
+    """At each named point, then only behind tool results, then of a poisoned message."""
+
+    async def run() -> dict[str, Findings]:
+        found = {}
+        dying = suite.dying(tmp_path / "deaths")
+        async with cluster(tmp_path / "cluster", **dying) as made, person(made) as who:
+            for row in suite.DYING:
+                load = Load(made, **{"each": row.short, **row.load})
+                found[row.name] = await rows.play(made, row.name, row.hurt, load, row.short, person=who)
+            found["poison"].notes = [
+                str(fields[1]) for _, fields in await made.bus.command("XRANGE", f"{made.desks['chatter'].prefix}dead", "-", "+")
+            ]
+        return found
+
+    found = asyncio.run(run())
+    print(*(row.line() for row in found.values()), sep="\n")
+    assert {row.row: (row.broken, row.notes) for row in found.values() if row.broken} == {}
+    deaths = tmp_path / "deaths"
+    assert suite.died(deaths, "pt") == len(rows.POINTS) + len(rows.ASKED)
+    assert suite.died(deaths, "rs") == 4
+    assert found["results"].in_flight == 0, "an answer that had arrived was bought again"
+    assert [row.errors for row in found.values()] == [0, 0, 1], "only the poisoned message fails"
+    assert found["poison"].notes == ["b'poison'"]
+
+
+def test_the_tools_of_a_task_take_effect_once_when_its_worker_is_killed(tmp_path: Path) -> None:
+    """A command, a new file, a change of it; and a command that still runs when its worker dies."""
+
+    async def run() -> Findings:
+        (tmp_path / "deaths").mkdir()
+        once = {"PROMPTDOCK_FAULT_ONCE": str(tmp_path / "deaths")}
+        shape = {"chatters": 1, "planners": 0, "backends": 1}
+        async with (
+            cluster(tmp_path / "cluster", **shape, **tasks.ENVIRONMENT, **once) as made,  # type: ignore[arg-type]
+            person(made) as who,
+        ):
+            return await tasks.kill_backend(made, who, await tasks.link(made, who))
+
+    found = asyncio.run(run())
+    print(found.line())
+    assert (found.broken, found.notes) == ({}, [])
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "hurt", "goes"),
+    [("fencing", rows.freeze, "doubled"), ("journal", rows.results, "rebought")],
+)
+def test_the_suite_notices_that_a_mechanism_is_off(
+    mechanism: str, hurt: rows.Hurt, goes: str, tmp_path: Path
+) -> None:
+    """A suite that cannot go red proves nothing."""
+
+    async def run() -> Findings:
+        dying = suite.dying(tmp_path / "deaths") if hurt is rows.results else {}
+        off = {"PROMPTDOCK_WITHOUT": mechanism, **dying}
+        async with cluster(tmp_path / "cluster", chatters=2, planners=0, lease=600, **off) as made:
+            load = Load(made, own=1 if dying else 4, plain=0, each=4, kinds=("look",), tag="rs")
+            return await rows.play(made, mechanism, hurt, load, 2, patience=8)
+
+    assert goes in asyncio.run(run()).broken
+
+
+def test_the_suite_notices_that_gaps_are_not_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The person's line is dead for a moment, and nobody looks for what was said meanwhile."""
+    monkeypatch.setenv("PROMPTDOCK_WITHOUT", "gap-fill")
+
+    async def run() -> Findings:
+        async with cluster(tmp_path, chatters=1, planners=0, proxied=True) as made, person(made) as who:
+            load = Load(made, plain=0, each=8, kinds=("say",))
+            return await rows.play(made, "gap-fill", rows.half_open, load, person=who)
+
+    assert "unseen" in asyncio.run(run()).broken

@@ -1,0 +1,123 @@
+"""Settings come from the environment before `.env`; a wrong one is named, and its value is never shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shared.errors import ConfigurationError
+from shared.settings import HOME_NAME, Settings, find_home, load
+from tests.house.tree import variables
+
+SECRET = "s3cr3t-value"
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An empty working folder, and no variable of ours."""
+    for name in [*variables(), "REVIEWER_MODEL"]:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_without_anything_set_it_is_a_demo_on_this_machine(folder: Path) -> None:
+    found = load()
+    assert (found.demo, found.env, found.namespace, found.redis_url) == (True, "development", "", None)
+    assert found.home == folder / HOME_NAME
+
+
+def test_a_file_is_read_and_the_environment_comes_before_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / ".env").write_text('TOOL_CALL_TIMEOUT=1000\nLOG_LEVEL="debug"\nSOMETHING_ELSE=1\n')
+    assert (load().tool_call_timeout_ms, load().log_level) == (1000, "debug")
+    monkeypatch.setenv("TOOL_CALL_TIMEOUT", "2000")
+    assert load().tool_call_timeout_ms == 2000
+
+
+def test_a_variable_that_is_set_to_nothing_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "")
+    monkeypatch.setenv("CONVERSATION_TIMEOUT", "")
+    assert load().demo
+    assert load().conversation_timeout_ms == 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("TOOL_CALL_TIMEOUT", SECRET),
+        ("TOOL_CALL_TIMEOUT", "0"),
+        ("CONVERSATION_TIMEOUT", "-1"),
+        ("PROMPTDOCK_LEASE", "10"),
+        ("PROMPTDOCK_NAMESPACE", f"{SECRET} with a space"),
+        ("PROMPTDOCK_NAMESPACE", "a:b"),
+        ("PROMPTDOCK_ENV", SECRET),
+        ("LOG_LEVEL", SECRET),
+        ("TOOL_MODE", SECRET),
+        ("SANDBOX", SECRET),
+        ("BUDGET_DAY", "-0.5"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_named_without_being_shown(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError) as caught:
+        load()
+    assert name in caught.value.what
+    assert SECRET not in str(caught.value)
+    assert caught.value.exit_code == 4
+
+
+def test_secrets_are_not_shown_by_settings_that_are_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ANTHROPIC_API_KEY", "SUPABASE_SERVICE_ROLE_KEY", "PROMPTDOCK_WEB_TOKEN", "DISCORD_TOKEN"):
+        monkeypatch.setenv(name, SECRET)
+    monkeypatch.setenv("REDIS_URL", f"redis://:{SECRET}@127.0.0.1:6379")
+    found = load()
+    assert not found.demo
+    assert SECRET not in repr(found) + str(found)
+    assert found.redis_url is not None and SECRET in found.redis_url.get_secret_value()
+
+
+@pytest.mark.parametrize("name", ["SUPABASE_SERVICE_ROLE_KEY", "SUPABASE_SECRET_KEY"])
+def test_the_stores_key_has_two_names(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, SECRET)
+    assert load().supabase_key is not None
+
+
+def test_an_agents_own_model_comes_before_the_one_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load().model_for("planner") is None
+    monkeypatch.setenv("PROMPTDOCK_MODEL", "for-all")
+    monkeypatch.setenv("PLANNER_MODEL", "for-planner")
+    monkeypatch.setenv("REVIEWER_MODEL", "for-reviewer")
+    told = {agent: load().model_for(agent) for agent in ("chatter", "planner", "reviewer")}
+    assert told == {"chatter": "for-all", "planner": "for-planner", "reviewer": "for-reviewer"}
+
+
+def test_roles_are_a_list_with_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("APPROVER_ROLES", " boss, lead ,,")
+    assert load().approver_roles == frozenset({"boss", "lead"})
+
+
+def test_the_home_is_the_nearest_one_above(folder: Path) -> None:
+    deep = folder / "a" / "b"
+    deep.mkdir(parents=True)
+    assert find_home(deep) == deep / HOME_NAME
+    (folder / HOME_NAME).mkdir()
+    assert find_home(deep) == folder / HOME_NAME
+    (folder / "a" / HOME_NAME).write_text("a file is no home")
+    assert find_home(deep) == folder / HOME_NAME
+
+
+def test_a_home_that_is_named_is_made_absolute(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROMPTDOCK_HOME", "here/../there")
+    assert load().home == folder / "there"
+
+
+def test_settings_do_not_change_once_they_are_read() -> None:
+    found = load()
+    with pytest.raises(ValueError, match="frozen"):
+        found.namespace = "other"  # type: ignore[misc]
+    assert isinstance(found, Settings)

@@ -1,0 +1,33 @@
+"""A bench for each test: a real Store, a home with real repositories, all tools behind the real handler."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from shared.guard.sandbox import Sandbox
+from shared.store.sqlite import SqliteStore
+from tests.tools.bench import Bench
+
+
+@pytest.fixture(scope="session")
+def sandbox() -> Sandbox:
+    """The sandbox that this machine has; where it has none, commands run as they are."""
+    found = Sandbox.probe()
+    return found if found.confines else Sandbox.probe("none")
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    opened = SqliteStore(tmp_path / "store.db")
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def bench(store: SqliteStore, tmp_path: Path, sandbox: Sandbox) -> Bench:
+    """Nothing is registered yet."""
+    return Bench(store, tmp_path / "home", sandbox)
