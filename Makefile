@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 PYTHON ?= python3 python3.14 python3.13 python3.12 python3.11
 # Passed on to what a target runs: make test ARGS="tests/guard -x", make up ARGS="--without planner"
 ARGS ?=
+# How many processes run the tests: most of them wait for others most of the time.
+JOBS ?= 3
 
 # Stamps: pip runs again only when one of the two files below has changed since.
 RUN := $(VENV)/.installed
@@ -13,7 +15,7 @@ DEV := $(VENV)/.installed-dev
 PINS := pyproject.toml constraints.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help install up test check format bench bench-peers docs pins clean
+.PHONY: help install up test test-claude-code check format faults bench bench-peers docs pins clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -25,7 +27,11 @@ up: $(RUN) ## run the cluster here, in the foreground; needs no key and no serve
 	@$(BIN)/promptdock up $(ARGS)
 
 test: $(DEV) ## run all tests
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
+
+test-claude-code: $(DEV) ## install Claude Code (168 MB) and run the tests that need it
+	@$(PIP) --editable ".[dev,sandbox,claude-code]"
+	@$(BIN)/python -m pytest tests/executors $(ARGS)
 
 check: $(DEV) ## format, lint, types, and which room may import which
 	$(BIN)/ruff format --check .
@@ -36,6 +42,9 @@ check: $(DEV) ## format, lint, types, and which room may import which
 format: $(DEV) ## put the code into the house's format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+faults: $(DEV) ## hurt a real cluster for hours; ARGS="--scale 0.05" for minutes, --list tells the rows
+	@$(BIN)/python -m tests.faults $(ARGS)
 
 bench: $(DEV) ## measure; ARGS=--quick is quicker, ARGS="bus turn" measures these parts
 	@$(BIN)/python -m benchmarks $(ARGS)
@@ -49,7 +58,7 @@ docs: $(DEV) ## write docs/tools.md from the registry of tools
 pins: $(DEV) ## resolve all libraries anew into constraints.txt
 	rm -rf $(VENV)/fresh
 	$(BIN)/python -m venv $(VENV)/fresh
-	$(VENV)/fresh/bin/python -m pip install --quiet --disable-pip-version-check ".[dev,sandbox]"
+	$(VENV)/fresh/bin/python -m pip install --quiet --disable-pip-version-check ".[dev,sandbox,claude-code]"
 	sed '/==[^;]*$$/d' constraints.txt > $(VENV)/pins
 	$(VENV)/fresh/bin/python -m pip freeze --exclude promptdock >> $(VENV)/pins
 	mv $(VENV)/pins constraints.txt

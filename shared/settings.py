@@ -63,7 +63,9 @@ class Settings(BaseSettings):
     approver_roles: Annotated[frozenset[str], NoDecode] = Field(frozenset(), alias="APPROVER_ROLES")
     sandbox: Literal["auto", "bwrap", "landlock", "none"] = Field("auto", alias="SANDBOX")
     model_silence_ms: int = Field(60_000, alias="MODEL_SILENCE", ge=100)
+    hook_hosts: Annotated[frozenset[str], NoDecode] = Field(frozenset(), alias="HOOK_HOSTS")
     budget_turn: float | None = Field(None, alias="BUDGET_TURN", ge=0)
+    budget_session: float | None = Field(None, alias="BUDGET_SESSION", ge=0)
     budget_day: float | None = Field(None, alias="BUDGET_DAY", ge=0)
 
     web_host: str = Field("127.0.0.1", alias="PROMPTDOCK_WEB_HOST")
@@ -79,7 +81,7 @@ class Settings(BaseSettings):
     def _absolute(cls, value: Path) -> Path:
         return value.expanduser().resolve()
 
-    @field_validator("approver_roles", mode="before")
+    @field_validator("approver_roles", "hook_hosts", mode="before")
     @classmethod
     def _roles(cls, value: object) -> object:
         if isinstance(value, str):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from gateways.cli import tools
+from gateways.cli import approvals, permissions, tools
 from gateways.cli.run import me, run
 
 app = typer.Typer(
@@ -31,6 +31,8 @@ config = _group("Settings.", no_args_is_help=True)
 for name, group in (("repo", repo), ("tasks", tasks), ("dead", dead), ("key", key), ("config", config)):
     app.add_typer(group, name=name)
 app.add_typer(tools.app, name="tools")
+app.add_typer(approvals.app, name="approvals")
+app.add_typer(permissions.app, name="permissions")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 User = Annotated[str, typer.Option("--user", help="Who speaks.", default_factory=me)]
@@ -121,6 +123,22 @@ def publish(
     from gateways.cli import wire as work
 
     run(lambda settings: work.publish(settings, channel, message, as_json))
+
+
+@app.command()
+def bridge(
+    name: Annotated[str, typer.Option("--name", help="What the agent is called.")],
+    command: Annotated[
+        str, typer.Option("--exec", help="A command for a shell: stdin is the request, stdout the answer.")
+    ],
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds that one request may take.")] = 600.0,
+    about: Annotated[str, typer.Option(help="What the others are told about it.")] = "",
+) -> NoReturn:
+    """Make any command line an agent: it answers questions and tasks, one at a time."""
+    from gateways.cli import bridge as work
+    from shared.visitor.bridge import Bridged
+
+    run(lambda settings: work.serve(settings, Bridged(name, command, timeout, about)))
 
 
 @app.command()

@@ -24,8 +24,11 @@ async def status(settings: Settings, agent: str | None, as_json: bool) -> int:
         return 0
     if agent in state["unannounced"]:
         screen.talk(f"promptdock: {agent} is served by a program that does not announce itself")
+    elif agent in state["offline"]:
+        screen.talk(f"promptdock: {agent} is not here\n  do:  start it with: python -m agents --name {agent}")
     else:
-        screen.talk(f"promptdock: {agent} is not here\n  do:  start it with: python -m agents.{agent}")
+        known = sorted({str(card["agent"]) for card in state["agents"]} | set(state["offline"]))
+        screen.talk(f"promptdock: there is no agent {agent}\n  do:  name one of: {', '.join(known)}")
     return 1
 
 

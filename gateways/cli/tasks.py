@@ -47,7 +47,10 @@ def _receipt(result: dict[str, Any]) -> None:
     for commit in result["commits"]:
         screen.out(f"  commit   {commit}")
     for command in result["commands"]:
-        screen.out(f"  command  exit {command['exit_code']}  {command['command']}")
+        who = "check  " if command.get("by") == "harness" else "command"
+        screen.out(f"  {who}  exit {command['exit_code']}  {command['command']}")
+    for clash in result["clashes"]:
+        screen.out(f"  clashes with {clash['branch']}: {', '.join(clash['files'][:10])}")
     if result["diff_stat"]:
         screen.out(result["diff_stat"].rstrip())
     if result["summary"]:

@@ -111,7 +111,10 @@ async def _notes(here: Conversation, rest: str) -> str:
 
 async def _hooks(here: Conversation, _rest: str) -> str:
     found = await _called(here, "list_hooks", {})
-    told = [f"{hook.get('name', ''):30} {(hook.get('trigger') or {}).get('type', '')}" for hook in found.get("hooks", [])]
+    told = [
+        f"{hook.get('name', ''):30} {(hook.get('trigger') or {}).get('type', '')}"
+        for hook in found.get("hooks", [])
+    ]
     return "\n".join(told) or "There are no hooks yet."
 
 

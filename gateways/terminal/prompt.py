@@ -21,6 +21,7 @@ from shared.visitor.plain import line
 
 _TWICE = 2.0  # seconds in which a second Ctrl-C means leave
 _REFRESH = 0.25
+_LEAVE = 3.0  # seconds that sending what was typed may take when the person leaves
 
 
 class Keys:
@@ -85,14 +86,37 @@ async def converse(here: Conversation) -> int:
         erase_when_done=True,  # what was typed is printed by us; the live area leaves no trace
         reserve_space_for_menu=0,
     )
+    lines: asyncio.Queue[str] = asyncio.Queue()
+    # Beside the prompt: while none is shown, Ctrl-C would end us, and what is typed would be drawn anywhere.
+    obeying = asyncio.create_task(_obey(here, lines))
     with patch_stdout(raw=True):
         here.screen.note(f"You speak with Chatter as {here.user}. /help shows what else there is.")
-        while True:
-            try:
+        try:
+            while not obeying.done():
                 text = await session.prompt_async(lambda: above(here), handle_sigint=False)
-            except (EOFError, KeyboardInterrupt):
-                return 0
-            if text.strip():
-                here.screen.person(text)
-            if not await obey(here, text):
-                return 0
+                if text.strip():
+                    here.screen.person(text)
+                    lines.put_nowait(text)
+                if text.strip() in LEAVE:
+                    break
+        except (EOFError, KeyboardInterrupt):
+            pass
+        return await _ended(obeying, lines)
+
+
+async def _obey(here: Conversation, lines: asyncio.Queue[str]) -> None:
+    """One line after the other, in the order in which they were typed."""
+    while await obey(here, await lines.get()):
+        lines.task_done()
+    lines.task_done()
+
+
+async def _ended(obeying: asyncio.Task[None], lines: asyncio.Queue[str]) -> int:
+    """What was typed is sent before we go."""
+    sent = asyncio.create_task(lines.join())
+    await asyncio.wait({obeying, sent}, timeout=_LEAVE, return_when=asyncio.FIRST_COMPLETED)
+    sent.cancel()
+    if obeying.done():
+        obeying.result()
+    obeying.cancel()
+    return 0

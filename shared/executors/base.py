@@ -49,6 +49,7 @@ class Work:
     model: str
     journal: Journal
     lock: Lock
+    lease: Path  # what a child that an executor's own program starts has to hold, so that it can be ended
     sandbox: Sandbox
     leave: Leave
     ask: Ask
@@ -70,6 +71,7 @@ class Outcome:
     usage: Usage = field(default_factory=Usage)  # of all that the task has used until now
     model: str = ""
     demo: bool = False
+    spent: str = ""  # the budget that ended it
 
 
 class Executor(Protocol):

@@ -8,15 +8,15 @@ whoever takes the task over goes on in it.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import importlib
 import os
 import shutil
 import time
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
-
-import claude_agent_sdk as sdk
 
 from shared import log
 from shared.errors import ModelError, ModelOverloaded, ModelRefused, PromptDockError, ToolError
@@ -32,7 +32,17 @@ _STDOUT = 4000
 _FORBIDDEN = (401, 403)
 
 
-def program() -> str:
+def library() -> Any:
+    """The SDK, which is an extra; ToolError where it is not installed."""
+    try:
+        return importlib.import_module("claude_agent_sdk")
+    except ImportError:
+        raise ToolError(
+            "Claude Code is not installed", "its SDK is an extra", "pip install 'promptdock[claude-code]'"
+        ) from None
+
+
+def program(sdk: Any) -> str:
     """Where Claude Code is: the one that came with the SDK, else the system's; ToolError for neither."""
     bundled = Path(sdk.__file__).parent / "_bundled" / "claude"
     found = str(bundled) if bundled.is_file() else shutil.which("claude")
@@ -51,19 +61,21 @@ class ClaudeCode:
         last = next((r for r in reversed(work.journal.records) if r["k"] in ("model", "note")), None)
         if last is not None and last["k"] == "model":
             return _outcome(work, last)  # a worker before us had its answer
-        return await _Run(work, program()).run()
+        sdk = await asyncio.to_thread(library)
+        return await _Run(work, sdk, program(sdk)).run()
 
 
 class _Run:
     """One process of Claude Code, from its start to its result."""
 
-    def __init__(self, work: Work, executable: str) -> None:
-        self._work, self._program = work, executable
+    def __init__(self, work: Work, sdk: Any, executable: str) -> None:
+        self._work, self._sdk, self._program = work, sdk, executable
         self._config = work.scratch / "claude"
         self._running: dict[str, tuple[str, float]] = {}  # commands by call, and when they began
 
     async def run(self) -> Outcome:
         session, begun = await self._session()
+        sdk = self._sdk
         hooks: Any = {
             "PreToolUse": [sdk.HookMatcher(hooks=[self._before], timeout=_LEAVE, on_failure="block")],
             "PostToolUse": [sdk.HookMatcher(hooks=[self._after])],
@@ -79,12 +91,13 @@ class _Run:
                 words = ["[You were interrupted. Look at what you have done, and go on.]"]
             await client.query("\n\n".join(words) if begun else "\n\n".join([self._work.command, *words]))
             return await self._listen(client)
-        except sdk.ClaudeSDKError as error:
-            raise ModelError(
-                "Claude Code failed", log.redact(str(error))[:600], "see the worker's log"
-            ) from error
+        except PromptDockError:
+            raise
+        except Exception as error:  # the SDK wraps what befalls its pipe in errors of many kinds
+            why = log.redact(str(error))[:600]
+            raise ModelError("Claude Code failed", why, "see the worker's log") from error
         finally:
-            with contextlib.suppress(sdk.ClaudeSDKError):
+            with contextlib.suppress(Exception):
                 await client.disconnect()
             await pipe.close()
 
@@ -140,7 +153,7 @@ class _Run:
         if name == claude_tools.QUESTION:
             return {}  # asks for nothing but words, which `_asked` gives
         try:
-            call = claude_tools.translate(name, given["tool_input"], self._work.path, self._work.sandbox)
+            call = claude_tools.translate(name, given["tool_input"], self._work)
             why = await self._work.leave(call.tool, call.arguments, f"{self._work.turn_id}.{id}")
             # What was decided is stored before it is acted upon.
             await self._work.journal.step()
@@ -155,14 +168,14 @@ class _Run:
     async def _asked(self, tool: str, given: dict[str, Any], _context: Any) -> Any:
         """The person answers instead of a terminal. Nothing else is decided here: the hook did."""
         if tool != claude_tools.QUESTION:
-            return sdk.PermissionResultDeny(message=f"{tool} cannot be used here")
+            return self._sdk.PermissionResultDeny(message=f"{tool} cannot be used here")
         answers = {}
         for question in claude_tools.questions(given):
             if not (text := await self._work.ask(question)):
                 told = "Nobody answered in time: decide by yourself, and say what you assumed"
-                return sdk.PermissionResultDeny(message=told)
+                return self._sdk.PermissionResultDeny(message=told)
             answers[question["asked"]] = text
-        return sdk.PermissionResultAllow(updated_input={**given, "answers": answers})
+        return self._sdk.PermissionResultAllow(updated_input={**given, "answers": answers})
 
     async def _after(self, given: Any, _id: str | None, _context: Any) -> Any:
         """A call has ended; of a command, its exit code is written down."""
@@ -181,9 +194,9 @@ class _Run:
 
     async def _listen(self, client: Any) -> Outcome:
         async for message in client.receive_response():
-            if isinstance(message, sdk.StreamEvent):
+            if isinstance(message, self._sdk.StreamEvent):
                 self._stream(message.event)
-            elif isinstance(message, sdk.ResultMessage):
+            elif isinstance(message, self._sdk.ResultMessage):
                 return await self._ended(message)
         raise ModelError("Claude Code ended without a result", "", "the task can be started again")
 

@@ -7,13 +7,14 @@ whatever Claude Code makes of it: its text is wrapped before it is run.
 from __future__ import annotations
 
 import shlex
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from shared.errors import ToolError
+from shared.executors.base import Work
 from shared.guard.jail import Jail
-from shared.guard.sandbox import Sandbox
 
 QUESTION = "AskUserQuestion"
 TOOLS = ("Read", "Write", "Edit", "Glob", "Grep", "Bash", QUESTION)
@@ -31,8 +32,9 @@ class Call:
     changed: Input
 
 
-def translate(name: str, given: Input, folder: Path, sandbox: Sandbox) -> Call:
+def translate(name: str, given: Input, work: Work) -> Call:
     """The call of ours that this is; ToolError where there is none, or where it may not be made at all."""
+    folder = work.path
     match name:
         case "Read":
             return _file("view", given, folder, {}, write=False)
@@ -47,7 +49,7 @@ def translate(name: str, given: Input, folder: Path, sandbox: Sandbox) -> Call:
             changed = {**given, "path": str(folder / path)}
             return Call("grep", {"pattern": str(given.get("pattern", "")), "path": path}, changed)
         case "Bash":
-            return _command(given, folder, sandbox)
+            return _command(given, work)
     raise ToolError(f"{name} cannot be used here", f"there are: {', '.join(TOOLS)}", "")
 
 
@@ -86,17 +88,25 @@ def _inside(path: str, folder: Path) -> str:
         ) from None
 
 
-def _command(given: Input, folder: Path, sandbox: Sandbox) -> Call:
+def _command(given: Input, work: Work) -> Call:
     text = str(given.get("command", ""))
     if "\0" in text or not text.strip():
         raise ToolError("the command was not run", "it is empty, or holds a NUL", "")
     if given.get("run_in_background"):
         raise ToolError("nothing may be left running in the background", "", "run it in the foreground")
     seconds = min(float(given.get("timeout") or 120_000) / 1000, SECONDS)
-    argv = sandbox.wrap(["bash", "-c", text], folder, writable=True)
+    # An empty environment for the sandbox's own first process too: a command could read it in /proc.
+    argv = ["/usr/bin/env", "-i", *work.sandbox.wrap(["bash", "-c", text], work.path, writable=True)]
     changed = {
-        "command": shlex.join(argv),
+        "command": _held(work.lease, shlex.join(argv)),
         "timeout": int(seconds * 1000),
         "description": str(given.get("description") or "a command, confined")[:200],
     }
     return Call("bash", {"command": text, "timeout": max(1, int(seconds))}, changed)
+
+
+def _held(lease: Path, command: str) -> str:
+    """The command as one that holds the lease: a successor ends it, whichever process has started it."""
+    if shutil.which("flock") is None:
+        return command
+    return f"exec 9<{shlex.quote(str(lease))} && flock -s 9 && {command}"

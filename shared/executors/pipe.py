@@ -1,6 +1,7 @@
 """The pipe to a Claude Code process that we start ourselves: fenced, in a group of its own, with a clean environment.
 
 The SDK's own way of starting it hands over our whole environment, and knows nothing of a worktree's lock.
+This is what the SDK calls a Transport, without being derived from it: the SDK is an extra, and imported late.
 """
 
 from __future__ import annotations
@@ -8,20 +9,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
+import signal
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from claude_agent_sdk import CLIConnectionError, Transport
-
+from shared.errors import ModelError
 from shared.guard.process import Lock, end_group
 
 _LINE = 16 * 1024 * 1024  # bytes of one message
 _ERRORS = 4000  # characters of stderr that are kept
-_END = 5.0  # seconds in which it may write its session down and leave
+_END = 2.0  # seconds in which it may write its session down and leave
 
 
-class Pipe(Transport):
+class Pipe:
     """One process, which lives as long as this is connected."""
 
     def __init__(self, argv: Sequence[str], folder: Path, environment: dict[str, str], lock: Lock) -> None:
@@ -63,13 +65,13 @@ class Pipe(Transport):
         """Send a line."""
         process = self._process
         if process is None or process.stdin is None or process.returncode is not None:
-            raise CLIConnectionError("Claude Code has ended")
+            raise ModelError("Claude Code has ended")
         async with self._writing:
             try:
                 process.stdin.write(data.encode())
                 await process.stdin.drain()
             except (ConnectionError, RuntimeError) as error:
-                raise CLIConnectionError(f"Claude Code has ended: {error}") from error
+                raise ModelError(f"Claude Code has ended: {error}") from error
 
     def read_messages(self) -> AsyncIterator[dict[str, Any]]:
         """What it says, one JSON object a line."""
@@ -78,19 +80,19 @@ class Pipe(Transport):
     async def _messages(self) -> AsyncIterator[dict[str, Any]]:
         process = self._process
         if process is None or process.stdout is None:
-            raise CLIConnectionError("Claude Code was not started")
+            raise ModelError("Claude Code was not started")
         while True:
             try:
                 line = await process.stdout.readline()
             except ValueError as error:
-                raise CLIConnectionError("Claude Code sent a message that is too large") from error
+                raise ModelError("Claude Code sent a message that is too large") from error
             if not line:
                 break
             if line.lstrip().startswith(b"{"):
                 yield json.loads(line)
         code = await process.wait()
         if code:
-            raise CLIConnectionError(f"Claude Code ended with exit code {code}: {self.errors[-500:]}")
+            raise ModelError(f"Claude Code ended with exit code {code}: {self.errors[-500:]}")
 
     async def end_input(self) -> None:
         """Nothing more will be sent."""
@@ -102,6 +104,7 @@ class Pipe(Transport):
         process, self._process = self._process, None
         if process is None:
             return
+        children = _descendants(process.pid)
         try:
             if process.stdin is not None:
                 process.stdin.close()
@@ -110,6 +113,9 @@ class Pipe(Transport):
                     await process.wait()
         finally:
             end_group(process.pid)
+            for child in children:  # its commands have groups of their own
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(child, signal.SIGKILL)
             await asyncio.shield(process.wait())
             if self._reading is not None:
                 self._reading.cancel()
@@ -118,3 +124,12 @@ class Pipe(Transport):
     def is_ready(self) -> bool:
         """Whether something can be sent."""
         return self._process is not None and self._process.returncode is None
+
+
+def _descendants(pid: int) -> list[int]:
+    import psutil
+
+    try:
+        return [child.pid for child in psutil.Process(pid).children(recursive=True)]
+    except psutil.Error:
+        return []

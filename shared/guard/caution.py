@@ -18,12 +18,21 @@ WRITERS = frozenset({"create_file", "str_replace", "write_file", "edit_file"})
 _FILE = re.compile(
     r"(.*/)?(\.env(\..*)?|\.envrc|\.mcp\.json|claude(\.local)?\.md|agents\.md|\.gitmodules|\.gitattributes"
     r"|\.pre-commit-config\.ya?ml|\.npmrc|\.pypirc|\.netrc)"
-    r"|(.*/)?(\.git|\.claude|\.husky|\.githooks|\.vscode|\.promptdock|\.ssh|\.github/workflows)(/.*)?"
+    r"|(.*/)?(\.claude|\.husky|\.githooks|\.vscode|\.promptdock|\.ssh|\.github/workflows)(/.*)?"
 )
 _NAMED = re.compile(r"(?i)(?:^|[\s'\"=<>|;&(/])(\.env|\.mcp\.json|claude\.md|\.claude|\.git/hooks)(?![\w-])")
 _LEAVES = re.compile("|".join(LEAVES))
 # `status` and the like of other agents are ours; what they say, and what was read, came from outside.
 _OUTSIDE_TOOLS = re.compile(r"consult_.*|mcp__.*|http.*|bash|run_command|view")
+
+
+_GIT = re.compile(r"(.*/)?(\.git|git~1)(/.*)?")
+
+
+def never(tool: str, detail: str) -> str:
+    """Why a write to this path is nobody's to allow; "" where it may be asked for."""
+    path = posixpath.normpath(detail.replace("\\", "/")).rstrip(". ").casefold()
+    return "nothing in .git may be written" if tool in WRITERS and _GIT.fullmatch(path) else ""
 
 
 def writes_settings(tool: str, detail: str) -> str:

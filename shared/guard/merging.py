@@ -29,6 +29,13 @@ class Merger(Checkout):
         shown = (name.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for name in files if name)
         return tree.strip(), list(shown)[:_FILES] if done.exit_code == 1 else []
 
+    async def unmerged(self, prefix: str, into: str, count: int) -> list[str]:
+        """The newest branches below `prefix` that hold something which the commit `into` does not."""
+        flags = (f"--no-merged={check_commit(into)}", "--sort=-committerdate", f"--count={count}")
+        form = "--format=%(refname:lstrip=2)"
+        done = await self._git("for-each-ref", form, *flags, f"refs/heads/{check_ref(prefix)}/")
+        return done.stdout.split()
+
     async def contains(self, ref: str, commit: str) -> bool:
         """Whether the history of `ref` holds that commit."""
         done = await self._git(

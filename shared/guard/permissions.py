@@ -10,6 +10,7 @@ Patterns are RE2's: they take time linear in the text, whatever they are, becaus
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -24,6 +25,7 @@ _STRICT: dict[Vote, int] = {"allow": 0, "ask": 1, "deny": 2}
 _ORDER: tuple[Vote, ...] = ("deny", "allow", "ask")
 _LONGEST = 2000  # characters of a pattern
 _MOST = 1000  # patterns of a policy
+_PLAIN = " :/-_,@=\"'<>;&%#!~"  # signs that mean nothing in a pattern
 # Only a rule that means any text at all matches this: a grant of the tool as such, not of some command.
 _ANYTHING = "\r\n\u2028; % \t\u202e~~ 0 $( any text at all )"
 
@@ -61,7 +63,10 @@ def literal(text: str) -> str:
     """The pattern that matches exactly this text."""
     import re2
 
-    return str(re2.escape(clean(text)))
+    # Without the backslashes that say nothing: people read it, and may widen it.
+    return re.sub(
+        r"\\(.)", lambda mark: mark[1] if mark[1] in _PLAIN else mark[0], re2.escape(clean(text)), flags=re.S
+    )
 
 
 def clean(text: str) -> str:

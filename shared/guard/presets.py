@@ -16,12 +16,14 @@ Preset = Literal["open", "standard", "guarded", "locked", "builder"]
 _READ = (
     "list_[a-z_]+", "get_[a-z_]+", "read_[a-z_]+", "find_[a-z_]+", "search_files", "view", "view_profile", "grep",
     "glob_files", "git_log", "git_diff", "git_changed_files", "git_blame", "check_agent_status", "check_profile",
-    "review_task", "memory_search", "memory_stats", "compare_specs_notes", "browse_tools", "browse_rules", "load_tools", "load_rule",
+    "review_task", "memory_search", "memory_stats", "compare_specs_notes", "browse_tools", "browse_rules",
+    "load_tools", "load_rule",
     "render_prompt", "report_findings",
 )  # fmt: skip
 _TALK = ("consult_[a-z_]+", "assign_task", "escalate_to_human", "send_message", "submit_plan")
 _MANAGE = (
-    "create_task", "edit_task", "answer_task", "stop_task", "restart_task", "reopen_with_feedback", "archive_tasks?", "restore_task",
+    "create_task", "edit_task", "answer_task", "stop_task", "restart_task", "reopen_with_feedback", "archive_tasks?",
+    "restore_task",
     "approve_task", "approve_plan", "reject_plan", "skip_task", "add_dependency", "remove_dependency",
     "create_project", "pause_project", "resume_project", "edit_project", "set_default_branch", "set_active_project",
     "set_project_channel", "set_control_interface", "add_repo", "add_workspace", "release_workspace",
@@ -36,7 +38,7 @@ _SHELL = ("bash", "run_command")
 _DELETE = ("delete_[a-z_]+", "remove_workspace", "discard_task")
 _SELF = (
     "self_edit_[a-z_]+", "create_agent", "edit_agent", "create_profile", "edit_profile", "install_profile",
-    "set_task_status", "restart_daemon",
+    "set_task_status", "restart_daemon", "revoke_permission",
 )  # fmt: skip
 _MERGE = ("git_merge", "merge_branch", "merge_task")
 

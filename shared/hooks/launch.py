@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from shared.errors import Conflict
 from shared.store.base import Store
@@ -17,6 +18,8 @@ from shared.store.row import derived
 AT_ONCE = 2  # runs in all
 DEPTH = 3  # hooks in a chain
 DAILY = 100  # runs of a hook in a day, where it names no number
+SESSION = "hook:"  # how the sessions of runs begin; the run's id follows
+IN_FLIGHT = "it is running already"
 WAITING = "waiting"  # in a run's event: it was asked for, and is not begun
 
 
@@ -45,18 +48,24 @@ async def launch(
         depth=depth,
         started_at=at,
     )
-    if await store.select(HookRun, {"id": run.id}, limit=1):
+    known = await store.select(HookRun, {"id": run.id}, limit=1)
+    if known:
+        await _launched(store, hook, known[0].started_at)
         return "it was launched for this already"
     if why := await _refusal(store, hook, at, depth, by_hand):
         return why
-    changes = {"launched_at": at, "version": hook.version + 1}
-    if not await store.update(Hook, changes, {"id": hook.id, "version": hook.version}):
-        return "it was launched or changed by somebody else at this moment"
     try:
         await store.insert(run)
     except Conflict:
         return "it was launched for this already"
+    await _launched(store, hook, at)
     return run
+
+
+async def _launched(store: Store, hook: Hook, at: datetime) -> None:
+    """Note the launch at its hook: after the run, which alone says whether there was one."""
+    if hook.launched_at is None or hook.launched_at < at:
+        await store.update(Hook, {"launched_at": at}, {"id": hook.id})
 
 
 async def _refusal(store: Store, hook: Hook, at: datetime, depth: int, by_hand: bool) -> str:
@@ -65,12 +74,24 @@ async def _refusal(store: Store, hook: Hook, at: datetime, depth: int, by_hand: 
     if not by_hand and (not hook.enabled or resting(hook, at)):
         return "it rests from its last launch" if hook.enabled else "it is switched off"
     if await store.count(HookRun, {"hook_id": hook.id, "state": "running"}):
-        return "it is running already"
+        return IN_FLIGHT
     day = at.replace(hour=0, minute=0, second=0, microsecond=0)
     cap = DAILY if hook.daily_cap is None else hook.daily_cap
     if await store.count(HookRun, {"hook_id": hook.id, "created_at": ("ge", day)}) >= cap:
         return f"it ran {cap} times today"
     return ""
+
+
+async def depth_in(store: Store, session: str | None) -> int:
+    """How deep in a chain of hooks something is that was done in this session, or in a consult from it."""
+    if not (session or "").startswith(SESSION):
+        return 0
+    try:
+        id = UUID(str(session)[len(SESSION) :][:36])
+    except ValueError:
+        return 0
+    found = await store.select(HookRun, {"id": id}, limit=1)
+    return found[0].depth + 1 if found else 1
 
 
 def waits(run: HookRun) -> bool:

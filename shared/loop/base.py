@@ -68,6 +68,8 @@ class Limits:
     errors_in_a_row: int = 5
     same_in_a_row: int = 3
     cost: float | None = None  # dollars
+    tokens: int | None = None
+    over: Callable[[], str] = lambda: ""  # the name of another budget, once it is spent
 
 
 @dataclass(frozen=True)
@@ -84,3 +86,4 @@ class Done:
     demo: bool = False
     tools: tuple[str, ...] = ()
     last: tuple[Block, ...] = ()
+    spent: str = ""  # the budget that ended the turn

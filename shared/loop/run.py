@@ -66,6 +66,8 @@ async def run(
             await _record(hands, script, {"k": "note", "text": text})
         if script.answered:
             return _done(script, "refusal" if script.last and script.last["stop"] == "refusal" else "answer")
+        if spent := _money(script, limits):
+            return await _out_of_money(hands, script, request, spent)
         limit = _limit(script, limits)
         if limit:
             return await _wrap_up(hands, script, request, limit)
@@ -139,9 +141,23 @@ def _limit(script: Transcript, limits: Limits) -> str:
         return "the same call gave the same result again and again"
     if script.cut >= CUT_IN_A_ROW:
         return "an answer that was cut off again and again"
-    if limits.cost is not None and script.usage.cost >= limits.cost:
-        return f"a budget of ${limits.cost:.2f}"
     return ""
+
+
+def _money(script: Transcript, limits: Limits) -> str:
+    usage = script.usage
+    if limits.cost is not None and usage.cost >= limits.cost:
+        return f"a budget of ${limits.cost:.2f}"
+    if limits.tokens is not None and usage.input + usage.output >= limits.tokens:
+        return f"a budget of {limits.tokens} tokens"
+    return limits.over()
+
+
+async def _out_of_money(hands: _Hands, script: Transcript, request: Request, spent: str) -> Done:
+    """What was done is handed back by one last call; where nothing was begun, nothing more is bought."""
+    if not script.rounds:
+        return replace(_done(script, "answer"), text=f"Nothing was begun: {spent} is spent.", spent=spent)
+    return replace(await _wrap_up(hands, script, request, spent), spent=spent)
 
 
 async def _wrap_up(hands: _Hands, script: Transcript, request: Request, limit: str) -> Done:

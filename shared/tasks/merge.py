@@ -15,7 +15,7 @@ from shared.tasks.hold import Hold
 from shared.tasks.names import slug
 from shared.tasks.receipt import Clash
 from shared.tasks.repos import Repos
-from shared.tasks.worktree import place
+from shared.tasks.worktree import PREFIX, place
 
 DONE = ("COMPLETED", "AWAITING_APPROVAL", "FAILED", "BLOCKED")
 _MERGED = ("COMPLETED", "AWAITING_APPROVAL")
@@ -38,16 +38,16 @@ async def source(repos: Repos, repo: Repo, fresh: bool = False) -> Merger:
     return Merger(git.path, git.sandbox, git.lock, git.where)
 
 
-async def clashes(git: Merger, branch: str, others: list[str]) -> list[Clash]:
-    """With which of the other branches it cannot be merged; one that is gone is none of them."""
+async def clashes(git: Merger, branch: str, into: str, name: str) -> list[Clash]:
+    """Where it cannot be merged: with the commit `into`, called `name`, or with what other tasks have made."""
     found = []
-    for other in others[:_OTHERS]:
-        if other != branch and await git.commit_of(other):
-            try:
-                files = await git.clash(other, branch)
-            except ToolError:
-                continue  # without a common history nothing can be said
-            found += [Clash(branch=other.removeprefix("refs/remotes/"), files=files)] if files else []
+    others = await git.unmerged(PREFIX.rstrip("/"), into, _OTHERS)
+    for other, called in [(into, name), *((other, other) for other in others if other != branch)]:
+        try:
+            files = await git.clash(other, branch)
+        except ToolError:
+            continue  # without a common history nothing can be said
+        found += [Clash(branch=called, files=files)] if files else []
     return found
 
 

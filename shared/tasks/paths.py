@@ -48,24 +48,17 @@ class Paths:
         await self._refresh()
         return found
 
-    async def others(self) -> list[str]:
-        """The other tasks at work in this repository that have changed something."""
-        since = f"{time.time() - LIFE:.0f}"
-        met = await self._bus.command("ZRANGEBYSCORE", f"{self._prefix}tasks", since, "+inf")
-        return [name for name in (one.decode() for one in met) if name != self._task]
-
     async def release(self) -> None:
         """The task changes nothing any more."""
         for path in self._mine:
             await self._bus.command("ZREM", self._key(path), self._task)
-        await self._bus.command("ZREM", f"{self._prefix}tasks", self._task)
         self._mine.clear()
 
     async def _say(self, path: str) -> None:
         now = time.time()
-        for key in (self._key(path), f"{self._prefix}tasks"):
-            await self._bus.command("ZADD", key, f"{now:.0f}", self._task)
-            await self._bus.command("EXPIRE", key, int(LIFE))
+        key = self._key(path)
+        await self._bus.command("ZADD", key, f"{now:.0f}", self._task)
+        await self._bus.command("EXPIRE", key, int(LIFE))
         self._mine[path] = now
 
     async def _refresh(self) -> None:

@@ -15,6 +15,7 @@ from pydantic import Field
 from shared.errors import ToolError
 from shared.guard.jail import Jail
 from shared.guard.process import run
+from shared.guard.reading import only_reads
 from shared.guard.sandbox import Sandbox
 from shared.tasks import receipt
 from shared.tools.context import Context, Root
@@ -127,7 +128,11 @@ async def view(
     return {**answer, "content": "\n".join(content), "lines": len(lines), "truncated": last < len(lines)}
 
 
-@category.tool(effect="once", detail=lambda arguments: str(arguments["command"]))
+@category.tool(
+    effect="once",
+    detail=lambda arguments: str(arguments["command"]),
+    reads=lambda arguments: only_reads(str(arguments.get("command", ""))),
+)
 async def bash(context: Context, command: str, timeout: Annotated[int, Field(ge=1, le=1800)] = 120) -> Result:
     """Run a shell command in the workspace, confined to it and without network; `timeout` in seconds.
 

@@ -35,6 +35,11 @@ class Cluster(Protocol):
     async def answer(self, task: str, person: str, text: str) -> str:
         """Answer the open question of a task; the question."""
 
+    async def read_at(
+        self, home: str, tool: str, arguments: dict[str, Any], project: str, key: str
+    ) -> dict[str, Any]:
+        """Run a tool that reads on the disk that has the files, and await its result."""
+
     async def restart(self, reason: str) -> int:
         """Tell all workers to hand over and end, so that they are started again; how many heard it."""
 

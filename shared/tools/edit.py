@@ -9,6 +9,7 @@ from pydantic import Field
 from shared.errors import ToolError
 from shared.guard.jail import Jail
 from shared.guard.process import run
+from shared.guard.reading import only_reads
 from shared.tools import places
 from shared.tools.context import Context, Root
 from shared.tools.registry import Result
@@ -74,7 +75,11 @@ async def edit_file(
     return told
 
 
-@category.tool(effect="once", detail=lambda arguments: str(arguments.get("command", "")))
+@category.tool(
+    effect="once",
+    detail=lambda arguments: str(arguments.get("command", "")),
+    reads=lambda arguments: only_reads(str(arguments.get("command", ""))),
+)
 async def run_command(
     here: Context,
     command: Annotated[str, Field(min_length=1, max_length=32_000)],

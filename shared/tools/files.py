@@ -43,6 +43,7 @@ def _marked(truncated: bool = False, **fields: Any) -> Result:
 
 
 @category.tool(effect="pure", detail=_path)
+@places.wherever
 async def read_file(
     context: Context,
     path: str,
@@ -82,6 +83,7 @@ def _fit(lines: list[str], first: int, numbered: bool) -> list[str]:
 
 
 @category.tool(effect="pure", detail=_path)
+@places.wherever
 async def list_directory(
     context: Context, path: str = "", project_id: str = "", workspace: str = ""
 ) -> Result:
@@ -108,6 +110,7 @@ async def list_directory(
 
 
 @category.tool(effect="pure", detail=_path)
+@places.wherever
 async def glob_files(context: Context, pattern: Pattern, path: str = "") -> Result:
     """Find files matching a glob pattern (e.g. `**/*.py`, `src/**/*.{ts,tsx}`, or `*.md` at any depth)."""
     found = await _everywhere(context, path, Query(mode="files", globs=[pattern]), ENTRIES)
@@ -115,6 +118,7 @@ async def glob_files(context: Context, pattern: Pattern, path: str = "") -> Resu
 
 
 @category.tool(effect="pure", detail=_path)
+@places.wherever
 async def grep(
     here: Context,
     pattern: Pattern,
@@ -147,6 +151,7 @@ async def grep(
 
 
 @category.tool(effect="pure", detail=_path)
+@places.wherever
 async def search_files(
     context: Context, pattern: Pattern, path: str = "", mode: Literal["grep", "find"] = "grep"
 ) -> Result:

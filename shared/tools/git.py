@@ -34,6 +34,7 @@ def _detail(arguments: dict[str, Any]) -> str:
 
 
 @category.tool(effect="pure", detail=_detail)
+@places.wherever
 async def get_git_status(context: Context, project_id: str = "", workspace: str = "") -> Result:
     """Get the git status of a project's repositories: branch, what is not committed, the newest commits."""
     context, _ = await places.opened(context, "", project_id, wanted=workspace)
@@ -64,6 +65,7 @@ async def _status(context: Context, root: Root) -> dict[str, Any]:
 
 
 @category.tool(effect="pure", detail=_detail)
+@places.wherever
 async def git_log(
     context: Context,
     project_id: str = "",
@@ -84,6 +86,7 @@ async def git_log(
 
 
 @category.tool(effect="pure", detail=_detail)
+@places.wherever
 async def git_diff(
     context: Context, project_id: str = "", base_branch: str = "", workspace: str = "", path: str = ""
 ) -> Result:
@@ -97,6 +100,7 @@ async def git_diff(
 
 
 @category.tool(effect="pure", detail=_detail)
+@places.wherever
 async def git_changed_files(
     context: Context, project_id: str = "", base_branch: str = "", workspace: str = "", repo_id: str = ""
 ) -> Result:
@@ -116,6 +120,7 @@ async def git_changed_files(
 
 
 @history.tool(effect="pure", detail=_detail)
+@places.wherever
 async def git_blame(
     context: Context, path: str, line_start: Line = 1, line_end: Line | None = None
 ) -> Result:

@@ -1,6 +1,7 @@
 """Tools of category hooks: hooks as rows. Where nothing launches them, the tools say so.
 
-The worker hands over, in `context.extras`, `fire_hook`: it launches a hook now, whatever its cooldown.
+The worker hands over, in `context.extras`, `fire_hook`: it launches a hook now, whatever its cooldown; and
+`preview_hook`: what a run of it would find and say.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from shared.errors import Conflict, ToolError
+from shared.hooks.triggers import upcoming
 from shared.store.records import Hook, HookRun, Project, new_id, now
 from shared.tools import rows
 from shared.tools.context import Context
@@ -20,7 +22,8 @@ from shared.tools.tiers import tier
 category = tier("hooks")
 
 NOT_YET = "hooks are kept, but nothing launches them here"
-Fire = Callable[[Hook, str], Awaitable[Result]]  # the hook, and a key that names this launch
+Fire = Callable[[Context, Hook, str], Awaitable[Result]]  # the hook, and a key that names this launch
+Preview = Callable[[Hook, str], Awaitable[Result]]
 
 Name = Annotated[str, Field(min_length=1, max_length=100)]
 Template = Annotated[str, Field(min_length=1, max_length=50_000)]
@@ -166,6 +169,7 @@ async def list_hooks(here: Context, project_id: str | None = None) -> Result:
                 "llm_config": row.llm_config,
                 "max_tokens_per_run": row.max_tokens_per_run,
                 "last_launched": row.launched_at.isoformat() if row.launched_at else None,
+                "next_runs": [at.isoformat() for at in upcoming(row, now(), 3)] if row.enabled else [],
             }
             for row in found
         ]
@@ -241,9 +245,15 @@ async def list_hook_runs(
 
 
 @category.tool(effect="keyed", detail=_hook)
-async def fire_hook(here: Context, hook_id: str) -> Result:
-    """Manually trigger a hook immediately, ignoring cooldown. One that is running is not fired again."""
+async def fire_hook(here: Context, hook_id: str, dry_run: bool = False) -> Result:
+    """Manually trigger a hook immediately, ignoring cooldown. One that is running is not fired again.
+
+    With dry_run its context steps look, and the prompt that would be sent is shown; nothing is launched.
+    """
     row = await rows.hook(here.store, hook_id)
+    preview: Preview | None = here.extras.get("preview_hook")
+    if dry_run and preview is not None:
+        return await preview(row, here.step_id or str(new_id()))
     fire: Fire | None = here.extras.get("fire_hook")
     if fire is None:
         raise ToolError(
@@ -251,4 +261,4 @@ async def fire_hook(here: Context, hook_id: str) -> Result:
         )
     if await here.store.count(HookRun, {"hook_id": row.id, "state": "running"}):
         raise ToolError(f"the hook {row.slug!r} is running already", "", "see list_hook_runs")
-    return await fire(row, here.step_id or str(new_id()))
+    return await fire(here, row, here.step_id or str(new_id()))

@@ -139,7 +139,7 @@ async def _install(kind: str, names: list[str], folder: Path) -> str:
     return " / ".join(lines[-3:])[:500] or f"it ended with {done.exit_code}"
 
 
-@category.tool(effect="keyed", detail=_profile)
+@category.tool(effect="once", detail=_profile)
 async def export_profile(here: Context, profile_id: str, create_gist: bool = False) -> Result:
     """Export an agent profile as YAML; values of servers' variables are left out. `create_gist` needs gh."""
     import yaml

@@ -6,19 +6,52 @@ brings none: what a call names is then looked up here, in the active project or 
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from shared import log
-from shared.errors import PromptDockError, ToolError
+from shared.errors import PromptDockError, StoreUnavailable, ToolError
 from shared.guard.checkout import Checkout
 from shared.guard.sandbox import Sandbox
-from shared.store.records import Project, Repo, Workspace
+from shared.store.records import Project, Repo, Workspace, project_key
 from shared.store.row import now
 from shared.tasks.repos import Repos
 from shared.tools import rows
 from shared.tools.context import Context, Root
+from shared.tools.registry import Function, Result
 from shared.tools.roots import one
+
+
+class Elsewhere(ToolError):
+    """The files that are meant lie on another disk."""
+
+    def __init__(self, name: str, home: str) -> None:
+        super().__init__(
+            f"{name!r} lies on another machine",
+            f"home {home}",
+            "read it with the tools that read files or git",
+        )
+        self.home = home
+
+
+def wherever(function: Function) -> Function:
+    """A tool that reads: where its files lie on another disk, it runs there; the caller does not see it."""
+
+    @functools.wraps(function)
+    async def run(here: Context, **arguments: Any) -> Result:
+        try:
+            return await function(here, **arguments)
+        except Elsewhere as error:
+            if here.cluster is None:
+                raise
+            # Only what is not left out: a tool of another release may not know it.
+            given = {name: value for name, value in arguments.items() if value not in (None, "")}
+            name = str(getattr(function, "__name__", ""))
+            return await here.cluster.read_at(error.home, name, given, here.project_id, here.step_id)
+
+    return run
 
 
 def repos(here: Context) -> Repos:
@@ -60,10 +93,12 @@ async def opened(
     A path may begin with a project's id; then that project's roots are meant. A turn that brought its own
     roots keeps them.
     """
+    head, _, rest = path.partition("/")
     if here.roots or "repos" not in here.extras:
+        if here.cluster is not None and project_id in ("", here.project_id):
+            await _need_here(here, wanted or head)
         return here, path
     project = await rows.meant(here, project_id, repo_id)
-    head, _, rest = path.partition("/")
     found = await _roots(here, project, wanted or head)
     if head and head not in found and not project_id and not repo_id:
         other = await rows.first(here.store, Project, slug=head)
@@ -86,8 +121,13 @@ async def _roots(here: Context, project: Project, wanted: str) -> dict[str, Root
     spaces = await here.store.select(Workspace, {"project_id": project.id}, order=[("name", "asc")])
     names = {row.name for row in known} | {row.name for row in spaces}
     roots: dict[str, Root] = {}
+    everything: list[Repo | Workspace] = [*known, *spaces]
+    away = {row.name: str(row.home) for row in everything if _is_away(row, own.home_id)}
+    only = next(iter(away)) if len(away) == len(names) == 1 else ""
+    if name := (wanted if wanted in away else only):
+        raise Elsewhere(name, away[name])
     for repo in known:
-        if wanted in names and wanted != repo.name:
+        if (wanted in names and wanted != repo.name) or repo.name in away:
             continue
         try:
             place, commit = await own.read_root(repo)
@@ -101,6 +141,22 @@ async def _roots(here: Context, project: Project, wanted: str) -> dict[str, Root
         free = space.lease_until is None or space.lease_until <= now()
         roots[space.name] = Root(space.name, Path(space.path), writable=free)
     return roots
+
+
+def _is_away(row: Repo | Workspace, home: str) -> bool:
+    return bool(row.path) and bool(row.home) and row.home != home
+
+
+async def _need_here(here: Context, name: str) -> None:
+    """Elsewhere, if this is a repository of the turn's project that is linked on another disk."""
+    if not name or name in here.roots:
+        return
+    try:
+        found = await rows.first(here.store, Repo, project_id=project_key(here.project_id), name=name)
+    except StoreUnavailable:
+        return  # what lies here can be read without the Store
+    if found is not None and found.path and found.home:
+        raise Elsewhere(found.name, found.home)
 
 
 async def root(

@@ -30,6 +30,7 @@ class PlannedTask(BaseModel):
     depends_on: list[int] = Field(default_factory=list, max_length=100)
     acceptance: list[str] = Field(min_length=1, max_length=50)
     priority: int = Field(100, ge=0, le=1000)
+    checks: list[str] = Field(default_factory=list, max_length=20)
 
 
 @category.tool(effect="keyed")
@@ -42,13 +43,17 @@ async def submit_plan(
 ) -> Result:
     """Hand in a plan: its tasks in the order in which they are to be done; call it once, at the end.
 
+    `checks` are commands whose success shows that a task is done, where the repository names none itself.
     Each task names its agent, what must hold when it is done (`acceptance`), and by index the earlier tasks
     that it depends on (`depends_on`, from 0). `write` also writes the tasks, so that they are scheduled.
     """
     validate(tasks)
     plan: dict[str, Any] = {
         "summary": summary,
-        "tasks": [{"index": index, **task.model_dump()} for index, task in enumerate(tasks)],
+        "tasks": [
+            {"index": index, **task.model_dump(exclude=set() if task.checks else {"checks"})}
+            for index, task in enumerate(tasks)
+        ],
         "risks": list(risks),
     }
     answer: Result = {"plan": plan, "order": list(range(len(tasks)))}
@@ -162,6 +167,7 @@ def _row(
         acceptance=task.acceptance,
         status="DEFINED" if needs else "READY",
         priority=task.priority,
+        plan={"checks": task.checks} if task.checks else {},
         assignee=task.agent,
         session_id=context.session_id or None,
         user_id=context.user_id or None,

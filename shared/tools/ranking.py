@@ -41,7 +41,7 @@ def _stem(word: str) -> str:
                 return f"{word}y"
             # running → run, cached → cach as caches → cach
             return word[:-1] if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "ls" else word
-    return word[:-1] if len(word) > 4 and word.endswith("e") else word
+    return word[:-1] if len(word) > 3 and word.endswith("e") else word
 
 
 def rank(query: str, texts: Sequence[str]) -> list[tuple[int, float]]:

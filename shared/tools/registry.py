@@ -29,6 +29,10 @@ Function = Callable[..., Awaitable[Result]]
 Detail = Callable[[dict[str, Any]], str]
 
 
+def _changes(_arguments: dict[str, Any]) -> bool:
+    return False
+
+
 @dataclass(frozen=True)
 class Tool:
     """One tool: how the model is shown it, how its arguments are checked, and what runs."""
@@ -38,11 +42,18 @@ class Tool:
     description: str
     effect: Effect
     function: Function
-    arguments: type[BaseModel]
     detail: Detail = field(default=lambda _arguments: "")
     older: bool = False  # a name of before: it runs and is listed, but no category shows it
     also: tuple[str, ...] = ()  # further names under which it can be called
+    reads: Callable[[dict[str, Any]], bool] = (
+        _changes  # whether it only reads when called with these arguments
+    )
     probes: bool = False  # `once`, but it journals what it is about to do, and can tell whether that was done
+
+    @cached_property
+    def arguments(self) -> type[BaseModel]:
+        """Their model; made on first use, as a hundred of them cost every start 0.2 s and megabytes."""
+        return _arguments(self.function)
 
     @cached_property
     def schema(self) -> dict[str, Any]:
@@ -108,6 +119,7 @@ class Category:
         older: bool = False,
         also: tuple[str, ...] = (),
         probes: bool = False,
+        reads: Callable[[dict[str, Any]], bool] = _changes,
     ) -> Callable[[Function], Function]:
         """Register the function below as a tool; `detail` makes the last part of its action string."""
 
@@ -119,11 +131,11 @@ class Category:
                     description=inspect.cleandoc(function.__doc__ or ""),
                     effect=effect,
                     function=function,
-                    arguments=_arguments(function),
                     detail=detail or (lambda _arguments: ""),
                     older=older,
                     also=also,
                     probes=probes,
+                    reads=reads,
                 )
             )
             return function

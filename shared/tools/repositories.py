@@ -8,7 +8,7 @@ from typing import Literal
 
 from shared.errors import Conflict, ToolError, UsageError
 from shared.guard.git import Git, check_ref
-from shared.store.records import Repo, RepoKind, derived
+from shared.store.records import Repo, RepoKind, Workspace, derived
 from shared.tasks.repos import Repos
 from shared.tools import places, rows
 from shared.tools.context import Context
@@ -48,6 +48,10 @@ async def add_repo(
     branch = {"default_branch": check_ref(default_branch)} if default_branch else {}
     row = row.model_copy(update={"id": derived("repo", project.slug, row.name), **branch})
     known = await rows.first(here.store, Repo, project_id=project.id, name=row.name)
+    if await rows.first(here.store, Workspace, project_id=project.id, name=row.name):
+        raise ToolError(
+            f"the project has a workspace called {row.name!r}", "", "give the repository another name"
+        )
     if known and (known.path, known.url) != (row.path, row.url):
         raise ToolError(
             f"the project has a repository called {row.name!r} already",

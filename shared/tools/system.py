@@ -74,7 +74,7 @@ async def get_recent_events(here: Context, limit: Annotated[int, Field(ge=1, le=
             {
                 "at": event.created_at.isoformat(),
                 "event": event.event,
-                "task_id": task.slug if (task := tasks[event.task_id]) else str(event.task_id),
+                "task_id": task.slug if (task := tasks[event.task_id]) else _gone(event),
                 "title": task.title if task else None,
                 "project_id": names.get(event.project_id, "") if event.project_id else "",
                 "from": event.from_status,
@@ -84,6 +84,11 @@ async def get_recent_events(here: Context, limit: Annotated[int, Field(ge=1, le=
             for event in found
         ]
     }
+
+
+def _gone(event: TaskEvent) -> str | None:
+    """The key of a task that is no more; None for an event of a project."""
+    return None if event.task_id == event.project_id else str(event.task_id)
 
 
 @category.tool(effect="pure")

@@ -14,6 +14,7 @@ from shared.tools import (
     gitwork,
     hooks,
     install,
+    leave,
     lifecycle,
     loading,
     memory,
@@ -67,6 +68,7 @@ def registry() -> Registry:
             symbols.category,
             research.category,
             planning.category,
+            leave.category,
             coding.category,
             review.category,
         ]

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from shared.errors import Conflict, PromptDockError, ToolError, UsageError
 from shared.guard.checkout import Checkout
-from shared.store.records import Project, Repo, Task, Workspace, derived
+from shared.store.records import Project, Repo, Task, Workspace
 from shared.store.row import now
 from shared.tools import places, rows
 from shared.tools.context import Context
@@ -33,15 +33,10 @@ async def add_workspace(
 ) -> Result:
     """Add a workspace directory for a project: a clone of its repository, or a link to a checkout on this machine."""
     project = await rows.project(here.store, project_id)
-    if source == "link":
-        row = await _linked(here, project, path, name)
-    else:
-        row = await _cloned(here, project, path, name)
-    known = await rows.first(here.store, Workspace, project_id=project.id, name=row.name)
-    if known and known.path != row.path:
-        raise ToolError(f"the project has a workspace {row.name!r} already", "", "give it another name")
-    if not known:
-        await here.store.upsert([row])
+    row = await rows.first(here.store, Workspace, id=rows.identity(here, "workspace"))
+    if row is None:  # else this very call made it before a crash
+        row = await (_linked if source == "link" else _cloned)(here, project, path, name)
+        await here.store.insert(row)
     return {
         "created": row.name,
         "workspace_id": row.name,
@@ -50,6 +45,14 @@ async def add_workspace(
         "path": row.path,
         "branch": row.branch,
     }
+
+
+async def _need_free(here: Context, project: Project, name: str) -> None:
+    """ToolError where a path that begins with this name would mean something else already."""
+    for kind in (Repo, Workspace):
+        if await rows.first(here.store, kind, project_id=project.id, name=name):
+            what = "repository" if kind is Repo else "workspace"
+            raise ToolError(f"the project has a {what} {name!r} already", "", "give the new one another name")
 
 
 async def _linked(here: Context, project: Project, path: str | None, name: str | None) -> Workspace:
@@ -62,6 +65,7 @@ async def _linked(here: Context, project: Project, path: str | None, name: str |
         raise ToolError(error.what, error.why, error.fix) from error
     except OSError as error:  # of the path itself: it is too long, or may not be looked at
         raise ToolError(f"{path[:200]!r} cannot be used", error.strerror or "", "") from None
+    await _need_free(here, project, repo.name)
     fields = {"name": repo.name, "path": str(repo.path), "source": "link", "branch": repo.default_branch}
     return _row(here, project, None, fields)
 
@@ -71,6 +75,7 @@ async def _cloned(here: Context, project: Project, path: str | None, name: str |
     called = rows.kebab(name or path or f"{repo.name}-{await _count(here, project) + 1}")
     if not called:
         raise ToolError("the workspace needs a name", "it has no letter or digit", "give another")
+    await _need_free(here, project, called)
     folder = places.folder(here, project.slug, called)
     git = Checkout(folder, places.sandbox(here))
     there = git.is_repo()
@@ -100,7 +105,7 @@ async def _count(here: Context, project: Project) -> int:
 
 
 def _row(here: Context, project: Project, repo: Repo | None, fields: dict[str, Any]) -> Workspace:
-    id = derived("workspace", project.slug, str(fields["name"]))
+    id = rows.identity(here, "workspace")
     home = places.repos(here).home_id
     return Workspace(id=id, project_id=project.id, repo_id=repo.id if repo else None, home=home, **fields)
 

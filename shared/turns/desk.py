@@ -160,7 +160,8 @@ class Desk:
 
     async def shut(self, k: int) -> None:
         """Numbering k was heard to its end."""
-        await self._call(scripts.CLOSE, k, patience=600)
+        while await self._call(scripts.CLOSE, k, patience=600) == -2:
+            await asyncio.sleep(0.03)
 
     async def hear(self, k: int, i: int, mail: Mail, output: str) -> int:
         """Hand in plain message i of numbering k: 1 taken, 2 buried, 0 known, -1 too old, -2 wait."""
@@ -262,6 +263,10 @@ class Desk:
         await self._call(
             scripts.RELEASE, session, epoch, delay_ms, int(failed), patience=self.lease_ms / 1000
         )
+
+    async def acquit(self, session: str) -> None:
+        """Say that we live although we lost a lease: the turn is not to blame for it."""
+        await self._call(scripts.ACQUIT, session)
 
     async def respond(
         self, request_id: str, channel: str, data: bytes

@@ -120,12 +120,15 @@ return k
 """,
 )
 
-# k. Whoever heard numbering k to its end says so, after its last message of k.
+# k -> 0 | -2 older ears still hand in. Whoever heard numbering k to its end says so, after its last message.
 CLOSE = _script(
     "close",
     _PRELUDE,
     """
-local closed = tonumber(redis.call('HGET', P..'ears', 'closed') or '0')
+local w = redis.call('HMGET', P..'ears', 'closed', 'wait')
+local closed = tonumber(w[1] or '0')
+-- An ear that heard nothing in k must not overtake those that still hand in what they heard before it.
+if closed < tonumber(ARGV[1]) - 1 and now < tonumber(w[2] or '0') then return -2 end
 if tonumber(ARGV[1]) > closed then redis.call('HSET', P..'ears', 'closed', ARGV[1]) end
 return 0
 """,
@@ -379,6 +382,19 @@ redis.call('HSET', turn, 'epoch', redis.call('INCR', P..'epoch'))
 redis.call('HINCRBY', turn, 'tries', -1)
 if ARGV[4] == '1' then redis.call('HINCRBY', turn, 'fails', 1) end
 redis.call('ZADD', P..'due', now + tonumber(ARGV[3]), ARGV[1])
+return 1
+""",
+    always=True,
+)
+
+# session. A worker that lost its lease and lives did not die of this turn: the delivery does not count.
+ACQUIT = _script(
+    "acquit",
+    _PRELUDE,
+    """
+local turn = P..'turn:'..ARGV[1]
+local tries = tonumber(redis.call('HGET', turn, 'tries') or '0')
+if tries > 1 then redis.call('HINCRBY', turn, 'tries', -1) end
 return 1
 """,
     always=True,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from uuid import UUID
 
 from shared import faults
 from shared.errors import Fenced
@@ -29,10 +30,13 @@ class Turn:
         self.window: list[Record] = [unpack(data) for data in claim.window]
         self.seq = claim.seq
         self.claimed_at = claim.now  # the server's milliseconds
-        self._since = time.monotonic()
+        self._since = self.renewed = time.monotonic()  # `renewed`: when the lease was last known to be ours
         self.bell = asyncio.Event()  # rung when something may have joined
         self.lost = asyncio.Event()
         self.ended = False
+        self.project_id: UUID | None = None  # what its cost is booked on
+        self.task_id: UUID | None = None
+        self.spent: Record | None = None  # the budget that ended it: scope, name, dollars
         self._lock = asyncio.Lock()
         self._seen = len(self.given)
 
@@ -61,14 +65,15 @@ class Turn:
                 raise
             self._stored += len(packed)
             self.given.extend(came)
+            self.renewed = time.monotonic()
 
     def keep(self, record: Record) -> None:
         """Append what the next step, or the end of the turn, will store."""
         self.records.append(record)
 
     async def look(self) -> None:
-        """Take what joined meanwhile, if the bell rang."""
-        if self.bell.is_set():
+        """Take what joined meanwhile, if the bell rang; whoever was frozen learns here that it lost its lease."""
+        if self.bell.is_set() or time.monotonic() - self.renewed > self.desk.lease_ms / 1000:
             self.bell.clear()
             await self.step()
 

@@ -82,6 +82,7 @@ def _result(row: TaskResult) -> Card:
         "tokens": row.tokens_used,
         "cost": row.cost,
         "verified": row.verified,
+        "clashes": row.receipt.get("clashes") or [],
         "error": row.error or None,
     }
 

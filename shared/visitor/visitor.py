@@ -196,12 +196,15 @@ class Visitor:
         session_id: str | None = None,
         *,
         pattern: str | None = None,
+        scope: Literal["session", "project", "everywhere"] | None = None,
         reason: str | None = None,
         roles: Sequence[str] = (),
+        arguments_hash: str | None = None,
     ) -> Sent:
         """Answer a request for leave."""
         words = {"type": "approval", "approval_id": approval_id, "decision": decision, "user_id": user_id}
         more = {"session_id": session_id, "pattern": pattern, "reason": reason, "roles": list(roles) or None}
+        more |= {"scope": scope, "arguments_hash": arguments_hash}
         return await self.send(HUMAN_INPUT, words | more)
 
     async def command(

@@ -54,13 +54,6 @@ class Awareness:
             return []
         return found
 
-    async def others(self) -> list[str]:
-        """The other tasks at work in this repository."""
-        try:
-            return await self._paths.others()
-        except PromptDockError:
-            return []
-
     async def end(self) -> None:
         """The task changes nothing any more."""
         try:

@@ -29,4 +29,4 @@ class Builtin:
             work.joined,
             self._asked,
         )
-        return Outcome(done.text, done.kind, done.question, done.usage, done.model, done.demo)
+        return Outcome(done.text, done.kind, done.question, done.usage, done.model, done.demo, done.spent)

@@ -9,7 +9,7 @@ from typing import Any
 
 from shared import faults, log
 from shared.bus import messages
-from shared.bus.keys import HUMAN_INPUT
+from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT
 from shared.conversation import prompt, window
 from shared.errors import BadMessage, PromptDockError, StoreUnavailable
 from shared.loop import Call, Done
@@ -18,12 +18,12 @@ from shared.store.records import Setting
 from shared.tools.context import Context
 from shared.turns.records import Record
 from shared.turns.turn import Turn
-from shared.worker import wording
+from shared.worker import allowance, wording
 from shared.worker.colleagues import Colleagues
-from shared.worker.consult import repositories
+from shared.worker.consult import asked_for, repositories
 from shared.worker.door import Asked, asked_by
 from shared.worker.engine import Engine, waiting_notice
-from shared.worker.given import said, sort, words
+from shared.worker.given import awaited, said, sort, words
 from shared.worker.live import Live
 from shared.worker.voice import Voice
 
@@ -83,10 +83,18 @@ class Chat:
         if self._given.said:
             log.get().info(f"Received message from user: {self._given.said[0].user_id}")
         tasks = [answer for answer in self._given.answers if answer.payload.get("task_id")]
-        others = [answer for answer in self._given.answers if not answer.payload.get("task_id")]
+        used = awaited(self.turn.id, self.turn.records)
+        others = [
+            answer
+            for answer in self._given.answers
+            if not answer.payload.get("task_id") and answer.request_id not in used
+        ]
         past, seq = await self._past()
         for answer in tasks:
             await self._task_update(answer)
+        note = await self._greeted(past) if self._given.said else ""
+        if note is None:
+            return
         if not (self._given.said or others or self._given.requests):
             await self._close_update(tasks, seq)
             return
@@ -94,12 +102,31 @@ class Chat:
             *words(self._given),
             *(wording.late(answer) for answer in others),
             *(wording.outcome(answer) for answer in tasks),
+            *([note] if note else []),
         ]
+        # What joined the turn before its worker died is in the journal already.
+        noted = {record["text"] for record in self.turn.records if record["k"] == "note"}
+        opening = [*opening[:1], *(text for text in opening[1:] if text not in noted)]
         self._live(
             "start", {"turn_id": self.turn.id, "task_id": self.turn.id, "model": self.engine.parts.model.name}
         )
         done = await self._think(past, opening)
         await self._finish(done, opening, past, seq)
+
+    async def _greeted(self, past: list[Record]) -> str | None:
+        """Say what a person missed. Where they answer a question about money: a note, None if that is all."""
+        for number, text in enumerate(wording.unheard(past)):
+            await self.voice.tell("task_update", f"While you were away: {text}", f"away{number}")
+        try:
+            decided = await allowance.answered(self.parts, self.turn.session, self._given.said[0])
+        except PromptDockError as error:
+            await self.voice.close("error", str(error))
+            return None
+        note, closing = decided or ("", "")
+        if closing:
+            await self.voice.close("complete", closing)
+            return None
+        return note
 
     async def _think(self, past: list[Record], opening: list[str]) -> Done:
         said = self._given.said[0] if self._given.said else None
@@ -124,7 +151,7 @@ class Chat:
             say=self.voice.say,
             cluster=self._colleagues,
             consulted=lambda: self._consulted(past),
-            extras={"repos": self.parts.repos},
+            extras={"repos": self.parts.repos, **self.engine.extras},
         )
         system = prompt.compose(
             self.engine.profile.prompt,
@@ -133,6 +160,7 @@ class Chat:
         )
         user = {"role": "user", "content": [{"type": "text", "text": text} for text in opening]}
         live = waiting_notice(self._live, self.voice.say, self._spawn)
+        request = asked_for(self._given.requests[0]) if self._given.requests else {}
         return await self.engine.think(
             self.turn,
             system,
@@ -141,7 +169,8 @@ class Chat:
             live,
             self._joined,
             self._asked(),
-            model=said.model if said else None,
+            model=said.model if said else request.get("model"),
+            tokens=request.get("tokens"),
             temperature=said.temperature if said else None,
         )
 
@@ -200,6 +229,10 @@ class Chat:
             )
         elif done.kind == "refusal":
             status = "error"
+        elif done.spent and not self._given.requests:
+            status = "awaiting_input"
+            extra |= await self._out_of_money(self.turn.spent or {"scope": "turn", "dollars": 0})
+            content = f"{content}\n{extra['question']}"
         ms = self.voice.elapsed()
         self._live(
             "done",
@@ -252,7 +285,7 @@ class Chat:
             user_id=command.user_id,
             project_id=str(command.arguments.pop("project", None) or project),
             cluster=cluster,
-            extras={"repos": self.parts.repos},
+            extras={"repos": self.parts.repos, **self.engine.extras},
         )
         key = f"{self.turn.id}.1.1"
         again = any(record["k"] == "intent" for record in self.turn.records)
@@ -278,7 +311,8 @@ class Chat:
 
     async def _close_update(self, tasks: list[messages.Agent], seq: int) -> None:
         """Nothing but outcomes needs no model: the last one is the output; the window notes them all."""
-        note = "\n".join(wording.outcome(answer) for answer in tasks)
+        heard = await self.parts.bus.listeners(self.parts.names.channel(CHATTER_OUTPUT)) > 0
+        note = "\n".join(wording.outcome(answer, heard) for answer in tasks)
         texts = (("user", note), ("assistant", "Noted, and told to the person."))
         added = [
             window.record(role, [{"type": "text", "text": text}], self.turn.id, number, self.voice.now())
@@ -290,14 +324,23 @@ class Chat:
             for key in ("task_id", "status", "branch", "commits", "receipt", "error")
         }
         demo = True if last.payload.get("demo") else None
+        status: messages.Status = "task_update"
+        asked: dict[str, Any] = {}
+        if isinstance(budget := last.payload.get("budget"), dict):
+            status, asked = "awaiting_input", await self._out_of_money(budget | {"task": card["task_id"]})
         await self.voice.close(
-            "task_update",
-            wording.outcome_text(last),
+            status,
+            "\n".join([wording.outcome_text(last), *([asked["question"]] if asked else [])]),
+            **asked,
             added=added,
             past=self.turn.window,
             task=card,
             demo=demo,
         )
+
+    async def _out_of_money(self, budget: dict[str, Any]) -> dict[str, Any]:
+        user = str(self.voice.who.get("user_id", ""))
+        return await allowance.ask(self.parts, self.turn.session, user, budget)
 
     # -- small parts -----------------------------------------------------------------------------------------
 

@@ -130,7 +130,7 @@ class Coding:
                     if not await self._asked(outcome.question):
                         return outcome, []
                     continue
-                if outcome.kind != "answer":
+                if outcome.kind != "answer" or outcome.spent:
                     return outcome, []
                 ran = await self._checked(plan, outcome)
                 if not self._proof.unheard:
@@ -191,6 +191,7 @@ class Coding:
             model=model_name(self.parts, self.engine.profile),
             journal=self.turn,
             lock=tree.lock,
+            lease=tree.lock.lease,
             sandbox=self.parts.sandbox,
             leave=executing.refuse,
             ask=self._asked,
@@ -215,6 +216,7 @@ class Coding:
             say=self._say,
             extras={
                 "sandbox": self.parts.sandbox,
+                "task": self.ticket.row,
                 "lock": tree.lock,
                 "commands": [],
                 "paused": self._paused,
@@ -262,6 +264,10 @@ class Coding:
             asked = str((outcome.question or {}).get("asked") or outcome.text)
             left = await self._leave("paused", f"Nobody answered its question: {asked}")
             return left | {"question": asked}
+        if outcome.spent:
+            left = await self._leave("spent", f"{outcome.spent} is spent. {outcome.text}")
+            budget = self.turn.spent or {"scope": "turn", "name": self.turn.id, "dollars": 0}
+            return left | {"question": outcome.spent, "budget": budget}
         payload = await self._receipt("completed", outcome.text)
         if outcome.demo:
             payload["demo"] = True
@@ -290,11 +296,12 @@ class Coding:
         assert self._tree is not None and self._proof is not None and self._aware is not None
         await self._proof.commit(self.ticket.title, summary, "end" if self._proof.rounds() else "final")
         tokens = self._usage.input + self._usage.output
-        made = await self._proof.receipt(summary, tokens, await self._aware.others())
+        made = await self._proof.receipt(summary, tokens)
         await self._tree.remove(force=True)
         self._tree = None
         return self.ticket.card(how) | {
             "summary": summary,
+            "unknown": self._unknown(),
             "branch": made.branch,
             "commits": [commit.sha for commit in made.commits],
             "files_changed": made.files_changed,
@@ -306,6 +313,11 @@ class Coding:
             "proof": receipt.told(made),
             "receipt": made.model_dump(),
         }
+
+    def _unknown(self) -> list[str]:
+        """What was under way when a worker died: nobody knows whether it took effect."""
+        results = [record["content"] for record in self.turn.records if record["k"] == "result"]
+        return [content["unknown"] for content in results if isinstance(content.get("unknown"), str)]
 
     async def _close(self, payload: Payload, dead: str = "") -> None:
         if self._tree is not None:

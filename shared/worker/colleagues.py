@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from shared import faults, log
@@ -17,8 +18,8 @@ from shared.errors import Busy, PromptDockError
 from shared.loop import Live
 from shared.turns.desk import Entry, Mail
 from shared.turns.turn import Turn
+from shared.worker import homes, question
 from shared.worker.live import Live as Tasks
-from shared.worker import question
 from shared.worker.parts import Parts
 
 MAX_HOPS = 4
@@ -38,6 +39,16 @@ class Colleagues:
         self._waits: set[str] = set()
         self.asked: dict[str, str] = {}  # request id -> agent
         self.timeouts = 0
+
+    @property
+    def parts(self) -> Parts:
+        """What our worker is made of."""
+        return self._parts
+
+    @property
+    def agent(self) -> str:
+        """Who asks."""
+        return self._agent
 
     @property
     def waiting(self) -> frozenset[str]:
@@ -85,6 +96,38 @@ class Colleagues:
             await self._say(f"Consulting with {agent.capitalize()}...")
             log.get().info(f"Waiting for {agent} response...")
             return await self._await(agent, key)
+        finally:
+            self._waits.discard(key)
+
+    async def read_at(
+        self, home: str, tool: str, arguments: dict[str, Any], project: str, key: str
+    ) -> dict[str, Any]:
+        """Run a tool that reads on the disk that has the files."""
+        payload = {"tool": tool, "arguments": arguments, "project": project}
+        return await homes.ask(self, home, payload, key)
+
+    @contextlib.asynccontextmanager
+    async def awaiting(self, key: str, whom: str) -> AsyncIterator[homes.Answer]:
+        """Around a request that is published inside: what is given waits so long for its answer's payload."""
+        self._waits.add(key)
+        self.asked[key] = whom
+        await self._turn.step(calls=[key])
+
+        async def answer(seconds: float) -> dict[str, Any] | None:
+            ends = time.monotonic() + seconds
+            while key not in self._answers and (left := ends - time.monotonic()) > 0:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(left):
+                        await self._turn.bell.wait()
+                await self._turn.look()
+                self._take_given(key)
+            payload = self._answers.get(key, {}).get("payload")
+            if payload is None:
+                return None
+            return {name: value for name, value in dict(payload).items() if name != "request_id"}
+
+        try:
+            yield answer
         finally:
             self._waits.discard(key)
 

@@ -20,6 +20,7 @@ from shared.worker.door import asked_by
 from shared.worker.engine import Engine
 from shared.worker.live import Live
 from shared.worker.parts import Parts
+from shared.worker.ticket import Ticket
 
 
 class Consult:
@@ -29,6 +30,10 @@ class Consult:
         self.engine, self.turn, self.parts = engine, turn, engine.parts
         self.agent = engine.profile.name
         self.request = messages.agent({**json.loads(turn.given[0].data), "id": turn.given[0].id})
+        # A task that needs no worktree is a question whose answer is the work.
+        self.ticket = (
+            Ticket(self.parts, self.agent, turn, self.request) if self.request.type == "task" else None
+        )
 
     @property
     def deadline(self) -> int:
@@ -38,34 +43,56 @@ class Consult:
     async def run(self) -> None:
         """From claim to finish."""
         log.get().info(f"Received {self.request.type} from {self.request.sender}")
-        if self.request.type != "question":
-            await self.failed(
-                PromptDockError(
-                    f"{self.agent} takes questions, not {self.request.type}s", "", "send a question"
-                )
-            )
+        if self.request.type not in ("question", "task"):
+            what = f"{self.agent} takes questions and tasks, not {self.request.type}s"
+            await self.failed(PromptDockError(what, "", "send a question"))
             return
+        if self.ticket is not None:
+            await self.ticket.load()
+            await self.ticket.move("assigned", owner=self.agent)
+            await self.ticket.move("started")
         kept = next((record for record in self.turn.records if record["k"] == "final"), None)
         if kept is None:
             done, roots = await self._think()
-            kept = {"k": "final", "payload": self._answer(done, roots)}
+            kept = {"k": "final", "payload": self._report(done, self._answer(done, roots))}
             faults.point("worked", self.turn.id)
             await self.turn.step(kept)
         faults.point("final stored", self.turn.id)
         await reply.deliver(self.parts, self.agent, self.request, "response", kept["payload"])
         faults.point("final sent", self.turn.id)
-        await reply.close(self.parts, self.agent, self.turn, "complete")
+        more = await self.ticket.ends(kept["payload"]) if self.ticket else []
+        await reply.close(self.parts, self.agent, self.turn, "complete", more=more)
         log.get().info(f"Answered {self.request.sender}")
 
     async def stopped(self) -> None:
         """Whoever asked does not want the answer any more."""
-        await reply.deliver(self.parts, self.agent, self.request, "error", {"error": "cancelled"})
-        await reply.close(self.parts, self.agent, self.turn, "stopped")
+        await self._leave({"error": "cancelled"}, "stopped", "")
 
     async def failed(self, error: PromptDockError, dead: str = "") -> None:
         """The question cannot be answered; the asker is told why."""
-        await reply.deliver(self.parts, self.agent, self.request, "error", error.as_dict())
-        await reply.close(self.parts, self.agent, self.turn, "error", str(error), dead)
+        await self._leave({**error.as_dict()}, "failed", dead)
+
+    async def _leave(self, payload: dict[str, Any], how: str, dead: str) -> None:
+        more = []
+        if self.ticket is not None:
+            payload = self.ticket.card(how) | payload
+            more = await self.ticket.ends(payload)
+        await reply.deliver(self.parts, self.agent, self.request, "error", payload)
+        state, why = ("stopped", None) if how == "stopped" else ("error", payload["error"])
+        await reply.close(self.parts, self.agent, self.turn, state, why, dead, more=more)
+
+    def _report(self, done: Done, answer: dict[str, Any]) -> dict[str, Any]:
+        """An answer that is the outcome of a task says what a worker's outcome says."""
+        if self.ticket is None:
+            return answer
+        usage = done.usage
+        made = {"summary": done.text, "tokens": usage.input + usage.output, "cost": usage.cost}
+        if done.spent:
+            asked = {"error": f"{done.spent} is spent. {done.text}", "budget": self.turn.spent or {}}
+            return self.ticket.card("spent") | made | asked
+        row = self.ticket.row
+        planned = row is not None and row.type == "plan" and "plan" in answer
+        return self.ticket.card("planned" if planned else "completed") | answer | made
 
     async def _think(self) -> tuple[Done, dict[str, Root]]:
         live = Live(self.parts.bus, self.parts.names, f"{self.agent}:{self.turn.session}"[:200])
@@ -85,13 +112,16 @@ class Consult:
             roots=roots,
             say=self._say,
             cluster=colleagues,
-            extras={"sandbox": self.parts.sandbox},
+            extras={"sandbox": self.parts.sandbox, "task": self.ticket.row if self.ticket else None},
         )
-        repositories = "\n".join(
-            f"- {root.name} ({root.kind}), commit {root.commit[:12]}" for root in roots.values()
-        )
+        there = [f"- {root.name} ({root.kind}), commit {root.commit[:12]}" for root in roots.values()]
+        there += [
+            f"- {row.name} ({row.kind}), on another machine: name it in each path or workspace"
+            for row in await repositories(self.parts, project)
+            if row.name not in roots and row.path and row.home != self.parts.home
+        ]
         system = prompt.compose(
-            self.engine.profile.prompt, roster=await colleagues.roster(), repositories=repositories
+            self.engine.profile.prompt, roster=await colleagues.roster(), repositories="\n".join(there)
         )
         user = {"role": "user", "content": _question(self.request)}
 
@@ -99,7 +129,9 @@ class Consult:
             await self.turn.look()
             return []
 
-        done = await self.engine.think(self.turn, system, [user], context, live, joined, asked)
+        done = await self.engine.think(
+            self.turn, system, [user], context, live, joined, asked, **asked_for(self.request)
+        )
         await live.close()
         return done, roots
 
@@ -123,10 +155,24 @@ class Consult:
         return payload
 
 
+def asked_for(request: messages.Agent) -> dict[str, Any]:
+    """The model and the bound on tokens that a request names."""
+    model, tokens = request.payload.get("model"), request.payload.get("max_tokens_per_run")
+    return {
+        "model": model if isinstance(model, str) and model else None,
+        "tokens": tokens if isinstance(tokens, int) and tokens > 0 else None,
+    }
+
+
 def _question(request: messages.Agent) -> list[dict[str, Any]]:
     payload = request.payload
-    rest = {key: value for key, value in payload.items() if key not in ("question", "request_id") and value}
-    blocks = [{"type": "text", "text": str(payload.get("question") or "(no question)")}]
+    rest = {
+        key: value
+        for key, value in payload.items()
+        if key not in ("question", "command_file", "epoch", "request_id") and value
+    }
+    asked = payload.get("question") or payload.get("command_file") or "(no question)"
+    blocks = [{"type": "text", "text": str(asked)}]
     if rest:
         told = f"[beside the question from {request.sender}: {json.dumps(rest, ensure_ascii=False)}]"
         blocks.insert(0, {"type": "text", "text": told})

@@ -74,8 +74,8 @@ class Door:
         """Whether the call may run."""
         try:
             checked = tool.check(call.arguments)
-        except ToolError:
-            return Verdict(True)  # it cannot run: the handler says what is wrong with it
+        except ToolError as error:
+            return Verdict(False, str(error))
         try:
             detail = tool.detail(checked)
         except Exception as error:  # of a tool's own function: what cannot be named is not allowed
@@ -112,6 +112,8 @@ class Door:
 
     def _cautious(self, tool: Tool, detail: str, ruling: Ruling) -> Ruling:
         """What is asked for although the rules allow it; the ruling itself where there is nothing."""
+        if ruling.vote != "deny" and (why := caution.never(tool.name, detail)):
+            return Ruling("deny", why, ruling.rule)
         if ruling.vote != "allow" or self.policy.unguarded:
             return ruling
         if grants.needs_each_time(tool.name, self.parts.sandbox.mode):
@@ -213,6 +215,11 @@ class Door:
         self._note(call, action, "allow" if allowed else "deny", tool, ruling)
         return Verdict(allowed, "" if allowed else ruling.why)
 
+    def refuse(self, call: Call, why: str) -> Verdict:
+        """Deny what is no tool of this agent."""
+        self._keep(call, f"tool:{call.tool}:", "deny", "", {"call": call.key, "why": why})
+        return Verdict(False, why)
+
     def _note(
         self,
         call: Call,
@@ -223,10 +230,13 @@ class Door:
         person: str = "",
         **more: str,
     ) -> None:
+        detail = {"category": tool.category, "call": call.key, "why": ruling.why, "rule": ruling.rule[:200]}
+        self._keep(call, action, decision, person, detail | more)
+
+    def _keep(self, call: Call, action: str, decision: str, person: str, detail: dict[str, str]) -> None:
         if call.key in self._noted:
             return  # somebody before us wrote it down
         self._noted.add(call.key)
-        detail = {"category": tool.category, "call": call.key, "why": ruling.why, "rule": ruling.rule[:200]}
         self.turn.keep(
             {
                 "k": "check",
@@ -236,7 +246,7 @@ class Door:
                 "decision": decision,
                 "person": person,
                 "profile": self.policy.name,
-                "detail": {name: text for name, text in (detail | more).items() if text},
+                "detail": {name: text for name, text in detail.items() if text},
             }
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,8 +21,10 @@ from shared.tools.shelf import Shelf, Shelved
 from shared.tools.tiers import CORE
 from shared.turns.turn import Turn
 from shared.worker.door import Asked, Door
+from shared.worker.money import Money
 from shared.worker.parts import Parts
 from shared.worker.profile import Profile
+from shared.worker.purse import Metered, Purse
 
 _DEFAULT_MODEL = "claude-sonnet-5-5"
 _PATIENCE = 600.0  # seconds that all tries of one model call may take
@@ -45,6 +47,7 @@ class Engine:
     profile: Profile
     registry: Registry
     handler: Handler
+    extras: dict[str, Any] = field(default_factory=dict)  # what tools of conversations are handed beside
 
     @cached_property
     def policy(self) -> Policy:
@@ -102,6 +105,7 @@ class Engine:
         asked: Asked,
         model: str | None = None,
         temperature: float | None = None,
+        tokens: int | None = None,
     ) -> Done:
         """Carry the turn to its end; the model is shown what the shelf holds, and each call passes the door."""
         shelf, door = self.shelf, self.door(turn, asked, context, live)
@@ -121,24 +125,36 @@ class Engine:
         async def act(call: Call) -> Outcome:
             return await self.act(call, context, turn, door)
 
-        async def leave(call: Call) -> Verdict:
-            if shelf.runs(call.tool):
-                return await door.leave(call, self.registry.get(call.tool))
-            return Verdict(False, f"{call.tool} is not among the tools of {self.profile.name}")
-
+        parts = self.parts
+        task = context.extras.get("task")
+        paying = "" if self.profile.kind == "coding" or task else asked.session or turn.session
+        money = Money(parts.bus, parts.names)
+        purse = Purse(money, parts.store, parts.settings, turn, context.project_id, task, paying)
+        await purse.open()
+        limits = Limits(rounds=self.profile.rounds, cost=parts.settings.budget_turn, tokens=tokens)
         log.get().info("Calling Claude API..." if not self.parts.model.demo else "Calling the demo model...")
-        return await run(
+        done = await run(
             turn.id,
             request,
             journal=turn,
-            model=Shelved(self.parts.model, shelf, turn.records),
+            model=Metered(Shelved(parts.model, shelf, turn.records), purse, turn),
             act=act,
-            leave=leave,
-            limits=Limits(rounds=self.profile.rounds, cost=self.parts.settings.budget_turn),
+            leave=lambda call: self._leave(call, door),
+            limits=purse.limits(limits),
             live=live,
             joined=joined,
             side_by_side=lambda name: shelf.runs(name) and self._side_by_side(self.registry.get(name)),
         )
+        if done.spent and (budget := purse.over()):
+            turn.spent = asdict(budget)
+        return done
+
+    async def _leave(self, call: Call, door: Door) -> Verdict:
+        if not self.shelf.runs(call.tool):
+            return door.refuse(call, f"{call.tool} is not among the tools of {self.profile.name}")
+        tool = self.registry.get(call.tool)
+        # What cannot run needs no leave: the handler says what is wrong with it.
+        return await door.leave(call, tool) if _runs(tool, call) else Verdict(True)
 
     async def command(
         self, turn: Turn, call: Call, context: Context, asked: Asked, live: Live, profile: str | None = None
@@ -150,6 +166,8 @@ class Engine:
         except (ConfigurationError, ToolError) as error:
             return error.as_dict()
         door = self.door(turn, replace(asked, consents=not profile), context, live, policy)
+        if not _runs(tool, call):
+            return await self.handler.execute(call.tool, call.arguments, context)
         verdict = await door.leave(call, tool)
         if not verdict.allowed:
             return {"error": "not allowed", "why": verdict.reason}
@@ -167,8 +185,8 @@ class Engine:
         log.get().info(f"Claude requested tool: {call.tool}")
         tool = self.registry.get(call.tool)
         again = call.again and call.key not in door.fresh
-        if again and tool.effect == "once" and not getattr(tool, "probes", False):
-            return self._unknown(call)
+        if again and tool.effect == "once" and not (tool.probes or tool.reads(call.arguments)):
+            return await self._unknown(call, tool, context)
 
         async def intend(does: dict[str, Any]) -> None:
             await turn.step({"k": "intent", "call": call.key, "does": does})
@@ -185,14 +203,26 @@ class Engine:
         log.get().info("Continuing conversation with tool result")
         return Outcome(result, is_error="error" in result, ends=ends)
 
-    def _unknown(self, call: Call) -> Outcome:
+    async def _unknown(self, call: Call, tool: Tool, context: Context) -> Outcome:
         """A tool that may run only once was under way when its worker died: nobody knows what it did."""
+        detail = tool.detail(call.arguments)[:200]
+        await context.say(f"A worker died while it ran {call.tool}: {detail}. It is not run again.")
         told = {
             "error": f"whether {call.tool} took effect is not known",
             "why": "the worker that ran it died before it could write down the result",
             "fix": "look whether its effect is there before you run it again",
+            "unknown": f"{call.tool}: {detail}",
         }
         return Outcome(told, is_error=True)
+
+
+def _runs(tool: Tool, call: Call) -> bool:
+    """Whether its arguments are such that the tool can run."""
+    try:
+        tool.check(call.arguments)
+    except ToolError:
+        return False
+    return True
 
 
 def _not_paused(_waits: bool) -> None:

@@ -8,14 +8,18 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from shared.errors import ConfigurationError, ToolError
+from shared import log
+from shared.errors import PromptDockError, ToolError
 from shared.executors.base import Executor, Work
+from shared.executors.claude_code import ClaudeCode
 from shared.loop import Call
+from shared.tasks import orphans
 from shared.tools.context import Context
 from shared.turns.turn import Turn
 from shared.worker.builtin import Builtin
 from shared.worker.door import Asked
 from shared.worker.engine import Engine
+from shared.worker.parts import Parts
 
 
 async def refuse(_tool: str, _arguments: dict[str, Any], _key: str) -> str:
@@ -37,14 +41,6 @@ class _Wrapped:
     name = "claude-code"
 
     def __init__(self, engine: Engine, turn: Turn, context: Context, asked: Asked) -> None:
-        try:
-            from shared.executors.claude_code import ClaudeCode
-        except ImportError:
-            raise ConfigurationError(
-                "Claude Code is not installed",
-                "its package is an extra",
-                "pip install 'promptdock[claude-code]'",
-            ) from None
         self._inner = ClaudeCode()
         self._engine, self._turn, self._context, self._asked = engine, turn, context, asked
 
@@ -74,6 +70,14 @@ def _provider(engine: Engine) -> dict[str, str]:
     if settings.anthropic_base_url:
         found["ANTHROPIC_BASE_URL"] = settings.anthropic_base_url
     return found
+
+
+async def tidy(parts: Parts) -> None:
+    """What workers that died have left here, of tasks that ended since."""
+    try:
+        await orphans.sweep(parts.repos, parts.store)
+    except PromptDockError as error:
+        log.get().warning("It was not looked for worktrees that were left behind", why=str(error))
 
 
 async def forget(scratch: Path) -> None:

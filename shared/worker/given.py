@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from shared.bus import messages
 from shared.guard.display import tagless
 from shared.turns.desk import Entry
+from shared.turns.records import Record
 
 
 @dataclass
@@ -59,3 +61,17 @@ def words(given: Given) -> list[str]:
 def said(message: messages.Said | messages.Amend) -> str:
     """One person's words."""
     return tagless(f"[from {message.user_name or message.user_id}]: {message.content}")
+
+
+def awaited(turn_id: str, records: Sequence[Record]) -> set[str]:
+    """The requests of a turn that goes on after a crash whose answers it used, or still waits for."""
+    keys: dict[str, str] = {}
+    rounds = 0
+    for record in records:
+        if record["k"] == "model":
+            rounds += 1
+            calls = [block for block in record["content"] if block.get("type") == "tool_use"]
+            keys |= {block["id"]: f"{turn_id}.{rounds}.{n}" for n, block in enumerate(calls, 1)}
+        elif record["k"] == "result" and record["error"]:
+            keys.pop(record["id"], None)  # it was given up: an answer to it is late
+    return set(keys.values())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -49,6 +50,7 @@ class Hand:
         self.desk, self._make, self._room_again = desk, make, ended
         self.draining = False  # what is cancelled from now on is handed over, not stopped
         self._held: dict[str, Held] = {}
+        self._saying: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
         return len(self._held)
@@ -63,6 +65,8 @@ class Hand:
     def take(self, claim: Claim) -> None:
         """Carry out what was claimed; what is held already of it goes on under the new lease."""
         held = self._held.get(claim.session)
+        if held is not None:
+            self._acquit(claim.session)
         if held is not None and held.turn.regain(claim):
             return
         if held is not None:
@@ -78,6 +82,17 @@ class Hand:
         """Whether one of them may kill us: nothing else is claimed beside it, which would be to blame too."""
         return any(held.turn.tries >= DEATHS for held in self)
 
+    def _acquit(self, session: str) -> None:
+        """We lost a lease and live: only slow, so that its message is no poison."""
+
+        async def say() -> None:
+            with contextlib.suppress(PromptDockError):
+                await self.desk.acquit(session)
+
+        task = asyncio.create_task(say())
+        self._saying.add(task)
+        task.add_done_callback(self._saying.discard)
+
     def stop(self, session: str) -> None:
         """End a turn for the person who wants it ended."""
         if held := self._held.get(session):
@@ -86,11 +101,17 @@ class Hand:
     async def renew(self) -> None:
         """Renew all leases, and stop at once what is not ours any more."""
         epochs = {name: held.turn.epoch for name, held in self._held.items() if not held.turn.ended}
-        for session in await self.desk.beat(epochs):
+        asked = time.monotonic()
+        gone = await self.desk.beat(epochs)
+        for held in self:
+            if held.turn.session not in gone and held.turn.epoch == epochs.get(held.turn.session):
+                held.turn.renewed = max(held.turn.renewed, asked)
+        for session in gone:
             lost = self._held.get(session)
             if lost and lost.turn.epoch == epochs[session] and not lost.turn.ended:
                 lost.turn.lost.set()
                 lost.task.cancel()
+                self._acquit(session)
 
     async def give_over(self, patience: float) -> None:
         """Let what runs come to its end, and hand over at its last step what does not."""
@@ -131,6 +152,7 @@ class Hand:
                 await self._attempt(turn, runner)
             except Fenced:
                 log.get().warning("The turn went to another worker")
+                self._acquit(turn.session)
             except asyncio.CancelledError:
                 await self._cancelled(turn, runner)
             except BusUnreachable as error:

@@ -16,17 +16,17 @@ from shared.settings import load as load_settings
 from shared.tools import toolbox
 from shared.tools.handler import Handler
 from shared.turns.turn import Turn
+from shared.worker import executing, scratch, services
 from shared.worker import parts as composition
-from shared.worker import scratch
 from shared.worker.answering import Answering, answers_leave
 from shared.worker.chat import Chat
 from shared.worker.coding import Coding, apply_task
 from shared.worker.consult import Consult
 from shared.worker.engine import Engine
 from shared.worker.hand import Runner
+from shared.worker.homes import Home
 from shared.worker.profile import Profile, load
 from shared.worker.runtime import Worker
-from shared.worker.scheduling import Scheduling
 
 
 def main(folder: Path) -> None:
@@ -73,28 +73,22 @@ async def serve(settings: Settings, profile: Profile) -> None:
     try:
         engine = Engine(parts, profile, tools := toolbox.registry(), Handler(tools))
         engine.shelf.shown()  # an unknown tool or a wrong permission is said now, not in the first turn
+        beside = services.of_chatter(parts, engine) if profile.kind == "chat" else services.none
         worker: Worker = Worker(
             parts,
             profile,
             lambda turn: _runner(worker, engine, turn),
             {"task": apply_task, "session": sessions.touch},
-            (lambda instance: _cluster_services(parts, instance)) if profile.kind == "chat" else _none,
+            lambda instance: {**beside(instance), "home": Home(parts, profile.name, engine.handler).run()},
         )
         worker.listen_for_signals()
         if parts.model.demo and profile.kind == "chat":
             await scratch.ensure(parts)
+        if profile.kind == "coding":
+            worker.spawn(executing.tidy(parts))
         await worker.run()
     finally:
         await parts.close()
-
-
-def _none(_instance: str) -> dict[str, Coroutine[Any, Any, None]]:
-    return {}
-
-
-def _cluster_services(parts: composition.Parts, instance: str) -> dict[str, Coroutine[Any, Any, None]]:
-    """What one Chatter of the cluster does for all, under a lease."""
-    return {"scheduler": Scheduling(parts, instance).run()}
 
 
 def _runner(worker: Worker, engine: Engine, turn: Turn) -> Runner:

@@ -48,6 +48,18 @@ return {redis.call('HGET', K..'day:'..ARGV[1], 'cost') or '0', redis.call('HGET'
 """,
 )
 
+# scope dollars key
+_ALLOW = Script(
+    "allow",
+    """#!lua
+local K = KEYS[1]
+if not redis.call('SET', K..'allowed:'..ARGV[1]..':'..ARGV[3], 1, 'NX', 'EX', 7776000) then return 0 end
+redis.call('INCRBYFLOAT', K..'raised:'..ARGV[1], ARGV[2])
+redis.call('EXPIRE', K..'raised:'..ARGV[1], 7776000)
+return 1
+""",
+)
+
 
 @dataclass(frozen=True)
 class Spent:
@@ -123,11 +135,9 @@ class Money:
             ever,
         )
 
-    async def allow(self, scope: str, name: str, dollars: float) -> None:
-        """A person raises a budget: of the `day`, or of a `session`."""
-        key = f"{self._key}raised:{scope}:{name}"
-        await self._bus.command("INCRBYFLOAT", key, f"{dollars:.6f}")
-        await self._bus.command("EXPIRE", key, 90 * DAY)
+    async def allow(self, scope: str, name: str, dollars: float, key: str) -> None:
+        """A person raises a budget: of the `day`, or of a `session`; one `key` raises once."""
+        await self._bus.script(_ALLOW, self._key, f"{scope}:{name}", f"{dollars:.6f}", key)
 
 
 def _pairs(flat: list[bytes]) -> dict[str, float]:

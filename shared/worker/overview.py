@@ -91,6 +91,7 @@ class Overview:
     def _work(self, task: Task) -> Work:
         wants = task.assignee or self._named(task) or ""
         needs = estimate(self._past, task.project_id, wants) if task.status in ("READY", *RUNNING) else None
+        begun = task.status == "READY" and task.started_at is not None
         return Work(
             id=str(task.id),
             project=str(task.project_id),
@@ -105,7 +106,8 @@ class Overview:
             resume=_stamp(task.resume_at),
             asked=task.request_id is not None,
             archived=task.archived,
-            cost=min(needs.cost, task.budget or needs.cost) if needs else 0.0,
+            # One that was begun goes on as long as there is money: for that a person raised it.
+            cost=min(needs.cost, task.budget or needs.cost) if needs and not begun else 0.0,
             tokens=needs.tokens if needs else 0.0,
         )
 

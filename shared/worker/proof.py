@@ -12,10 +12,9 @@ from shared.store.records import Repo, Task
 from shared.store.row import derived
 from shared.tasks import checks, merge, receipt
 from shared.tasks.checks import Plan, Ran
-from shared.tasks.names import slug
 from shared.tasks.receipt import Clash, Command, Receipt
 from shared.tasks.repos import Repos
-from shared.tasks.worktree import PREFIX, Worktree
+from shared.tasks.worktree import Worktree
 from shared.tools import coding
 from shared.turns.records import Record
 from shared.turns.turn import Turn
@@ -92,22 +91,20 @@ class Proof:
         """How often checks were run on this task's work so far."""
         return sum(record["k"] == "checks" for record in self._turn.records)
 
-    async def receipt(self, summary: str, tokens: int, others: list[str]) -> Receipt:
+    async def receipt(self, summary: str, tokens: int) -> Receipt:
         """From git and from the commands that ran; with the branches that it could not be merged with."""
         tree = self._tree
         made = await receipt.build(tree.git, tree.branch, tree.base, self._commands(), summary, tokens)
-        return made.model_copy(update={"clashes": await self._clashes(others)}) if made.commits else made
+        return made.model_copy(update={"clashes": await self._clashes()}) if made.commits else made
 
-    async def _clashes(self, others: list[str]) -> list[Clash]:
+    async def _clashes(self) -> list[Clash]:
         try:
             git = await merge.source(self._repos, self._repo)
-            against = [await self._repos.base(self._repo), *(PREFIX + slug(name) for name in others)]
-            found = await merge.clashes(git, self._tree.branch, against)
+            into = await self._repos.base(self._repo)
+            return await merge.clashes(git, self._tree.branch, into, self._repo.default_branch)
         except PromptDockError as error:
             log.get().warning("It was not tried whether the branch merges", why=str(error))
             return []
-        named = {against[0]: self._repo.default_branch}
-        return [clash.model_copy(update={"branch": named.get(clash.branch, clash.branch)}) for clash in found]
 
     def _commands(self) -> list[dict[str, Any]]:
         """The commands that ran, from the journal: also those of a worker that died before us.

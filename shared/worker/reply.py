@@ -116,5 +116,7 @@ async def close(
         ended_ms=turn.claimed_at + turn.elapsed_ms(),
         error=error,
         provider=parts.model.name,
+        task_id=turn.task_id,
+        project_id=turn.project_id,
     )
     await turn.finish(Ending(archive=archive.pack([*rows, *more]), dead=dead))

@@ -31,6 +31,7 @@ def turn_rows(
     error: str | None = None,
     provider: str = "",
     task_id: UUID | None = None,
+    project_id: UUID | None = None,
 ) -> list[Row]:
     """The turn, its steps, and the usage of each model call."""
     models = [record for record in records if record["k"] == "model"]
@@ -56,25 +57,28 @@ def turn_rows(
         if record["k"] == "check":
             rows.append(_audit(agent, turn_id, session, record, task_id))
             continue
-        rows.append(
-            TurnStep(
-                id=derived("step", agent, turn_id, number),
-                turn_id=turn_id,
-                session_id=session,
-                agent=agent,
-                number=number,
-                kind=record["k"],
-                description=_described(record),
-                detail=_detail(record),
-                is_error=bool(record.get("error")),
-                started_at=_time(at - int(record.get("ms", 0))),
-                ended_at=_time(at),
-                ms=record.get("ms"),
-            )
-        )
+        rows.append(_step(agent, turn_id, session, number, record, at))
         if record["k"] == "model":
-            rows.append(_usage(agent, turn_id, session, number, record, provider, task_id))
+            usage = _usage(agent, turn_id, session, number, record, provider, task_id)
+            rows.append(usage.model_copy(update={"project_id": project_id}))
     return rows
+
+
+def _step(agent: str, turn_id: str, session: str, number: int, record: Record, at: int) -> Row:
+    return TurnStep(
+        id=derived("step", agent, turn_id, number),
+        turn_id=turn_id,
+        session_id=session,
+        agent=agent,
+        number=number,
+        kind=record["k"],
+        description=_described(record),
+        detail=_detail(record),
+        is_error=bool(record.get("error")),
+        started_at=_time(at - int(record.get("ms", 0))),
+        ended_at=_time(at),
+        ms=record.get("ms"),
+    )
 
 
 def _audit(agent: str, turn_id: str, session: str, record: Record, task_id: UUID | None) -> Row:

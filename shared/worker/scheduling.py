@@ -16,10 +16,12 @@ from shared.bus import messages
 from shared.bus.keys import CHATTER, CHATTER_OUTPUT
 from shared.errors import Conflict, PromptDockError, ToolError
 from shared.store.records import Task
-from shared.tasks import machine
-from shared.tasks.scheduler import Assignment, Step, decide
+from shared.tasks import graph, machine
+from shared.tasks.scheduler import Assignment, Snapshot, Step, decide
 from shared.turns.lease import Lease
 from shared.worker import brief
+from shared.worker.history import Tail
+from shared.worker.live import Live
 from shared.worker.money import Money
 from shared.worker.overview import Overview
 from shared.worker.parts import Parts
@@ -42,6 +44,8 @@ class Scheduling:
         self._lease_ms = parts.settings.lease_ms
         self._lease = Lease(parts.bus, parts.names, ACTOR, instance, self._lease_ms)
         self._overview = Overview(parts, money or Money(parts.bus, parts.names))
+        self._tail = Tail(parts.store, ACTOR)
+        self._told: set[tuple[str, float | None]] = set()  # projects without money, with their budgets
         self._ended: dict[str, float] = {}  # tasks whose turn is over while their rows say that they run
 
     async def run(self) -> None:
@@ -66,7 +70,10 @@ class Scheduling:
     async def tick(self) -> int:
         """One look; how many tasks were moved."""
         backoff = 2.5 * self._lease_ms / 1000
-        decision = decide(await self._overview.snapshot(await self._lost(), backoff))
+        await self._publish()
+        snapshot = await self._overview.snapshot(await self._lost(), backoff)
+        decision = decide(snapshot)
+        await self._broke(snapshot)
         for step in decision.steps:
             await self._step(step)
         for assignment in decision.assign:
@@ -128,13 +135,50 @@ class Scheduling:
         self._ended = running
         return lost
 
+    async def _publish(self) -> None:
+        """Every transition, whoever made it, is an event on the bus."""
+        fresh = await self._tail.new()
+        if not fresh:
+            return
+        known = {row.id: row for row in await graph.tasks(self._parts.store, {row.task_id for row in fresh})}
+        live = Live(self._parts.bus, self._parts.names, "@tasks")
+        for event in fresh:
+            task = known.get(event.task_id)
+            told = {
+                "task_id": task.slug if task else str(event.task_id),
+                "change": event.event,
+                "from": event.from_status,
+                "state": event.to_status,
+                "actor": event.actor,
+                "agent": task.assignee if task else None,
+                "at": event.created_at.isoformat(),
+            }
+            live("task", told)
+        await live.close()
+
+    async def _broke(self, snapshot: Snapshot) -> None:
+        """Tell, once for each budget, that a project's tasks wait for money."""
+        for share in snapshot.shares:
+            project = self._overview.projects[share.id]
+            told = (share.id, project.budget)
+            if share.left is None or told in self._told:
+                continue
+            waiting = [work for work in snapshot.work if work.project == share.id and work.status == "READY"]
+            if waiting and (share.left <= 0 or min(work.cost for work in waiting) > share.left):
+                self._told.add(told)
+                words = (
+                    f"Of the budget of project {project.slug} (${project.budget or 0:.2f}) ${share.left:.2f} "
+                    f"is left: too little for its next task (expected: ${waiting[0].cost:.2f}), which waits."
+                )
+                await self._tell(self._overview.tasks[waiting[0].id], f"{words} Raise it with edit_project.")
+
     async def _tell(self, task: Task, text: str) -> None:
         """Say to the person what no worker says."""
         output = messages.Output(
             user_id=task.user_id or "",
             content=text,
             status="task_update",
-            id=f"task:{task.slug}:{task.version}",
+            id=f"task:{task.slug}:{task.version}:{len(text)}",
             session_id=task.session_id or brief.SESSION,
             in_reply_to=None,
             answers=[],

@@ -32,6 +32,7 @@ _EVENTS = {
     "stopped": ["stopped"],
     "paused": ["unanswered"],
     "spent": ["budget_spent"],
+    "planned": ["plan_made"],
 }
 
 
@@ -138,6 +139,8 @@ class Ticket:
             return []
         how = self.outcome(payload)
         changes = {"error": str(payload.get("error") or ""), "ended_at": now(), "owner": None}
+        if how == "planned":
+            changes |= {"ended_at": None, "plan": payload.get("plan") or {}}
         if how == "spent":
             changes |= {"ended_at": None, "resume_at": tomorrow(), "question": payload.get("question", "")}
         if how == "paused":

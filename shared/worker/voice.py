@@ -82,6 +82,8 @@ class Voice:
                 user_id=str(self.who.get("user_id", "")) or None,
                 error=error,
                 provider=self.parts.model.name,
+                task_id=self.turn.task_id,
+                project_id=self.turn.project_id,
             )
         ]
         rows += conversation_rows(self.turn.session, self.turn.id, added)

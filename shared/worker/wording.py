@@ -34,15 +34,36 @@ def late(answer: messages.Agent) -> str:
     )
 
 
-def outcome(answer: messages.Agent) -> str:
+_UNHEARD = "[outcome of a task, told while nobody listened]: "
+
+
+def outcome(answer: messages.Agent, heard: bool = True) -> str:
     """A task's outcome, for the model."""
-    return f"[outcome of a task, told to the person already]: {outcome_text(answer)}"
+    return (
+        f"{'[outcome of a task, told to the person already]: ' if heard else _UNHEARD}{outcome_text(answer)}"
+    )
+
+
+def unheard(past: list[dict[str, Any]]) -> list[str]:
+    """The outcomes that were told while nobody listened, since the person spoke last."""
+    found: list[str] = []
+    for record in reversed(past):
+        if record.get("user_id"):
+            break
+        for block in record.get("content", ()):
+            for line in str(block.get("text", "")).split("\n[")[::-1]:
+                text = line if line.startswith("[") else f"[{line}"
+                if text.startswith(_UNHEARD):
+                    found.append(text.removeprefix(_UNHEARD))
+    return found[::-1]
 
 
 def outcome_text(answer: messages.Agent) -> str:
     """A task's outcome, for the person."""
     payload = answer.payload
     title = payload.get("title") or payload.get("task_id")
+    if payload.get("status") == "spent":
+        return f"Task {payload.get('task_id')} ({title}) by {answer.sender} is paused: {payload.get('error')}"
     if answer.type == "error" or payload.get("error"):
         told = f"Task {payload.get('task_id')} ({title}) by {answer.sender} failed: {payload.get('error')}"
         kept = (
@@ -61,6 +82,8 @@ def outcome_text(answer: messages.Agent) -> str:
         parts.append(str(payload["diff_stat"]))
     if payload.get("proof") or payload.get("verified"):
         parts.append(str(payload.get("proof") or f"The work is {payload['verified']}."))
+    for unknown in payload.get("unknown") or []:
+        parts.append(f"A worker died while it ran this, and whether it took effect is not known: {unknown}")
     for clash in (payload.get("receipt") or {}).get("clashes") or []:
         parts.append(
             f"It cannot be merged with {clash['branch']} as it is: {', '.join(clash['files'][:10])}."

@@ -10,9 +10,10 @@ import pytest
 from shared.guard.presets import preset
 from shared.guard.sandbox import Sandbox
 from tests.attacks.ground import CANARY, Ground, prepare
+from tests.cluster.conftest import api, place, wire
 from tests.support.valkey import valkey
 
-__all__ = ["valkey"]
+__all__ = ["api", "place", "valkey", "wire"]
 
 
 @pytest.fixture(scope="session")

@@ -47,6 +47,18 @@ def prepare(root: Path) -> None:
     (root / "f").write_text("one\nchanged x\n")
 
 
+def whole(file: Path) -> bool:
+    """Whether the canary is untouched."""
+    return file.read_text() == CANARY
+
+
+def git(root: Path, *arguments: str) -> str:
+    """git as anybody runs it, whether it likes it or not."""
+    return subprocess.run(
+        ["git", *arguments], cwd=root, capture_output=True, text=True, timeout=20
+    ).stdout.strip()
+
+
 class NoStore:
     """A Store that is down: nobody has given any standing permission."""
 

@@ -7,7 +7,6 @@ import base64
 import json
 import logging
 import socket
-import subprocess
 import time
 import unicodedata
 from pathlib import Path
@@ -24,7 +23,7 @@ from shared.guard.checkout import Checkout
 from shared.guard.display import plain
 from shared.guard.git import Git, check_ref, check_remote
 from shared.worker.given import said
-from tests.attacks.ground import CANARY, HOSTILE, Ground
+from tests.attacks.ground import CANARY, HOSTILE, Ground, git
 
 SECRET = "sk-ant-api03-Zq8Wv3Lk0Xr5Ty7Ub2Nm"
 
@@ -34,18 +33,18 @@ SECRET = "sk-ant-api03-Zq8Wv3Lk0Xr5Ty7Ub2Nm"
 
 @pytest.mark.parametrize("name", HOSTILE["refs"], ids=ascii)
 async def test_a_hostile_name_never_reaches_git(name: str, builder: Ground) -> None:
-    git = Checkout(builder.root, builder.sandbox)
+    checkout = Checkout(builder.root, builder.sandbox)
     with pytest.raises(ToolError):
         check_ref(name)
     for call in (
-        git.start(name),
-        git.create_branch(name),
-        git.worktree_add(builder.root.parent / "t", name, "HEAD"),
+        checkout.start(name),
+        checkout.create_branch(name),
+        checkout.worktree_add(builder.root.parent / "t", name, "HEAD"),
     ):
         with pytest.raises(ToolError):
             await call
     if name != "HEAD":
-        for call in (git.diff(name), git.show(name), git.log(ref=name)):  # type: ignore[assignment]
+        for call in (checkout.diff(name), checkout.show(name), checkout.log(ref=name)):  # type: ignore[assignment]
             with pytest.raises(ToolError):
                 await call
     assert not list(builder.root.parent.glob("t*")) and not (builder.root / "C").exists()
@@ -59,15 +58,14 @@ async def test_a_hostile_address_is_cloned_by_nobody(url: str, builder: Ground, 
     with pytest.raises(ToolError):
         await Checkout(place, builder.sandbox).clone(url)
     assert not place.exists()
-    subprocess.run(["git", "config", "remote.origin.url", url], cwd=builder.root, capture_output=True)
+    remote = '[remote "origin"]\n\turl = ' + json.dumps(url, ensure_ascii=False) + "\n"
+    (builder.root / ".git" / "config").write_text(f"[core]\n\tbare = false\n{remote}", errors="replace")
     with pytest.raises(ToolError):
         await Git(builder.root, builder.sandbox).fetch()
 
 
 async def test_a_submodule_that_runs_a_command_is_refused(builder: Ground) -> None:
-    subprocess.run(
-        ["git", "config", "submodule.x.update", "!touch CANARY"], cwd=builder.root, check=True, timeout=10
-    )
+    git(builder.root, "config", "submodule.x.update", "!touch CANARY")
     with pytest.raises(ToolError, match=r"submodule\.x\.update"):
         await Git(builder.root, builder.sandbox).status()
     assert not (builder.root / "CANARY").exists()
@@ -230,7 +228,7 @@ async def test_a_secret_of_the_cluster_in_a_file_is_read_by_no_model(builder: Gr
 @pytest.mark.parametrize(
     "command",
     ["env", "export -p", "cat /proc/self/environ", "cat /proc/1/environ /proc/*/environ", "ps auxeww", "set",
-     "cat /proc/*/cmdline", "printenv", "find / -name promptdock.db 2>/dev/null | xargs cat"],
+     "cat /proc/*/cmdline", "printenv"],
 )  # fmt: skip
 async def test_no_command_finds_what_the_worker_was_started_with(
     command: str, builder: Ground, monkeypatch: pytest.MonkeyPatch

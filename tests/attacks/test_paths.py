@@ -13,7 +13,7 @@ import pytest
 
 from shared.errors import ToolError
 from shared.guard.jail import Jail
-from tests.attacks.ground import CANARY, HOSTILE, Ground
+from tests.attacks.ground import CANARY, HOSTILE, Ground, git, whole
 
 PATHS = HOSTILE["paths"]
 TRIES = 10_000
@@ -47,7 +47,6 @@ async def test_a_path_that_leads_out_is_refused_by_every_tool(path: str, builder
         told(result, builder)
     assert "error" in calls[2], "it was written"
     assert changes(builder.root.parent) == before
-    assert not Path("/etc/promptdock-canary").exists()
 
 
 @pytest.mark.parametrize("path", PATHS["inside"], ids=ascii)
@@ -103,14 +102,14 @@ async def test_no_link_leads_out(builder: Ground, canary: Path) -> None:
             assert "error" in result, (tool, path, result)
             told(result, builder)
     told(await builder.call("grep", pattern="CANARY|root:x"), builder)
-    assert canary.read_text() == CANARY
+    assert whole(canary)
 
 
 async def test_a_second_name_of_an_outer_file_is_not_written(builder: Ground, canary: Path) -> None:
     os.link(canary, builder.root / "h")
     assert "error" in await builder.call("create_file", path="h", content="x")
     assert "error" in await builder.call("str_replace", path="h", old_str="CANARY", new_str="x")
-    assert canary.read_text() == CANARY
+    assert whole(canary)
 
 
 async def test_an_archive_is_unpacked_in_the_sandbox_and_nowhere_else(builder: Ground, canary: Path) -> None:
@@ -125,22 +124,17 @@ async def test_an_archive_is_unpacked_in_the_sandbox_and_nowhere_else(builder: G
     code = "import tarfile; tarfile.open('evil.tar').extractall('.', filter='fully_trusted')"
     for command in ("tar -xPf evil.tar", f'python3 -c "{code}"'):
         await builder.call("bash", command=command)
-        assert canary.read_text() == CANARY
+        assert whole(canary)
 
 
 async def test_git_does_not_check_out_through_a_link(builder: Ground, canary: Path) -> None:
     """A tree that holds a linked folder, and a file below it."""
-    blob = subprocess.run(
-        ["git", "hash-object", "-w", "f"], cwd=builder.root, capture_output=True, text=True, check=True
-    ).stdout.strip()
-    entries = f"120000,{blob},d", f"100644,{blob},d/outside.txt"
-    for entry in entries:
-        subprocess.run(
-            ["git", "update-index", "--add", "--cacheinfo", entry], cwd=builder.root, capture_output=True
-        )
+    blob = git(builder.root, "hash-object", "-w", "f")
+    for entry in (f"120000,{blob},d", f"100644,{blob},d/outside.txt"):
+        git(builder.root, "update-index", "--add", "--cacheinfo", entry)
     (builder.root / "d").symlink_to(canary.parent)
     await builder.call("bash", command="git checkout -- d/outside.txt; git checkout-index -f -a")
-    assert canary.read_text() == CANARY
+    assert whole(canary)
     assert "error" in await builder.call("view", path="d/outside.txt")
 
 
@@ -172,6 +166,7 @@ def test_a_link_that_is_swapped_ten_thousand_times_never_leads_out(builder: Grou
     finally:
         swapping.kill()
         swapping.wait(10)
-        swapping.stdout and swapping.stdout.close()  # type: ignore[func-returns-value]
+        if swapping.stdout:
+            swapping.stdout.close()
     assert seen > TRIES / 100, "the folder was never there"
-    assert canary.read_text() == CANARY
+    assert whole(canary)

@@ -84,3 +84,34 @@ async def test_garbage_in_its_place_is_nobody(presence: Presence, bus: Bus, name
     await bus.command("HSET", names.presence, "x/1", "not JSON", "x/2", "[1]", "x/3", b"\xff")
     await presence.beat("planner", "a", {})
     assert [card["agent"] for card in await presence.here()] == ["planner"]
+
+
+async def test_the_roster_names_all_who_were_here_and_what_those_who_are_here_are_for(
+    bus: Bus, names: Names, presence: Presence
+) -> None:
+    await presence.beat("planner", "a", {"about": "plans"})
+    await presence.beat("researcher", "b", {"about": "looks things up"})
+    await presence.leave("researcher", "b")
+    assert await Presence(bus, names).roster() == {"planner": "plans", "researcher": ""}
+
+
+async def test_who_beats_knows_the_roster_without_asking_and_hears_of_newcomers(
+    bus: Bus, names: Names, presence: Presence
+) -> None:
+    await presence.beat("chatter", "a", {"about": "talks"})
+    other = Presence(bus, names)
+    await other.beat("planner", "b", {"about": "plans"})
+    assert await presence.roster() == {"chatter": "talks"}
+    presence.met({"agent": "planner", "about": "plans"})
+    assert await presence.roster() == {"chatter": "talks", "planner": "plans"} == await other.roster()
+
+
+async def test_a_beat_forgets_what_an_agent_is_for_that_is_not_here_any_more(
+    bus: Bus, names: Names, presence: Presence
+) -> None:
+    await Presence(bus, names).beat("planner", "b", {"about": "plans"})
+    await presence.beat("chatter", "a", {"about": "talks"})
+    assert (await presence.roster())["planner"] == "plans"
+    await age(bus, names, "planner/b", LIFE_MS + 1000)
+    await presence.beat("chatter", "a", {"about": "talks"})
+    assert (await presence.roster())["planner"] == ""

@@ -9,16 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.person import Person
+from tests.cli.person import Person, Warm
 from tests.support.valkey import valkey
 
 __all__ = ["valkey"]
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
+def warm() -> Iterator[Warm]:
+    """What runs the commands."""
+    made = Warm()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def cluster(warm: Warm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
     """Somebody whose cluster runs, though another program listens on the usual port; `up` is what they saw."""
-    person = Person(tmp_path_factory.mktemp("person"))
+    person = Person(tmp_path_factory.mktemp("person"), warm)
     with socket.socket() as other:
         with suppress(OSError):  # it may be taken anyhow
             other.bind(("127.0.0.1", 6379))
@@ -33,6 +41,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
 
 
 @pytest.fixture
-def person(tmp_path: Path) -> Person:
+def person(warm: Warm, tmp_path: Path) -> Person:
     """Somebody with nothing running."""
-    return Person(tmp_path)
+    return Person(tmp_path, warm)

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,54 @@ from tests.house.tree import ROOT, variables
 PATIENCE = 60.0  # seconds; a bound for machines that are busy
 
 
+@dataclass(frozen=True)
+class Done:
+    """How a command ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+class Warm:
+    """Runs commands one after the other in processes that have their imports already (warm.py)."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.cli.warm"],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, words: Sequence[str], folder: Path, environment: dict[str, str], stdin: str) -> Done:
+        """One command, to its end."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        files = {name: folder / f".{name}" for name in ("stdin", "stdout", "stderr")}
+        for name, file in files.items():
+            file.write_text(stdin if name == "stdin" else "")
+        asked = {name: str(file) for name, file in files.items()}
+        print(
+            json.dumps({"argv": list(words), "env": environment, "cwd": str(folder), **asked}),
+            file=self._process.stdin,
+            flush=True,
+        )
+        code = int(self._process.stdout.readline())
+        return Done(code, files["stdout"].read_text(), files["stderr"].read_text())
+
+    def close(self) -> None:
+        """No command runs any more."""
+        self._process.communicate(timeout=PATIENCE)
+
+
 @dataclass
 class Person:
-    """Types `promptdock …` in `folder`; `settings` is what they exported."""
+    """Types `promptdock …` in `folder`; the data is in `folder/home`."""
 
     folder: Path
-    settings: dict[str, str] = field(default_factory=dict)
+    warm: Warm
 
     @property
     def home(self) -> Path:
@@ -31,14 +73,14 @@ class Person:
         """What a process of theirs inherits."""
         kept = {name: value for name, value in os.environ.items() if name not in variables()}
         place = {"PYTHONPATH": str(ROOT), "PROMPTDOCK_HOME": str(self.home), "COLUMNS": "160"}
-        return kept | place | self.settings | settings
+        return kept | place | settings
 
-    def start(self, *words: str, **settings: str) -> subprocess.Popen[str]:
-        """`promptdock words…` without waiting for it."""
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """`promptdock words…` from cold, without waiting for it."""
         return subprocess.Popen(
-            command(words),
+            [sys.executable, "-m", "gateways.cli", *words],
             cwd=self.folder,
-            env=self.environment(**settings),
+            env=self.environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -46,23 +88,14 @@ class Person:
             start_new_session=True,
         )
 
-    def types(self, *words: str, stdin: str = "", **settings: str) -> subprocess.CompletedProcess[str]:
-        """`promptdock words…`, whatever comes of it."""
-        return subprocess.run(
-            command(words),
-            cwd=self.folder,
-            env=self.environment(**settings),
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
+    def types(self, *words: str, stdin: str = "", **settings: str) -> Done:
+        """`promptdock words…`, whatever comes of it; `settings` are exported for it alone."""
+        return self.warm.run(words, self.folder, self.environment(**settings), stdin)
 
     def does(self, *words: str, stdin: str = "") -> str:
         """`promptdock words…`, which works; its stdout."""
         done = self.types(*words, stdin=stdin)
-        assert done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert done.returncode == 0, f"{words}: {done}"
         return done.stdout
 
     def reads(self, *words: str) -> dict[str, Any]:
@@ -73,12 +106,7 @@ class Person:
     def is_refused(self, code: int, *words: str, stdin: str = "", **settings: str) -> str:
         """`promptdock words…` ends with this code, and says so without a traceback; its stderr."""
         done = self.types(*words, stdin=stdin, **settings)
-        assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert done.returncode == code, f"{words}: {done}"
         assert "Traceback" not in done.stderr
         assert done.stdout == ""
         return done.stderr
-
-
-def command(words: Sequence[str]) -> list[str]:
-    """The command line as it is called where `promptdock` is not on the path."""
-    return [sys.executable, "-m", "gateways.cli", *words]

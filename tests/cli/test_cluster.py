@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -69,19 +70,16 @@ def test_doctor_is_content_with_a_cluster_that_runs(cluster: Person) -> None:
 
 
 def test_tail_prints_what_is_published(cluster: Person) -> None:
-    tail = cluster.start("tail", "mine.*")
-    try:
+    with cluster.start("tail", "mine.*") as tail:
         assert tail.stderr is not None and tail.stdout is not None
         assert "listening on mine.*" in tail.stderr.readline()
-        ends = time.monotonic() + PATIENCE  # the subscription may come a moment behind its announcement
-        while "heard" in cluster.reads("publish", "mine.one", '{"n":1}') and time.monotonic() < ends:
-            line = json.loads(tail.stdout.readline())
-            break
-        assert line["channel"] == "mine.one"
-        assert line["message"]["n"] == 1
-    finally:
-        tail.kill()
-        tail.wait(PATIENCE)
+        ends = time.monotonic() + PATIENCE  # it may subscribe a moment after it says so
+        while not cluster.reads("publish", "mine.one", '{"n":1}')["heard"]:
+            assert time.monotonic() < ends, "tail does not listen"
+        line = json.loads(tail.stdout.readline())
+        tail.send_signal(signal.SIGINT)
+        assert tail.wait(PATIENCE) == 130
+    assert (line["channel"], line["message"]["n"]) == ("mine.one", 1)
 
 
 @pytest.mark.parametrize(

@@ -74,15 +74,15 @@ def test_ctrl_c_ends_what_up_started_drained(person: Person) -> None:
         word for name in ("planner", "researcher", "frontend", "backend") for word in ("--without", name)
     ]
     up = person.start("up", *alone)
-    try:
-        assert up.stdout is not None
-        told = list(iter(up.stdout.readline, ""))[:0] or _until_try(up)
-        assert "chatter  ready in" in told
-        up.send_signal(signal.SIGINT)
-        _, talk = up.communicate(timeout=PATIENCE)
-    finally:
-        up.kill()
-        up.wait(PATIENCE)
+    with up:
+        try:
+            told = _until_try(up)
+            assert "chatter  ready in" in told
+            up.send_signal(signal.SIGINT)
+            _, talk = up.communicate(timeout=PATIENCE)
+        finally:
+            up.kill()
+            person.types("down")
     assert up.returncode == 0, talk
     assert talk.endswith("Ended.\n")
     assert "no cluster runs here" in person.is_refused(3, "status")
@@ -91,11 +91,11 @@ def test_ctrl_c_ends_what_up_started_drained(person: Person) -> None:
 def _until_try(up: subprocess.Popen[str]) -> str:
     assert up.stdout is not None
     told = ""
-    while "Try " not in told:
-        line = up.stdout.readline()
-        assert line, up.communicate(timeout=PATIENCE)
+    for line in up.stdout:
         told += line
-    return told
+        if "Try " in line:
+            return told
+    raise AssertionError(told)
 
 
 @pytest.fixture
@@ -131,6 +131,8 @@ class _Closed(BaseHTTPRequestHandler):
         self.send_response(401)
         self.end_headers()
         self.wfile.write(b'{"message":"Invalid API key"}')
+
+    do_HEAD = do_POST = do_GET
 
     def log_message(self, *_: object) -> None:
         """Nobody reads it."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -199,3 +201,46 @@ def test_a_question_outlives_the_worker_that_asked(wire: Wire, place: Site, chat
     assert tasks(place) == before
     shown = [out for out in wire.outputs("jack") if out["status"] == "awaiting_approval"]
     assert len({out["id"] for out in shown}) == 1
+
+
+def cli(place: Site, *arguments: str) -> tuple[int, dict[str, Any]]:
+    """One command of the command line: its exit code, and its document."""
+    done = subprocess.run(
+        [sys.executable, "-m", "gateways.cli", *arguments, "--json"],
+        cwd=place.folder,
+        env=place.environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    return done.returncode, json.loads(done.stdout) if done.stdout else {"error": done.stderr}
+
+
+def test_the_command_line_lists_answers_and_revokes(wire: Wire, place: Site) -> None:
+    wire.send("delete", user="kim")
+    asked = question(wire, "kim")["approval"]["id"]
+    rows = "select id from approvals where approval_id = ?"
+    until(lambda: place.query(rows, asked), what="the row of the question")
+    assert asked in [one["id"] for one in cli(place, "approvals", "list")[1]["approvals"]]
+    assert cli(place, "approvals", "deny", asked, "--user", "mallory")[0] == 6
+    code, told = cli(
+        place,
+        "approvals",
+        "allow",
+        asked,
+        "--user",
+        "kim",
+        "--pattern",
+        "tool:delete_task:.*",
+        "--scope",
+        "everywhere",
+    )
+    assert (code, told.get("told")) == (0, "allowed for good by kim"), told
+    (grant,) = [one for one in cli(place, "approvals", "list")[1]["standing"] if one["by"] == "kim"]
+    assert "denied" not in wire.ask("delete", user="liz")["content"], "it holds everywhere"
+    assert cli(place, "approvals", "revoke", grant["id"], "--user", "kim")[0] == 0
+    start = len(wire.heard)
+    wire.send("delete", user="liz")
+    wire.closing(answer(wire, question(wire, "liz", start), "deny", "liz"))
+    code, told = cli(place, "permissions", "simulate", "locked")
+    assert code == 0 and told["votes"]["deny"] > 0 and told["checks"] >= 4

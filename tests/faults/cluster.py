@@ -20,7 +20,7 @@ from tests.faults.server import Server
 from tests.support.messages_api import MessagesApi
 from tests.support.processes import Site, Worker
 
-LEASE = 1000  # milliseconds
+LEASE = 1500  # milliseconds
 AGENTS = ("chatter", "planner", "backend")
 
 
@@ -44,6 +44,7 @@ class Cluster:
         self.recoveries: list[float] = []  # seconds from a fault until what it held was held by another
         self._watching: set[asyncio.Task[None]] = set()
         self._forgotten = 0
+        self.sizes: list[tuple[int, int]] = []  # messages sent, bytes of memory of all Chatters
         self.desks = {agent: Desk(self.bus, self.names, agent, lease_ms=lease) for agent in AGENTS}
 
     # -- processes -------------------------------------------------------------------------------------------
@@ -52,7 +53,7 @@ class Cluster:
         """Those that live."""
         return [w for w in self.site.workers if w.name == agent and w.process.poll() is None]
 
-    async def start(self, agent: str, proxied: bool = False, **environment: str) -> Worker:
+    async def start(self, agent: str, proxied: bool = False, wait: bool = True, **environment: str) -> Worker:
         """One more replica, ready; through a proxy of its own if wanted."""
         proxy = None
         if proxied:
@@ -62,7 +63,8 @@ class Cluster:
         worker = await asyncio.to_thread(lambda: nursery.start(self.site, agent, **told))
         if proxy is not None:
             self.proxies[worker.pid] = proxy
-        await asyncio.to_thread(worker.ready)
+        if wait:
+            await asyncio.to_thread(worker.ready)
         return worker
 
     async def kill(self, worker: Worker, *, again: bool = True) -> None:
@@ -128,7 +130,7 @@ class Cluster:
         async def keep() -> None:
             while True:
                 if len(self.replicas(agent)) < wanted:
-                    await self.start(agent, proxied)
+                    await self.start(agent, proxied, wait=False)
                 await asyncio.sleep(0.02)
 
         keeper = asyncio.create_task(keep())
@@ -137,8 +139,8 @@ class Cluster:
         finally:
             keeper.cancel()
             await asyncio.wait([keeper])
-            while len(self.replicas(agent)) < wanted:
-                await self.start(agent, proxied)
+            for worker in self.replicas(agent):
+                await asyncio.to_thread(worker.ready)
 
     def forget(self) -> None:
         """Let go of the requests of long ago; a long run makes gigabytes of them."""
@@ -156,6 +158,14 @@ class Cluster:
         for desk in self.desks.values():
             for kind, name in (("XLEN", "inbox"), ("ZCARD", "due"), ("XLEN", "archive")):
                 if await self.bus.command(kind, desk.prefix + name):
+                    return False
+        return True
+
+    async def settled(self) -> bool:
+        """Whether what was interrupted got on: three faults on one message rightly make it a dead letter."""
+        for desk in self.desks.values():
+            for key in await self.bus.command("KEYS", f"{_literal(desk.prefix)}turn:*"):
+                if int(await self.bus.command("HGET", key, "tries") or 0) > 1:
                     return False
         return True
 

@@ -6,6 +6,7 @@ times. Each child has a session, an environment and a log of its own, and is sta
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import multiprocessing
 import os
@@ -13,9 +14,11 @@ import runpy
 import signal
 import subprocess
 import sys
+import threading
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
+from shared.turns import scripts
 from tests.support.processes import Site, Worker
 
 _context = multiprocessing.get_context("forkserver")
@@ -66,11 +69,22 @@ def start(site: Site, agent: str, **environment: str) -> Worker:
 
 def _live(module: str, folder: Path, environment: dict[str, str], log: Path) -> None:
     os.setsid()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
     out = os.open(log, os.O_WRONLY | os.O_APPEND)
     for number in (1, 2):
         os.dup2(out, number)
+    if environment.get("PROMPTDOCK_WITHOUT"):
+        importlib.reload(scripts)  # it looks at the switch when it is imported
     sys.argv = [module]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def _end_with_parent() -> None:
+    """A test that is killed leaves no worker behind."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+    os._exit(1)

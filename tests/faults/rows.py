@@ -50,6 +50,7 @@ class Scene:
         """Hurt so often, and meanwhile keep people talking."""
         for _ in range(self.times):
             await self.pause()
+            await happens(self.cluster.settled, 10)
             await hurt()
             self.cluster.forget()
 
@@ -79,6 +80,11 @@ async def play(
         group.create_task(load.run())
         group.create_task(hurting())
     found = await check(cluster, since, load, row=name, person=person, patience=patience)
+    if hurt is results:  # nothing was in flight, but with a worker that lost its lease by being slow
+        found.rebought += max(0, found.in_flight - found.stale)
+    if len(cluster.sizes) == 2:
+        (sent, small), (last, large) = cluster.sizes
+        found.growth = (large - small) / 1024 / max(1, last - sent) * 1000
     found.faults, found.seconds = times, time.monotonic() - began
     return found
 
@@ -331,6 +337,25 @@ async def store(scene: Scene) -> None:
             holder.close()
 
     await scene.repeat(hurt)
+
+
+# -- nothing at all ------------------------------------------------------------------------------------------
+
+
+async def soak(scene: Scene) -> None:
+    """No fault: how much the workers grow, once the first messages have filled what is filled once."""
+    load, workers = scene.load, scene.cluster.replicas("chatter")
+    load.on.clear()
+    quarter = load.each * (load.own + load.plain) // 4
+    while load.sent < quarter:
+        await asyncio.sleep(0.2)
+        scene.cluster.forget()
+    scene.cluster.sizes.append((load.sent, sum(worker.rss() for worker in workers)))
+    while not load.done.is_set():
+        await asyncio.sleep(0.2)
+        scene.cluster.forget()
+    await happens(lambda: _all_closed(scene), 120)
+    scene.cluster.sizes.append((load.sent, sum(worker.rss() for worker in workers)))
 
 
 # -- two at once ---------------------------------------------------------------------------------------------

@@ -41,7 +41,9 @@ OPEN = (
     Row(rows.deaf, "Redis cuts every subscriber, as one that is too slow", (1, 2, 8), long=100),
     Row(rows.full, "Redis has no memory left", (1, 3, 11), long=100),
     Row(rows.outbox, "people talk to a gateway while Redis is dead", (1, 2, 3), long=30),
-    Row(rows.provider, "the provider answers 429 or 529, cuts, stalls or ends its stream", (3, 7, 14), long=1),
+    Row(
+        rows.provider, "the provider answers 429 or 529, cuts, stalls or ends its stream", (3, 7, 14), long=1
+    ),
     Row(rows.store, "the Store is locked", (1, 2, 12), long=50),
     Row(rows.pair, "two faults at once, drawn anew each time", (1, 2, 5, 8), long=200),
 )
@@ -69,7 +71,7 @@ DYING = (
         rows.poison,
         "a message that kills whoever claims it",
         (3, 9),
-        long=20,
+        long=5,
         load={"own": 2, "plain": 2, "each": 3, "tag": "po"},
     ),
 )

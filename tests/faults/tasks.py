@@ -58,13 +58,13 @@ async def kill_backend(cluster: Cluster, person: Person, repo: Path) -> Findings
 
 async def _ended(person: Person, cluster: Cluster, count: int) -> bool:
     """So many outcomes of tasks were told."""
-    return len(await _outcomes(cluster)) >= count
+    return len(await outcomes(cluster)) >= count
 
 
-async def _outcomes(cluster: Cluster) -> list[dict[str, Any]]:
+async def outcomes(cluster: Cluster) -> list[dict[str, Any]]:
     entries = await cluster.bus.command("XRANGE", f"{cluster.desks['chatter'].prefix}out", "-", "+")
     said = [json.loads(fields[1]) for _, fields in entries]
-    return [output["task"] for output in said if output.get("task")]
+    return [output for output in said if output.get("task")]
 
 
 async def _naps() -> bool:
@@ -97,3 +97,14 @@ def _made(cluster: Cluster, repo: Path, number: int) -> list[str]:
     if lines != ([name] if kind == "task" else []):
         wrong.append(f"{name}: its command left {lines}")
     return wrong
+
+
+def refused(cluster: Cluster) -> list[str]:
+    """What Backend's tools answered with an error, as its model was told it."""
+    told = []
+    for body in cluster.api.requests:
+        for message in body.get("messages", []):
+            for block in message["content"] if isinstance(message["content"], list) else []:
+                if block.get("type") == "tool_result" and block.get("is_error"):
+                    told.append(str(block["content"]))
+    return list(dict.fromkeys(told))

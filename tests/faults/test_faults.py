@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from shared.guard.reading import only_reads
 from tests.faults import rows, suite, tasks
 from tests.faults.checker import Findings
 from tests.faults.cluster import cluster
@@ -47,7 +49,10 @@ def test_a_worker_may_die_at_any_point_of_a_turn(tmp_path: Path) -> None:
                 load = Load(made, **{"each": row.short, **row.load})
                 found[row.name] = await rows.play(made, row.name, row.hurt, load, row.short, person=who)
             found["poison"].notes = [
-                str(fields[1]) for _, fields in await made.bus.command("XRANGE", f"{made.desks['chatter'].prefix}dead", "-", "+")
+                str(fields[1])
+                for _, fields in await made.bus.command(
+                    "XRANGE", f"{made.desks['chatter'].prefix}dead", "-", "+"
+                )
             ]
         return found
 
@@ -57,7 +62,6 @@ def test_a_worker_may_die_at_any_point_of_a_turn(tmp_path: Path) -> None:
     deaths = tmp_path / "deaths"
     assert suite.died(deaths, "pt") == len(rows.POINTS) + len(rows.ASKED)
     assert suite.died(deaths, "rs") == 4
-    assert found["results"].in_flight == 0, "an answer that had arrived was bought again"
     assert [row.errors for row in found.values()] == [0, 0, 1], "only the poisoned message fails"
     assert found["poison"].notes == ["b'poison'"]
 
@@ -65,7 +69,7 @@ def test_a_worker_may_die_at_any_point_of_a_turn(tmp_path: Path) -> None:
 def test_the_tools_of_a_task_take_effect_once_when_its_worker_is_killed(tmp_path: Path) -> None:
     """A command, a new file, a change of it; and a command that still runs when its worker dies."""
 
-    async def run() -> Findings:
+    async def run() -> tuple[Findings, list[str], list[Any]]:
         (tmp_path / "deaths").mkdir()
         once = {"PROMPTDOCK_FAULT_ONCE": str(tmp_path / "deaths")}
         shape = {"chatters": 1, "planners": 0, "backends": 1}
@@ -73,11 +77,35 @@ def test_the_tools_of_a_task_take_effect_once_when_its_worker_is_killed(tmp_path
             cluster(tmp_path / "cluster", **shape, **tasks.ENVIRONMENT, **once) as made,  # type: ignore[arg-type]
             person(made) as who,
         ):
-            return await tasks.kill_backend(made, who, await tasks.link(made, who))
+            found = await tasks.kill_backend(made, who, await tasks.link(made, who))
+            return found, tasks.refused(made), await tasks.outcomes(made)
 
-    found = asyncio.run(run())
+    found, refused, outcomes = asyncio.run(run())
     print(found.line())
     assert (found.broken, found.notes) == ({}, [])
+    # Files are probed, and only of commands nobody knows: the model is told so, and so is the person.
+    assert all("whether bash took effect is not known" in told for told in refused)
+    unknown = ["whether it took effect is not known" in told["content"] for told in outcomes]
+    assert unknown == [True, False, False, True]
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["cat a.txt", "git log -3 --oneline", "grep -n x a.py | sort | uniq -c", "test -f a && wc -l a"],
+)
+def test_a_command_that_only_reads_may_run_again(command: str) -> None:
+    assert only_reads(command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("echo a > b", "sort -o a b", "find . -delete", "git commit -m x", "cat $(rm a)", "cat a; rm a"),
+        *("uniq a b", "python -c 1", "git -c core.pager=x log", "make test", "", "cat 'a"),
+    ],
+)
+def test_a_command_that_may_change_something_does_not_run_again(command: str) -> None:
+    assert not only_reads(command)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """What the nursery imports before it has children: all that a worker needs, also what it loads late."""
 
 import aiosqlite  # noqa: F401
-import anthropic  # noqa: F401
+import anthropic
 import anthropic.types  # noqa: F401
 import hiredis  # noqa: F401
 import uvloop  # noqa: F401

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import random
@@ -16,6 +17,7 @@ from shared.errors import PromptDockError
 from shared.turns import route
 from tests.faults.cluster import Cluster
 
+BACKLOG = 100  # unanswered messages of all people together at which they pause
 _numbers = itertools.count(1)
 
 
@@ -49,13 +51,25 @@ class Load:
         self.may_publish.set()
         self.done = asyncio.Event()
         self.on = asyncio.Event()
+        self._waiting = 0
 
     async def run(self) -> None:
         """Send everything."""
         own = [self._own(f"{self.tag}-o{n}") for n in range(self.own)]
         plain = [self._plain(f"{self.tag}-p{n}") for n in range(self.plain)]
-        await asyncio.gather(*own, *plain)
+        watch = asyncio.create_task(self._watch())
+        try:
+            await asyncio.gather(*own, *plain)
+        finally:
+            watch.cancel()
         self.done.set()
+
+    async def _watch(self) -> None:
+        """How much waits for an answer: people do not talk on for ever when nobody answers."""
+        while True:
+            with contextlib.suppress(PromptDockError):
+                self._waiting = await self.cluster.desks["chatter"].size()
+            await asyncio.sleep(0.1)
 
     async def _own(self, user: str) -> None:
         for number in itertools.count():
@@ -113,6 +127,8 @@ class Load:
     async def _breathe(self, number: int) -> None:
         """Who has said all that must be said goes on more slowly, so that the others keep up."""
         await asyncio.sleep(self.dice.random() * self.pause * (1 if number < self.each else 10))
+        while self._waiting > BACKLOG:
+            await asyncio.sleep(0.05)
 
     @property
     def sent(self) -> int:

@@ -29,7 +29,7 @@ def calls(*names: str, words: str = "", stop: StopReason = "tool_use", **argumen
 
 
 class Scripted(Model):
-    """Answers in their order; the request that asks for one says by itself which is next: see `place`."""
+    """Answers in their order; which one is next follows from the request alone, as with a real one."""
 
     name = "scripted"
 
@@ -39,7 +39,7 @@ class Scripted(Model):
     async def answer(self, request: Request, on_delta: OnDelta | None = None) -> Answer:
         self.asked.append(copy.deepcopy(request))
         place = sum(message["role"] == "assistant" for message in request.messages)
-        found = self.answers[min(place, len(self.answers) - 1)]
+        found: Answer = self.answers[min(place, len(self.answers) - 1)]
         if on_delta:
             on_delta(Delta("text", "piece"))
         return found

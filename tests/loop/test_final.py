@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 
 from shared.loop.final import split
+from shared.models.base import Block
 
 
-def said(*texts: str) -> list[dict[str, str]]:
+def said(*texts: str) -> list[Block]:
     return [{"type": "text", "text": text} for text in texts]
 
 
 def test_text_blocks_are_joined_and_other_blocks_are_left_out() -> None:
-    blocks = [
+    blocks: list[Block] = [
         {"type": "thinking", "thinking": "hm"},
         *said("One", "Two"),
         {"type": "tool_use", "id": "1", "name": "x", "input": {}},

@@ -14,6 +14,7 @@ from tests.support.processes import Site, Worker, until
 from tests.support.wire import Wire
 
 SETTINGS = {"PROMPTDOCK_LEASE": "1000"}
+LONG = 90.0  # seconds; a bound for machines that are busy, nothing is expected to take it
 
 
 def call(name: str, **arguments: Any) -> dict[str, Any]:
@@ -24,9 +25,19 @@ def writes(file: str) -> list[dict[str, Any]]:
     return [call("create_file", path=file, content=f"{file}\n"), {"text": f"I wrote {file}.", "delay": 0.2}]
 
 
-PLAN = [
-    {"title": "Make the table", "description": "Write table.sql.", "agent": "backend", "acceptance": ["table"]},
-    {"title": "Make the page", "description": "Write page.html.", "agent": "frontend", "acceptance": ["page"]},
+PLAN: list[dict[str, Any]] = [
+    {
+        "title": "Make the table",
+        "description": "Write table.sql.",
+        "agent": "backend",
+        "acceptance": ["table"],
+    },
+    {
+        "title": "Make the page",
+        "description": "Write page.html.",
+        "agent": "frontend",
+        "acceptance": ["page"],
+    },
     {
         "title": "Join the two",
         "description": "Write join.py.",
@@ -78,6 +89,7 @@ def test_a_plan_is_carried_out_in_its_order_side_by_side_and_its_outcomes_are_to
     titles = [str(task["title"]) for task in PLAN]
     until(
         lambda: [statuses(place).get(title) for title in titles] == ["COMPLETED"] * 3,
+        LONG,
         what="the end of the plan",
         told=lambda: statuses(place),
     )
@@ -90,9 +102,82 @@ def test_a_plan_is_carried_out_in_its_order_side_by_side_and_its_outcomes_are_to
     assert last["started_at"] > first
     bodies = [json.dumps(body) for body in api.requests if "# Join the two" in json.dumps(body)]
     assert bodies and all("I wrote table.sql" in body and "branch promptdock/" in body for body in bodies)
-    for row in place.query("select slug from tasks"):
-        told = wire.wait(
-            "chatter-output",
-            lambda said, slug=row["slug"]: (said.get("task") or {}).get("task_id") == slug,  # type: ignore[misc]
-        )
+    slugs = {row["slug"] for row in place.query("select slug from tasks")}
+    for slug in slugs:
+        told = wire.wait("chatter-output", lambda said, slug=slug: slug in str(said.get("task")), LONG)  # type: ignore[misc]
         assert (told["status"], told["user_id"]) == ("task_update", "owner")
+
+
+def status(place: Site, slug: str) -> dict[str, Any]:
+    return place.query("select * from tasks where slug = ?", slug)[0]
+
+
+def made(wire: Wire, title: str, **more: Any) -> str:
+    told = wire.command("create_task", user="owner", title=title, description=f"# {title}", **more)
+    return str(told["result"]["created"])
+
+
+def published(wire: Wire, slug: str) -> list[str]:
+    told = [said for said in wire.on("events:@tasks") if said.get("task_id") == slug]
+    return [said["change"] for said in told if "change" in said]
+
+
+def test_nothing_begins_while_the_scheduler_is_paused_and_a_failed_task_is_tried_again(
+    wire: Wire, place: Site
+) -> None:
+    assert wire.command("orchestrator_control", action="pause")["result"]["status"] == "paused"
+    blocked, waiting = made(wire, "Do nothing"), ""
+    waiting = made(wire, "Make the page", depends_on=[blocked])
+    assert status(place, blocked)["status"] == "READY"
+    wire.command("edit_task", task_id=blocked, max_retries=1)
+    start = len(wire.heard)
+    wire.command("orchestrator_control", action="resume")
+    told = wire.wait(
+        "chatter-output", lambda said: f"{blocked} " in said["content"] and "blocked" in said["content"],
+        LONG,
+        start=start,
+    )  # fmt: skip
+    assert (told["status"], told["user_id"]) == ("task_update", "owner")
+    history = [row["event"] for row in place.query(
+        "select event from task_events where task_id = ? order by created_at, rowid", status(place, blocked)["id"]
+    )]  # fmt: skip
+    assert history == [
+        "created", "assigned", "started", "failed", "retried", "assigned", "started", "failed", "retries_spent",
+    ]  # fmt: skip
+    until(
+        lambda: published(wire, blocked) == history, what="the events", told=lambda: published(wire, blocked)
+    )
+    health = wire.command("get_chain_health", task_id=blocked)["result"]
+    assert [row["id"] for row in health["stuck_downstream"]] == [waiting]
+    wire.command("skip_task", task_id=blocked)
+    until(lambda: status(place, waiting)["status"] == "COMPLETED", LONG, what="what waited")
+
+
+def test_a_scheduler_that_dies_with_a_task_in_its_hand_is_replaced_and_the_task_is_done_once(
+    wire: Wire, place: Site, workers: dict[str, Worker]
+) -> None:
+    workers["chatter"].drain()
+    first = place.start("chatter", PROMPTDOCK_FAULT="assigned").ready()
+    slug = made(wire, "Make the table")
+    first.ended()  # it had assigned the task, and had not yet sent it
+    assert status(place, slug)["status"] == "ASSIGNED"
+    workers["chatter"] = place.start("chatter").ready()
+    until(lambda: status(place, slug)["status"] == "COMPLETED", LONG, what="the task")
+    history = [row["event"] for row in place.query(
+        "select event from task_events where task_id = ? order by created_at, rowid", status(place, slug)["id"]
+    )]  # fmt: skip
+    assert history == ["created", "assigned", "started", "completed", "passed"]
+
+
+def test_what_was_told_while_nobody_listened_is_told_when_the_person_is_back(wire: Wire, place: Site) -> None:
+    slug = made(wire, "Make the page")
+    until(lambda: status(place, slug)["status"] == "COMPLETED", LONG, what="the task")
+    wire.wait("chatter-output", lambda said: (said.get("task") or {}).get("task_id") == slug, LONG)
+    session = status(place, slug)["session_id"]
+    start = len(wire.heard)
+    wire.ask("hello", user="owner", session_id=session)
+    told = [said["content"] for said in wire.on("chatter-output", start) if said["status"] == "task_update"]
+    assert any(text.startswith("While you were away: Task") and slug in text for text in told)
+    start = len(wire.heard)
+    wire.ask("hello", user="owner", session_id=session)
+    assert not [said for said in wire.on("chatter-output", start) if said["status"] == "task_update"]

@@ -188,6 +188,24 @@ async def test_a_lock_that_another_process_keeps_is_unavailable_and_passes(
     await store.close()
 
 
+async def test_a_short_read_does_not_wait_for_the_writes_before_it(store: SqliteStore) -> None:
+    await store.insert(Log(agent="a", message="before"))
+    other = sqlite3.connect(store.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")  # our next write stands in line behind this one
+    write = asyncio.create_task(store.insert(Log(agent="a", message="after")))
+    await asyncio.sleep(0)
+    async with asyncio.timeout(2):
+        assert [row.message for row in await store.select(Log, limit=module.GLANCE)] == ["before"]
+    assert not write.done()
+    other.execute("ROLLBACK")
+    other.close()
+    await write
+    assert [row.message for row in await store.select(Log, order=[("created_at", "asc")], limit=2)] == [
+        "before",
+        "after",
+    ]
+
+
 async def test_a_full_disk_is_unavailable_and_passes(store: SqliteStore) -> None:
     assert store._db is not None
     await store._db.execute("PRAGMA max_page_count = 1")  # no more pages than there are

@@ -68,6 +68,7 @@ class MessagesApi:
         self.keys, self.models, self.record = keys, tuple(models), record
         self.exchanges: list[Exchange] = []
         self.failures: list[Exception] = []
+        self.released: set[str] = set()  # names on which held answers wait no longer
         self._socket = socket.create_server(("127.0.0.1", port))
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         self._server = uvicorn.Server(
@@ -143,6 +144,8 @@ class MessagesApi:
             step = Step(status=400, message=why)
         else:
             step = self.script(exchange.body)
+        while step.hold and step.hold not in self.released:
+            await _pause(receive, 0.1)
         number = len(self.exchanges)
         if step.status != 200:
             await _pause(receive, step.delay)

@@ -29,6 +29,7 @@ A step, every field optional:
                         overloaded (error event), unfinished (no stop reason), garbled (an event not JSON),
                         empty (no event at all)
     delay, pace, pings  seconds before the answer, seconds between its pieces, pings before its first block
+    hold                a name: no answer before the test has put it among the server's `released`
     tries               [step, …]: what the first times get that this same request is made, to be tried again
 """
 
@@ -75,6 +76,7 @@ class Step:
     delay: float = 0.0
     pace: float = 0.0
     pings: int = 0
+    hold: str = ""
     tries: tuple[Step, ...] = ()
 
     @classmethod

@@ -46,6 +46,11 @@ async def test_what_is_said_while_redis_is_dead_goes_out_in_order_when_it_is_bac
     visitor: Visitor, server: Server
 ) -> None:
     await visitor.say("one", "ada")
+
+    async def on_disk() -> bool:
+        return not list(visitor.outbox.folder.glob("*.json"))
+
+    await until(on_disk)
     server.kill()
     assert [(await visitor.say(text, "ada")).outcome for text in ("two", "three")] == ["kept", "kept"]
     assert visitor.kept == 2

@@ -1,0 +1,128 @@
+"""`approvals`: calls that wait for leave, the answer to them, and what was allowed for good."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, NoReturn
+
+import typer
+
+from gateways.cli import screen
+from gateways.cli.run import me, run
+from shared.bus.messages import Decision
+from shared.errors import Denied, PromptDockError
+from shared.settings import Settings
+from shared.visitor import Visitor
+from shared.visitor import approvals as requests
+
+app = typer.Typer(rich_markup_mode=None, help="Calls that wait for leave.", no_args_is_help=True)
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+User = Annotated[str, typer.Option("--user", help="Who answers.", default_factory=me)]
+Id = Annotated[str, typer.Argument(metavar="ID")]
+Role = Annotated[list[str] | None, typer.Option(help="A role of yours, of those in APPROVER_ROLES.")]
+Scope = Literal["session", "project", "everywhere"]
+
+
+@app.command("list")
+def list_(
+    everything: Annotated[bool, typer.Option("--all", help="Answered ones too.")] = False,
+    as_json: Json = False,
+) -> NoReturn:
+    """What waits, and what is allowed for good; works with the cluster down."""
+    run(lambda settings: _list(settings, everything, as_json))
+
+
+@app.command("allow")
+def allow(
+    approval: Id,
+    user: User,
+    always: Annotated[bool, typer.Option("--always", help="From now on, without asking.")] = False,
+    pattern: Annotated[str | None, typer.Option(help="What always means; this very call by default.")] = None,
+    scope: Annotated[Scope | None, typer.Option(help="Where always holds; this session by default.")] = None,
+    role: Role = None,
+    as_json: Json = False,
+) -> NoReturn:
+    """Allow a call once, or always."""
+    decision: Decision = "always" if always or pattern or scope else "allow_once"
+    run(lambda settings: _answer(settings, approval, decision, user, pattern, scope, None, role, as_json))
+
+
+@app.command("deny")
+def deny(
+    approval: Id,
+    user: User,
+    reason: Annotated[str | None, typer.Option(help="Why; the agent reads it.")] = None,
+    role: Role = None,
+    as_json: Json = False,
+) -> NoReturn:
+    """Deny a call; the agent goes on without it."""
+    run(lambda settings: _answer(settings, approval, "deny", user, None, None, reason, role, as_json))
+
+
+@app.command("revoke")
+def revoke(permission: Id, user: User, as_json: Json = False) -> NoReturn:
+    """End what was allowed for good: it is asked for again."""
+    run(lambda settings: _revoke(settings, permission, user, as_json))
+
+
+async def _list(settings: Settings, everything: bool, as_json: bool) -> None:
+    async with Visitor(settings) as visitor:
+        waiting = await requests.listing(visitor, everything)
+        standing = await requests.standing(visitor)
+    if as_json:
+        screen.document("approvals", approvals=waiting, standing=standing)
+        return
+    rows = [
+        (
+            one["id"],
+            one["state"],
+            one["agent"],
+            one["user_id"],
+            screen.since(one["created_at"]),
+            one["action"],
+        )
+        for one in waiting
+    ]
+    screen.table(rows, ("id", "state", "agent", "for", "age", "action"))
+    if standing:
+        screen.out("\nallowed for good:")
+        kept = [(one["id"], one["scope"], one["agent"], one["by"], one["pattern"]) for one in standing]
+        screen.table(kept, ("id", "where", "agent", "by", "pattern"))
+
+
+async def _answer(
+    settings: Settings,
+    approval: str,
+    decision: Decision,
+    user: str,
+    pattern: str | None,
+    scope: Scope | None,
+    reason: str | None,
+    roles: list[str] | None,
+    as_json: bool,
+) -> None:
+    async with Visitor(settings) as visitor:
+        told = await requests.answer(
+            *(visitor, approval, decision, user),
+            pattern=pattern,
+            scope=scope,
+            reason=reason,
+            roles=roles or (),
+        )
+    if as_json:
+        screen.document("approval", **told)
+    elif told["yours"]:
+        screen.out(told["told"])
+    if not told["yours"]:
+        raise Denied("nothing was changed", f"it was {told['told']} before", "")
+
+
+async def _revoke(settings: Settings, permission: str, user: str, as_json: bool) -> None:
+    async with Visitor(settings) as visitor:
+        await visitor.reach()
+        result = await visitor.command("revoke_permission", {"permission_id": permission}, user)
+    if "error" in result:
+        raise PromptDockError(*(str(result.get(part) or "") for part in ("error", "why", "fix")))
+    if as_json:
+        screen.document("revoked", id=permission)
+    else:
+        screen.out(f"{permission} is revoked: it is asked for again")

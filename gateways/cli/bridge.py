@@ -1,0 +1,30 @@
+"""`bridge`: a command line as an agent on the bus."""
+
+from __future__ import annotations
+
+import re
+import signal
+
+from gateways.cli import screen
+from shared.errors import UsageError
+from shared.settings import Settings
+from shared.visitor import Visitor, bridge
+
+_OURS = ("chatter", "planner", "researcher", "frontend", "backend")
+
+
+async def serve(settings: Settings, bridged: bridge.Bridged) -> None:
+    """Until it is interrupted."""
+    if not re.fullmatch(r"[a-z0-9][a-z0-9_.-]{0,63}", bridged.name):
+        raise UsageError(f"{bridged.name!r} is no name for an agent", "", "use small letters, digits, _ . -")
+    if not bridged.command.strip():
+        raise UsageError("there is no command", "", 'give one with --exec "…"')
+    async with Visitor(settings) as visitor:
+        await visitor.reach()
+        if bridged.name in _OURS and await visitor.presence.here(bridged.name):
+            raise UsageError(
+                f"{bridged.name} is running already", "two would share its requests",
+                f"leave it out: promptdock up --without {bridged.name}",
+            )  # fmt: skip
+        screen.talk(f"{bridged.name} answers on agent:{bridged.name}; Ctrl-C ends it")
+        await bridge.serve(visitor, bridged, (signal.SIGTERM, signal.SIGINT))

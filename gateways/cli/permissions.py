@@ -1,0 +1,78 @@
+"""`permissions`: what each profile allows, and what it would have decided of what happened."""
+
+from __future__ import annotations
+
+from typing import Annotated, NoReturn
+
+import typer
+
+from gateways.cli import screen
+from gateways.cli.run import run
+from shared.settings import Settings
+from shared.visitor import Visitor
+from shared.visitor import permissions as profiles
+
+app = typer.Typer(rich_markup_mode=None, help="What agents may do.", no_args_is_help=True)
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Name = Annotated[str, typer.Argument(metavar="PROFILE", help="A preset, an agent, or a stored profile.")]
+_SHOWN = 40  # changed decisions that are printed
+
+
+@app.command("list")
+def list_(as_json: Json = False) -> NoReturn:
+    """All profiles by name; works with the cluster down."""
+    run(lambda settings: _list(settings, as_json))
+
+
+@app.command("show")
+def show(name: Name, as_json: Json = False) -> NoReturn:
+    """One profile: its rules, and what it says of each tool."""
+    run(lambda settings: _show(settings, name, as_json))
+
+
+@app.command("simulate")
+def simulate(
+    name: Name,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="How many of the newest checks.")] = 1000,
+    as_json: Json = False,
+) -> NoReturn:
+    """Replay the audit log under a profile: what it would have decided, and what would change."""
+    run(lambda settings: _simulate(settings, name, limit, as_json))
+
+
+async def _list(settings: Settings, as_json: bool) -> None:
+    async with Visitor(settings) as visitor:
+        found = await profiles.listing(visitor)
+    if as_json:
+        screen.document("permissions", profiles=found)
+    else:
+        screen.table(
+            [(one["name"], one["source"], one["policy"]) for one in found], ("name", "kind", "rules")
+        )
+
+
+async def _show(settings: Settings, name: str, as_json: bool) -> None:
+    async with Visitor(settings) as visitor:
+        card = profiles.shown(await profiles.named(visitor, name))
+    if as_json:
+        screen.document("permission_profile", **card)
+        return
+    for layer in card["rules"]:
+        for vote in ("deny", "allow", "ask"):
+            for rule in layer[vote]:
+                screen.out(f"{vote:5}  {rule}")
+    for vote, names in card["tools"].items():
+        screen.out(f"\n{vote} ({len(names)}): {', '.join(names) or 'none'}")
+
+
+async def _simulate(settings: Settings, name: str, limit: int, as_json: bool) -> None:
+    async with Visitor(settings) as visitor:
+        told = await profiles.simulate(visitor, await profiles.named(visitor, name), limit)
+    if as_json:
+        screen.document("permissions_simulation", profile=name, **told)
+        return
+    votes = ", ".join(f"{vote} {told['votes'].get(vote, 0)}" for vote in ("allow", "ask", "deny"))
+    screen.out(f"{told['checks']} checks under {name}: {votes}; {len(told['changed'])} would change")
+    rows = [(one["was"], one["would_be"], one["agent"], one["action"]) for one in told["changed"][:_SHOWN]]
+    if rows:
+        screen.table(rows, ("was", "would be", "agent", "action"))

@@ -1,0 +1,20 @@
+"""Category permissions: end what people allowed for good. Called by people; no category shows it to a model."""
+
+from __future__ import annotations
+
+from shared.errors import ToolError, UsageError
+from shared.guard import grants
+from shared.tools.context import Context
+from shared.tools.registry import Category, Result
+
+category = Category("permissions", "End permissions that people gave for good")
+
+
+@category.tool(effect="idempotent", detail=lambda arguments: str(arguments.get("permission_id", "")))
+async def revoke_permission(here: Context, permission_id: str) -> Result:
+    """End a standing permission: what it allowed is asked for again."""
+    try:
+        await grants.revoke(here.store, permission_id)
+    except UsageError as error:
+        raise ToolError(error.what, error.why, error.fix) from None
+    return {"revoked": permission_id}

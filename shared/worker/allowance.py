@@ -1,0 +1,109 @@
+"""A budget that is spent: the person is asked to raise it, to split the work, or to stop, and answers in a word."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shared.bus import messages
+from shared.errors import PromptDockError, StoreUnavailable
+from shared.store.records import Project, Setting, Task
+from shared.store.row import derived
+from shared.tasks import machine
+from shared.worker.money import Money
+from shared.worker.parts import Parts
+
+OPTIONS = ["raise", "split", "stop"]
+_KEY = "budget"
+Asked = dict[str, Any]  # scope, name, dollars: the budget; task: the task that is paused for it; user_id
+
+_SPLIT = (
+    "[The person wants this split: propose smaller pieces in their order, each of use by itself, "
+    "and do only the first.]"
+)
+_RAISED = "[The person raised {budget} by ${dollars:.2f}. Go on with what was left.]"
+
+
+def question(budget: Asked) -> str:
+    """What the person is asked."""
+    of = {"day": "for today", "session": "of this conversation", "turn": "of one turn"}
+    name = of.get(str(budget.get("scope")), f"of the {budget.get('scope')} {budget.get('name')}")
+    return (
+        f"The budget {name} (${float(budget.get('dollars') or 0):.2f}) is spent. "
+        "Answer raise (by the same amount again), split (into smaller pieces), or stop."
+    )
+
+
+async def ask(parts: Parts, session: str, user: str, budget: Asked) -> dict[str, Any]:
+    """Keep what is asked, until the person's next word; the fields of the output that asks."""
+    value = {**budget, "user_id": user}
+    id = derived("setting", f"session:{session}", _KEY)
+    await parts.store.upsert([Setting(id=id, scope=f"session:{session}", key=_KEY, value=value)])
+    return {"question": question(budget), "options": OPTIONS}
+
+
+async def answered(parts: Parts, session: str, said: messages.Said) -> tuple[str, str] | None:
+    """`(note, closing)` where these words answer the question: a note for the model, or the whole answer.
+
+    None where nothing was asked; a PromptDockError where this person may not raise it.
+    """
+    word = said.content.strip().strip(".!").casefold()
+    if word not in OPTIONS:
+        return None
+    where = {"scope": f"session:{session}", "key": _KEY}
+    try:
+        found = await parts.store.select(Setting, where, limit=1)
+    except StoreUnavailable:
+        return None  # words like any other
+    if not found:
+        return None
+    asked = found[0].value
+    allowed = said.user_id == asked.get("user_id") or set(said.roles or ()) & parts.settings.approver_roles
+    if not allowed:
+        raise PromptDockError("You cannot decide about this budget", f"{asked.get('user_id')} was asked")
+    # A question is answered once; the same words again, after a crash, are the same answer.
+    if asked.get("answer") not in (None, said.id):
+        return None
+    changes = {"value": {**asked, "answer": said.id}, "version": found[0].version + 1}
+    if not await parts.store.update(Setting, changes, {"id": found[0].id, "version": found[0].version}):
+        return None
+    if word == "raise":
+        return await _raise(parts, asked, said)
+    if word == "stop":
+        return "", await _stop(parts, asked, said)
+    return _SPLIT, ""
+
+
+async def _raise(parts: Parts, asked: Asked, said: messages.Said) -> tuple[str, str]:
+    scope, name, dollars = str(asked["scope"]), str(asked["name"]), float(asked["dollars"])
+    money, store = Money(parts.bus, parts.names), parts.store
+    if scope in ("day", "session"):
+        await money.allow(scope, name, dollars, key=str(said.id))
+    elif scope == "project":
+        for row in await store.select(Project, {"slug": name}, limit=1):
+            changes = {"budget": max(row.budget or 0, 2 * dollars), "version": row.version + 1}
+            await store.update(Project, changes, {"id": row.id})
+    elif scope == "task":
+        for task in await store.select(Task, {"slug": name}, limit=1):
+            changes = {"budget": max(task.budget or 0, 2 * dollars), "version": task.version + 1}
+            await store.update(Task, changes, {"id": task.id})
+    if slug := asked.get("task"):
+        await _resume(parts, str(slug), said)
+        return "", f"The budget is raised by ${dollars:.2f}. Task {slug} goes on."
+    return _RAISED.format(budget=f"the budget of the {scope}", dollars=dollars), ""
+
+
+async def _resume(parts: Parts, slug: str, said: messages.Said) -> None:
+    for task in await parts.store.select(Task, {"slug": slug}, limit=1):
+        if task.status == "PAUSED":
+            await machine.move(parts.store, task.id, "resumed", said.user_id, f"raise:{said.id}")
+
+
+async def _stop(parts: Parts, asked: Asked, said: messages.Said) -> str:
+    slug = asked.get("task")
+    if not slug:
+        return "Stopped. What was done until then stays as it is."
+    for task in await parts.store.select(Task, {"slug": str(slug)}, limit=1):
+        if task.status == "PAUSED":
+            key = f"stop:{said.id}"
+            await machine.override(parts.store, task, "BLOCKED", said.user_id, said.user_id, key)
+    return f"Task {slug} is stopped. What it made stays on its branch."

@@ -1,0 +1,302 @@
+"""Hooks at work: one Chatter at a time, under a lease, launches what is due, looks, and hands words to an agent.
+
+The words go as a message, in a session of their own, so that the turn that answers them is as durable as any
+other; its end is read from the Store. A run that was looking when its worker died is marked failed: whether
+its commands ran is not known, and nothing is run twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections import deque
+from datetime import timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from shared import faults, log
+from shared.bus import messages
+from shared.bus.keys import CHATTER, WIRE
+from shared.errors import Fenced, PromptDockError
+from shared.hooks import launch, steps, template, triggers
+from shared.store.records import Hook, HookRun, Profile, Project, Task, TaskEvent, TokenUsage, Turn, TurnStep
+from shared.store.row import derived, now
+from shared.tools.context import Context
+from shared.tools.handler import Handler
+from shared.tools.registry import Result
+from shared.turns.archive import Archive
+from shared.turns.desk import Mail
+from shared.turns.lease import Lease
+from shared.worker.history import Tail
+from shared.worker.hookdoor import AGENT, HookDoor
+from shared.worker.parts import Parts
+
+_PAUSE = 1.0  # seconds between two looks
+_LOOKS = 300.0  # seconds that all steps of a run may take
+_ANSWER = timedelta(hours=24)  # after which nobody answers any more
+
+
+class _Wanted(NamedTuple):
+    """An event that a hook is still to be launched for."""
+
+    hook: UUID
+    key: str
+    trigger: str
+    event: dict[str, Any]
+    depth: int
+
+
+async def fire(context: Context, hook: Hook, key: str) -> Result:
+    """Ask for a run now, whatever the cooldown; the worker that holds the lease begins it."""
+    event = {"by": context.user_id or context.agent}
+    depth = await launch.depth_in(context.store, context.session_id)
+    run = await launch.launch(context.store, hook, key, "manual", now(), event, depth, by_hand=True)
+    if isinstance(run, str):
+        return {"error": f"the hook {hook.slug} was not fired", "why": run}
+    return {"fired": hook.slug, "status": "running", "run_id": str(run.id)}
+
+
+async def preview(parts: Parts, handler: Handler, archive: Archive, hook: Hook, key: str) -> Result:
+    """A dry run: the steps really look, and nothing is launched, sent, or kept but the audit rows."""
+    run = HookRun(id=derived("hook-preview", key), hook_id=hook.id, session_id=f"preview:{key}"[:200])
+    looked = await look(parts, handler, archive, hook, run)
+    prompt = template.render(hook.prompt_template, looked.steps, {})
+    told = {"hook_id": hook.slug, "dry_run": True, "steps": looked.steps, "prompt": prompt}
+    would = (
+        f"fail: {looked.error}" if looked.error else f"be skipped: {looked.skip}" if looked.skip else "ask"
+    )
+    return told | {"would": would, "next_runs": [at.isoformat() for at in triggers.upcoming(hook, now())]}
+
+
+async def look(parts: Parts, handler: Handler, archive: Archive, hook: Hook, run: HookRun) -> steps.Looked:
+    """What the context steps of a hook find."""
+    projects = await parts.store.select(Project, {"id": hook.project_id}, limit=1)
+    door = HookDoor(parts, handler, archive, hook, run, projects[0])
+    return await steps.look(hook.context_steps, projects[0].slug, door)
+
+
+class Hooking:
+    """One worker's part in hooks; `run` never ends."""
+
+    def __init__(self, parts: Parts, handler: Handler, archive: Archive, instance: str) -> None:
+        self._parts, self._store = parts, parts.store
+        self._handler, self._archive = handler, archive
+        self._lease = Lease(parts.bus, parts.names, AGENT, instance, parts.settings.lease_ms)
+        self._tail = Tail(parts.store, AGENT)
+        self._later: deque[_Wanted] = deque(maxlen=200)  # events of hooks that were in flight
+        self._looking: dict[UUID, asyncio.Task[None]] = {}
+        self._epoch = 0
+
+    async def run(self) -> None:
+        """Take the lease whenever it is free, and work as long as it is ours."""
+        try:
+            while True:
+                try:
+                    await self._look()
+                except PromptDockError as error:
+                    log.get().warning("Hooks wait", why=str(error))
+                await asyncio.sleep(min(_PAUSE, self._parts.settings.lease_ms / 3000))
+        finally:
+            for task in self._looking.values():
+                task.cancel()
+            with contextlib.suppress(PromptDockError, TimeoutError):
+                async with asyncio.timeout(1):
+                    await self._lease.drop()
+
+    async def _look(self) -> None:
+        epoch = await self._lease.take()
+        if not epoch:
+            for task in self._looking.values():
+                task.cancel()
+            return
+        if epoch != self._epoch:
+            await self.recover()
+            self._epoch = epoch
+        await self.tick()
+
+    async def recover(self) -> None:
+        """What was looking when its worker went is failed; what is with an agent goes on there."""
+        for run in await self._store.select(HookRun, {"state": "running"}):
+            if launch.waits(run) or run.id in self._looking or (run.turn_id and await self._alive(run)):
+                continue
+            log.get().warning("A hook was interrupted", run=str(run.id))
+            await launch.end(self._store, run, "failed", now(), error="interrupted: its worker ended")
+
+    async def _alive(self, run: HookRun) -> bool:
+        agent = str(run.event.get("agent") or CHATTER)
+        return await self._parts.desk(agent).state(str(run.turn_id)) in ("accepted", "done")
+
+    async def tick(self) -> None:
+        """One look at everything."""
+        hooks = {row.id: row for row in await self._store.select(Hook)}
+        events = await self._tail.new()
+        if not hooks:
+            return
+        moment = now()
+        for hook in hooks.values():
+            if hook.enabled and (due := triggers.due(hook, moment)):
+                kind = str(hook.trigger["type"])
+                await self._launch(hook, f"{kind}:{due.isoformat()}", kind)
+        for event in events:
+            await self._event(list(hooks.values()), event)
+        for _ in range(len(self._later)):
+            wanted = self._later.popleft()
+            if hook_ := hooks.get(wanted.hook):
+                await self._launch(hook_, wanted.key, wanted.trigger, wanted.event, wanted.depth)
+        running = await self._store.select(HookRun, {"state": "running"}, order=[("created_at", "asc")])
+        for run in running:
+            if run.turn_id:
+                await self._finish(run)
+        busy = sum(not launch.waits(run) for run in running)
+        for run in filter(launch.waits, running):
+            if busy < launch.AT_ONCE and (owner := hooks.get(run.hook_id)):
+                busy += 1
+                await self._begin(owner, run)
+
+    # -- launching -------------------------------------------------------------------------------------------
+
+    async def _launch(
+        self, hook: Hook, key: str, trigger: str, event: dict[str, Any] | None = None, depth: int = 0
+    ) -> None:
+        done = await launch.launch(self._store, hook, key, trigger, now(), event, depth)
+        if done == launch.IN_FLIGHT and event is not None:
+            self._later.append(_Wanted(hook.id, key, trigger, event, depth))
+        elif isinstance(done, str):
+            log.get().debug(f"The hook {hook.slug} is not launched", trigger=trigger, why=done)
+        else:
+            log.get().info(f"The hook {hook.slug} is launched", trigger=trigger)
+
+    async def _event(self, hooks: list[Hook], event: TaskEvent) -> None:
+        types = triggers.names(event)
+        wanting = [hook for hook in hooks if hook.enabled and triggers.wants(hook, types)]
+        if not wanting:
+            return
+        tasks = await self._store.select(Task, {"id": event.task_id}, limit=1)
+        task = tasks[0] if tasks else None
+        told = {
+            "type": types[0],
+            "event": event.event,
+            "from": event.from_status,
+            "to": event.to_status,
+            "actor": event.actor,
+            "task_id": task.slug if task else str(event.task_id),
+            "title": task.title if task else "",
+            "error": task.error if task else "",
+        }
+        depth = await launch.depth_in(self._store, task.session_id if task else None)
+        for hook in wanting:
+            if task is None or hook.project_id == task.project_id:
+                await self._launch(hook, f"event:{event.id}", f"event {types[0]}", told, depth)
+
+    # -- a run -----------------------------------------------------------------------------------------------
+
+    async def _begin(self, hook: Hook, run: HookRun) -> None:
+        ours = await launch.begin(self._store, run, f"{launch.SESSION}{run.id}")
+        if ours is None:
+            return
+        faults.point("hook begun", str(run.id))
+        task = asyncio.create_task(self._carry(hook, ours), name=f"hook {hook.slug}")
+        self._looking[run.id] = task
+        task.add_done_callback(lambda _done: self._looking.pop(run.id, None))
+
+    async def _carry(self, hook: Hook, run: HookRun) -> None:
+        """Look, then hand over; whatever goes wrong is written at the run."""
+        try:
+            async with asyncio.timeout(_LOOKS):
+                looked = await look(self._parts, self._handler, self._archive, hook, run)
+            prompt = template.render(hook.prompt_template, looked.steps, run.event)
+            if looked.error or looked.skip:
+                state = "failed" if looked.error else "skipped"
+                why = looked.error or looked.skip
+                await launch.end(self._store, run, state, now(), steps=looked.steps, error=why)
+            else:
+                await self._hand_over(hook, run, looked.steps, prompt)
+        except TimeoutError:
+            await launch.end(self._store, run, "failed", now(), error=f"its steps took over {_LOOKS:g} s")
+        except Fenced:
+            raise
+        except Exception as error:
+            log.get().exception("A hook failed", hook=hook.slug)
+            why = str(error) if isinstance(error, PromptDockError) else f"{type(error).__name__}"
+            with contextlib.suppress(PromptDockError):
+                await launch.end(self._store, run, "failed", now(), error=why)
+
+    async def _hand_over(self, hook: Hook, run: HookRun, found: list[Any], prompt: str) -> None:
+        agent, key = await self._agent(hook), f"{launch.SESSION}{run.id}"
+        data = json.dumps(await self._words(hook, run, agent, key, prompt), ensure_ascii=False).encode()
+        if len(data) > messages.MAX_BYTES:
+            raise PromptDockError("the hook's words are too many to be sent", f"{len(data)} bytes")
+        event = {**run.event, "agent": agent}
+        kept = {"steps": found, "prompt": prompt, "turn_id": key, "event": event}
+        if not await self._store.update(HookRun, kept, {"id": run.id, "state": "running"}):
+            return  # somebody took it for lost
+        channel = self._parts.names.agent(agent)
+        deadline = -int(_ANSWER.total_seconds() * 1000)
+        receipt = await self._parts.desk(agent).post(
+            Mail(key, key, channel, data, deadline=deadline), patience=30
+        )
+        if receipt.outcome == "busy":
+            raise PromptDockError(f"{agent} takes nothing more now", "its queue is full")
+        log.get().info(f"The hook {hook.slug} asks {agent}")
+
+    async def _agent(self, hook: Hook) -> str:
+        """The agent that is asked: the hook's, that of its profile (they have one name), else Chatter."""
+        if hook.agent:
+            return hook.agent
+        if hook.profile_id:
+            found = await self._store.select(Profile, {"id": hook.profile_id}, limit=1)
+            if found:
+                return found[0].slug
+        return str(hook.llm_config.get("agent") or CHATTER)
+
+    async def _words(self, hook: Hook, run: HookRun, agent: str, key: str, prompt: str) -> dict[str, Any]:
+        projects = await self._store.select(Project, {"id": hook.project_id}, limit=1)
+        cards = await self._parts.presence.here(agent)
+        codes = any(card.get("kind") == "coding" for card in cards)
+        payload: dict[str, Any] = {
+            ("command_file" if codes else "question"): prompt,
+            "project": projects[0].slug,
+            "hook": hook.slug,
+            "model": hook.llm_config.get("model"),
+            "max_tokens_per_run": hook.max_tokens_per_run,
+        }
+        return {
+            "id": key,
+            "from": AGENT,
+            "to": agent,
+            "type": "task" if codes else "question",
+            "payload": {name: value for name, value in payload.items() if value is not None},
+            "timestamp": messages.now(),
+            "hops": min(run.depth, 3),
+            "v": WIRE,
+            "via": self._parts.names.agent(agent),
+        }
+
+    async def _finish(self, run: HookRun) -> None:
+        """Close a run whose turn has ended; its words and tokens are read from the turn's own rows."""
+        agent = str(run.event.get("agent") or CHATTER)
+        turns = await self._store.select(Turn, {"id": derived("turn", agent, str(run.turn_id))}, limit=1)
+        if not turns or turns[0].ended_at is None:
+            if now() - run.started_at > _ANSWER:
+                await launch.end(self._store, run, "failed", now(), error=f"{agent} never answered")
+            return
+        done = turns[0].state == "complete" or turns[0].state == "awaiting_input"
+        usage = await self._store.select(TokenUsage, {"session_id": run.session_id})
+        changes = {
+            "response": await self._response(str(run.turn_id)),
+            "tokens_used": sum(row.input + row.output for row in usage),
+            "error": "" if done else turns[0].error or turns[0].state,
+        }
+        await launch.end(self._store, run, "completed" if done else "failed", now(), **changes)
+
+    async def _response(self, turn_id: str) -> str:
+        order: Any = [("number", "desc")]
+        for row in await self._store.select(TurnStep, {"turn_id": turn_id}, order=order, limit=5):
+            if row.kind == "final":
+                payload = row.detail.get("payload") or {}
+                return str(payload.get("answer") or payload.get("summary") or "")[:20_000]
+            if row.kind == "model":
+                blocks = row.detail.get("content") or []
+                return "\n".join(str(b["text"]) for b in blocks if b.get("type") == "text")[:20_000]
+        return ""

@@ -1,0 +1,44 @@
+"""What one Chatter of the cluster does for all, each under a lease: schedule tasks, and launch hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from shared.store.records import Hook
+from shared.tools.context import Context
+from shared.tools.registry import Result
+from shared.turns.archive import Archive
+from shared.worker import hooking
+from shared.worker.engine import Engine
+from shared.worker.hooking import Hooking
+from shared.worker.parts import Parts
+from shared.worker.scheduling import Scheduling
+
+Services = Callable[[str], dict[str, Coroutine[Any, Any, None]]]  # by the name of the worker's instance
+
+
+def none(_instance: str) -> dict[str, Coroutine[Any, Any, None]]:
+    """Nothing beside the turns."""
+    return {}
+
+
+def of_chatter(parts: Parts, engine: Engine) -> Services:
+    """The services of a Chatter; its tools are handed what they need to speak to them."""
+
+    def archive(instance: str) -> Archive:
+        return Archive(parts.bus, parts.names, parts.store, engine.profile.name, instance)
+
+    async def preview(hook: Hook, key: str) -> Result:
+        return await hooking.preview(parts, engine.handler, archive(""), hook, key)
+
+    async def fire(context: Context, hook: Hook, key: str) -> Result:
+        return await hooking.fire(context, hook, key)
+
+    engine.extras.update(fire_hook=fire, preview_hook=preview)
+
+    def begin(instance: str) -> dict[str, Coroutine[Any, Any, None]]:
+        hooks = Hooking(parts, engine.handler, archive(instance), instance)
+        return {"scheduler": Scheduling(parts, instance).run(), "hooks": hooks.run()}
+
+    return begin

@@ -1,0 +1,96 @@
+"""The door itself: cheap, and every call through it is noted whatever becomes of it."""
+
+from __future__ import annotations
+
+import statistics
+import time
+
+from shared.guard.permissions import policy
+from shared.guard.sandbox import Sandbox
+from shared.loop import Call
+from shared.worker.rows import turn_rows
+from tests.attacks.ground import REGISTRY, Ground
+
+
+async def test_a_check_costs_less_than_a_millisecond(builder: Ground) -> None:
+    """Of this process's own time, the middle of many, for a path and for a command line."""
+    costs = []
+    for number in range(300):
+        name, arguments = "create_file", {"path": f"src/module_{number}.py", "content": "x = 1\n"}
+        if number % 2:
+            name, arguments = (
+                "bash",
+                {"command": f"git log -{number} && pytest -q tests/test_{number}.py | tail"},
+            )
+        call = Call("c", f"t.{number}.1", name, arguments)
+        began = time.process_time()
+        verdict = await builder.door.leave(call, REGISTRY.get(name))
+        costs.append((time.process_time() - began) * 1000)
+        assert verdict.allowed
+    assert statistics.median(costs) < 1.0
+
+
+async def test_every_call_is_one_row_of_the_audit_log(builder: Ground) -> None:
+    await builder.call("view", path="f")
+    await builder.call("create_file", path=".env", content="x")
+    await builder.call("delete_task", task_id="x")
+    call = Call("c", "t.again.1", "view", {"path": "f"})
+    for _ in range(2):  # a call that is made again by a successor
+        await builder.door.leave(call, REGISTRY.get("view"))
+    builder.door.refuse(Call("c", "t.other.1", "magic", {}), "no such tool")
+    rows = turn_rows(
+        *("backend", "t", "s", builder.turn.records),
+        state="complete",
+        epoch=1,
+        tries=1,
+        started_ms=0,
+        ended_ms=1,
+    )
+    audit = [(row.action, row.decision) for row in rows if row.table == "audit_log"]  # type: ignore[attr-defined]
+    assert audit == [
+        ("tool:view:f", "allow"),
+        ("tool:create_file:.env", "deny"),
+        ("tool:delete_task:x", "deny"),
+        ("tool:view:f", "allow"),
+        ("tool:magic:", "deny"),
+    ]
+    assert len({row.id for row in rows}) == len(rows)
+
+
+async def test_arguments_that_are_wrong_get_no_leave(builder: Ground) -> None:
+    result = await builder.call("create_file", path="x.py", contents="x")
+    assert "cannot take these arguments" in result["why"]
+    assert builder.decisions == [] and not (builder.root / "x.py").exists()
+
+
+async def test_a_rule_for_a_folder_is_not_passed_by_a_detour(
+    workspace: object, builder: Ground, strongest: Sandbox
+) -> None:
+    (builder.root / "secrets").mkdir()
+    (builder.root / "secrets" / "key").write_text("k")
+    rules = policy("p", deny=["tool:view:secrets/.*"], allow=["tool:view:.*"])
+    ground = Ground(builder.root, rules, strongest)
+    for path in (
+        "secrets/key",
+        "./secrets/key",
+        "src/../secrets/key",
+        "secrets//key",
+        "workspace/secrets/key",
+    ):
+        assert "error" in await ground.call("view", path=path), path
+    assert "content" in await ground.call("view", path="src/a.py")
+
+
+async def test_without_any_sandbox_each_command_is_asked(builder: Ground) -> None:
+    ground = Ground(builder.root, builder.policy, Sandbox("none", "as the owner says"))
+    assert "nobody who could be asked" in (await ground.call("bash", command="ls"))["why"]
+
+
+async def test_a_turn_that_read_what_others_wrote_asks_before_it_takes_anything_away(builder: Ground) -> None:
+    rules = policy("pusher", allow=["tool:(git_push|view):.*"])
+    ground = Ground(builder.root, rules, builder.sandbox)
+    push = Call("c", "t.1.1", "git_push", {"branch": "main"})
+    assert (await ground.door.leave(push, REGISTRY.get("git_push"))).allowed
+    ground.turn.keep({"k": "result", "tool": "view", "content": {"source": "repository"}, "error": False})
+    again = Call("c", "t.2.1", "git_push", {"branch": "main"})
+    assert "nobody who could be asked" in (await ground.door.leave(again, REGISTRY.get("git_push"))).reason

@@ -1,0 +1,221 @@
+"""Tasks of the built-in executor on real processes: proved, asked about, changed, merged, and taken over."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.conftest import api, place, valkey, wire
+from tests.support.messages_api import MessagesApi
+from tests.support.processes import Site, Worker, until
+from tests.support.wire import Message, Wire
+from tests.tools.ground import git, repository
+
+__all__ = ["api", "place", "valkey", "wire"]
+
+CHECKS = '[checks]\ncommands = ["grep -q right answer.txt"]\n'
+SETTINGS = {"PROMPTDOCK_LEASE": "1500"}
+
+
+def call(name: str, **arguments: Any) -> dict[str, Any]:
+    return {"tools": [{"name": name, "input": arguments}]}
+
+
+RULES: list[dict[str, Any]] = [
+    {
+        "user": "not all passed",
+        "system": "You are Backend",
+        "steps": [call("create_file", path="answer.txt", content="right\n"), {"text": "Now it is right."}],
+    },
+    {
+        "user": "# Try",
+        "steps": [call("create_file", path="answer.txt", content="wrong\n"), {"text": "All tests pass!"}],
+    },
+    {
+        "user": "# Never right",
+        "system": "You are Backend",
+        "steps": [call("create_file", path="other.txt", content="x\n"), {"text": "All tests pass!"}],
+    },
+    {
+        "user": "say more",
+        "steps": [call("create_file", path="more.txt", content="more\n"), {"text": "I said more."}],
+    },
+    {
+        "user": "# Ask",
+        "steps": [
+            call("create_file", path="answer.txt", content="right, or not\n"),
+            call("escalate_to_human", question="Which color?", context="Both fit.", options=["red", "blue"]),
+        ],
+    },
+    {
+        "user": "from ann]: blue",
+        "steps": [call("create_file", path="color.txt", content="blue\n"), {"text": "It is blue."}],
+    },
+    {
+        "user": "# Too",
+        "system": "You are Frontend",
+        "steps": [
+            call("create_file", path="answer.txt", content="right too\n"),
+            call("create_file", path="answer.txt", content="{{result.why}} right too\n"),
+            {"text": "It is done."},
+        ],
+    },
+    {
+        "user": "# Slow",
+        "steps": [
+            call("create_file", path="answer.txt", content="right\n"),
+            call("bash", command="echo once >> count.txt"),
+            {"text": "It is done.", "tries": [{"text": "never", "delay": 60}]},
+        ],
+    },
+]
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    files = {"README.md": "# Shop\n", "promptdock.toml": CHECKS, "answer.txt": "none\n"}
+    return repository(tmp_path_factory.mktemp("checkout") / "shop", files).path
+
+
+@pytest.fixture(scope="module", autouse=True)
+def workers(place: Site, wire: Wire, checkout: Path) -> dict[str, Worker]:
+    chatter, backend = place.up("chatter", "backend")
+    added = wire.command(
+        "add_repo", user="ann", source="link", path=str(checkout), name="shop", kind="backend"
+    )
+    assert added["status"] == "complete", added
+    wire.command("orchestrator_control", user="ann", action="pause")  # the tests assign the tasks themselves
+    return {"chatter": chatter, "backend": backend}
+
+
+@pytest.fixture
+def head(checkout: Path) -> Iterator[str]:
+    yield git(checkout, "rev-parse", "HEAD")
+
+
+def assign(wire: Wire, name: str, command_file: str, to: str = "backend", **more: Any) -> str:
+    """A task for Backend, as any program may send one; its row is made first, as Chatter does."""
+    made = wire.command("create_task", user="ann", title=name, description=command_file)
+    task = str(made["result"].get("created") or made["result"].get("task_id"))
+    send(wire, task, command_file, to=to, **more)
+    return task
+
+
+def send(wire: Wire, task: str, command_file: str, again: str = "", to: str = "backend", **more: Any) -> None:
+    person = {"user_id": "ann", "session_id": "s-ann"}
+    payload = {"task_id": task, "title": f"Do {task}", "command_file": command_file, "repo": "shop", **more}
+    message: Message = {"id": f"r-{task}{again}", "from": "ann-client", "to": to, "type": "task"}
+    message |= {"on_behalf_of": person, "payload": payload}
+    assert wire.publish(f"agent:{to}", message)
+
+
+def outcome(wire: Wire, task: str, again: str = "") -> Message:
+    answer = wire.wait(
+        "agent:ann-client",
+        lambda m: m["type"] in ("response", "error") and m["payload"]["request_id"] == f"r-{task}{again}",
+    )
+    return dict(answer["payload"])
+
+
+def status(place: Site, task: str, wanted: str) -> dict[str, Any]:
+    (row,) = until(
+        lambda: place.query("select * from tasks where slug = ? and status = ?", task, wanted),
+        what=f"{task} being {wanted}",
+    )
+    return row
+
+
+def test_checks_decide_and_the_agent_corrects_what_they_find(
+    wire: Wire, place: Site, checkout: Path, head: str
+) -> None:
+    task = assign(wire, "first", "# Try")
+    told = outcome(wire, task)
+    assert (told["status"], told["verified"]) == ("completed", "verified")
+    assert told["proof"].startswith("Verified: `grep -q right answer.txt` exit 0 (run by the harness")
+    assert len(told["commits"]) == 2 and told["files_changed"] == ["answer.txt"]
+    assert git(checkout, "show", f"promptdock/{task}:answer.txt") == "right"
+    status(place, task, "COMPLETED")
+    review = wire.command("review_task", user="ann", task_id=task)["result"]
+    assert review["merges"] and [file["path"] for file in review["files"]] == ["answer.txt"]
+    merged = wire.command("merge_task", user="ann", task_id=task)["result"]
+    assert git(checkout, "rev-parse", "HEAD") == merged["commit"] != head
+    assert (checkout / "answer.txt").read_text() == "right\n"
+
+
+def test_work_whose_checks_fail_to_the_end_is_failed_whatever_the_agent_says(wire: Wire, place: Site) -> None:
+    task = assign(wire, "second", "# Never right", checks=["false"])
+    told = outcome(wire, task)
+    assert (told["status"], told["verified"], told["error"]) == (
+        "failed",
+        "unverified",
+        "its checks failed: false (exit 1)",
+    )
+    assert told["commits"], "what was made is kept"
+
+
+def test_a_question_waits_for_the_person_and_the_task_goes_on_with_the_answer(
+    wire: Wire, place: Site, checkout: Path
+) -> None:
+    task = assign(wire, "third", "# Ask")
+    asked = wire.wait("chatter-output", lambda said: said.get("question") == "Which color?")
+    assert (asked["user_id"], asked["status"], asked["options"]) == ("ann", "task_update", ["red", "blue"])
+    status(place, task, "WAITING_INPUT")
+    answered = wire.command("answer_task", user="ann", task_id=task, answer="blue")
+    assert answered["result"] == {"answered": task, "question": "Which color?"}
+    told = outcome(wire, task)
+    assert told["status"] == "completed" and "color.txt" in told["files_changed"]
+    status(place, task, "COMPLETED")
+    assert wire.command("answer_task", user="ann", task_id=task, answer="red")["status"] == "error"
+
+
+def test_asked_for_changes_the_agent_goes_on_with_its_branch(wire: Wire, place: Site, checkout: Path) -> None:
+    (row,) = place.query("select * from tasks where status = 'COMPLETED' order by created_at desc limit 1")
+    task = str(row["slug"])
+    reopened = wire.command("reopen_with_feedback", user="ann", task_id=task, feedback="Please say more.")
+    assert reopened["status"] == "complete"
+    before = git(checkout, "rev-parse", f"promptdock/{task}")
+    send(wire, task, "# Go on", "c")
+    told = outcome(wire, task, "c")
+    assert "more.txt" in told["files_changed"] and before in told["commits"]
+    status(place, task, "COMPLETED")
+    discarded = wire.command("discard_task", user="ann", task_id=task)
+    assert discarded["status"] == "complete", discarded
+    assert git(checkout, "branch", "--list", f"promptdock/{task}") == ""
+
+
+def test_two_tasks_about_to_change_one_file_are_told_before_they_do_and_what_does_not_merge_is_found(
+    wire: Wire, place: Site, checkout: Path, api: MessagesApi
+) -> None:
+    place.up("frontend")
+    first = assign(wire, "fourth", "# Ask")
+    status(place, first, "WAITING_INPUT")
+    second = assign(wire, "fifth", "# Too", to="frontend")
+    told = outcome(wire, second)
+    assert f"answer.txt is being changed by {first} too" in git(
+        checkout, "show", f"promptdock/{second}:answer.txt"
+    )
+    assert told["receipt"]["clashes"] == [], "the other has committed nothing yet"
+    wire.command("answer_task", user="ann", task_id=first, answer="blue")
+    ended = outcome(wire, first)
+    assert ended["receipt"]["clashes"] == [{"branch": f"promptdock/{second}", "files": ["answer.txt"]}]
+    news = f"[The task {second} is about to change answer.txt, as you do.]"
+    assert any(news in json.dumps(body["messages"]) for body in api.requests)
+
+
+def test_after_kill_9_another_process_goes_on_and_each_commit_is_made_once(
+    wire: Wire, place: Site, checkout: Path, workers: dict[str, Worker], api: MessagesApi
+) -> None:
+    task = assign(wire, "last", "# Slow")
+    until(lambda: any("count.txt" in json.dumps(body["messages"]) for body in api.requests), what="its work")
+    workers["backend"].kill()
+    (successor,) = place.up("backend")
+    told = outcome(wire, task)
+    assert told["status"] == "completed" and len(told["commits"]) == 1
+    assert git(checkout, "show", f"promptdock/{task}:count.txt") == "once"
+    assert git(checkout, "log", "--format=%s", f"main..promptdock/{task}") == f"Do {task}"
+    assert git(checkout, "worktree", "list").count("\n") == 0
+    assert successor.process.poll() is None

@@ -1,0 +1,50 @@
+"""Worktrees of tasks that ended while their worker was dead are found, kept on their branch, and removed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from shared.store.records import Project, Repo, Task
+from shared.store.sqlite import SqliteStore
+from shared.tasks import orphans
+from shared.tasks.repos import Repos
+from shared.tasks.worktree import Worktree
+from tests.tasks.conftest import PROJECT, plain
+
+
+@pytest.fixture
+async def store(tmp_path: Path, repo: Repo) -> AsyncIterator[SqliteStore]:
+    opened = SqliteStore(tmp_path / "store.db")
+    await opened.open()
+    await opened.upsert([Project(id=PROJECT, slug="p", name="P"), repo])
+    yield opened
+    await opened.close()
+
+
+async def left(repos: Repos, repo: Repo, store: SqliteStore, name: str, status: str) -> Worktree:
+    """A worktree as a worker leaves it that was killed in the middle of its work."""
+    tree = await Worktree.acquire(repos, repo, name, 7)
+    (tree.path / "half.txt").write_text("half\n")
+    record = tree.path.parent / f"{name}.json"
+    kept = json.loads(record.read_text())
+    kept["owner"] = {"group": 1, "birth": "gone"}
+    record.write_text(json.dumps(kept))
+    task = Task(slug=name, project_id=PROJECT, title=name, repo_id=repo.id, epoch=7)
+    await store.upsert([task.model_copy(update={"status": status})])
+    return tree
+
+
+async def test_only_those_of_tasks_that_have_ended_go_and_no_work_is_lost(
+    repos: Repos, repo: Repo, repository: Path, store: SqliteStore
+) -> None:
+    ended = await left(repos, repo, store, "ended", "BLOCKED")
+    running = await left(repos, repo, store, "running", "IN_PROGRESS")
+    alive = await Worktree.acquire(repos, repo, "alive", 1)
+    assert await orphans.sweep(repos, store) == ["ended"]
+    assert not ended.path.exists() and running.path.exists() and alive.path.exists()
+    assert plain(repository, "show", f"{ended.branch}:half.txt") == "half"
+    assert await orphans.sweep(repos, store) == []

@@ -1,0 +1,90 @@
+"""A conversation on a real server, with a screen that is only remembered and a Chatter that the test plays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateways.terminal.conversation import Conversation
+from gateways.terminal.screen import options, words
+from shared.bus.keys import Names
+from shared.bus.messages import Output
+from shared.bus.redis import RedisBus
+from shared.settings import Settings
+from shared.visitor import Visitor
+from tests.support.valkey import names, redis, until, valkey
+
+__all__ = ["names", "redis", "valkey"]
+
+
+@dataclass
+class Seen:
+    """A screen that remembers `(kind, text)`."""
+
+    told: list[tuple[str, str]] = field(default_factory=list)
+
+    def answer(self, output: Output) -> None:
+        self.told.append((output.status, f"{words(output)}\n{options(output)}"))
+
+    def note(self, text: str) -> None:
+        self.told.append(("note", text))
+
+    def block(self, text: str) -> None:
+        self.told.append(("block", text))
+
+    def error(self, text: str) -> None:
+        self.told.append(("error", text))
+
+    def person(self, text: str) -> None:
+        self.told.append(("person", text))
+
+    def kinds(self) -> list[str]:
+        return [kind for kind, _ in self.told]
+
+    def last(self, kind: str) -> str:
+        """The newest text of a kind."""
+        return next((text for known, text in reversed(self.told) if known == kind), "")
+
+
+@dataclass
+class Chatter:
+    """What a Chatter of somebody else's says and hears."""
+
+    redis: RedisBus
+    names: Names
+    seen: Seen
+
+    async def says(self, status: str, content: str, **fields: Any) -> None:
+        """Say it; comes back when it is on the screen."""
+        before = len(self.seen.told)
+        words = {"user_id": "ada", "content": content, "status": status, "session_id": "user:ada", **fields}
+        await self.redis.publish(self.names.channel("chatter-output"), json.dumps(words).encode())
+        await until(lambda: len(self.seen.told) > before)
+
+    async def heard(self) -> list[dict[str, Any]]:
+        """The messages that were posted to Chatter, in order."""
+        entries = await self.redis.command("XRANGE", f"{self.names.desk('chatter')}inbox", "-", "+")
+        posts = [dict(zip(flat[::2], flat[1::2], strict=True)) for _, flat in entries]
+        return [json.loads(post[b"data"]) for post in posts]
+
+
+@pytest.fixture
+def seen() -> Seen:
+    return Seen()
+
+
+@pytest.fixture
+def chatter(redis: RedisBus, names: Names, seen: Seen) -> Chatter:
+    return Chatter(redis, names, seen)
+
+
+@pytest.fixture
+async def here(valkey: str, names: Names, seen: Seen, tmp_path: Path) -> AsyncIterator[Conversation]:
+    settings = Settings(REDIS_URL=valkey, PROMPTDOCK_HOME=tmp_path, PROMPTDOCK_NAMESPACE=names.namespace)
+    async with Visitor(settings) as visitor, Conversation(visitor, seen, "ada", None) as made:
+        yield made

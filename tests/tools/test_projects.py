@@ -1,0 +1,253 @@
+"""Projects, their channels, repositories and workspaces."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from shared.store.records import (
+    Channel,
+    Memory,
+    Note,
+    Project,
+    Repo,
+    Task,
+    TaskEvent,
+    TaskResult,
+    TokenUsage,
+    Workspace,
+    project_key,
+)
+from shared.store.row import now
+from tests.tools.bench import Bench
+from tests.tools.ground import commit, git, write
+
+
+async def _listed(bench: Bench) -> dict[str, dict[str, Any]]:
+    return {row["id"]: row for row in (await bench.ok("list_projects"))["projects"]}
+
+
+async def test_a_project_is_made_once_with_a_folder_of_its_own(bench: Bench) -> None:
+    made = await bench.twice("create_project", name="My  Große Shop!", credit_weight=2.5)
+    assert made["created"] == "my-grosse-shop"
+    assert bench.home.joinpath("workspaces", "my-grosse-shop").is_dir()
+    told = (await _listed(bench))["my-grosse-shop"]
+    assert (told["name"], told["credit_weight"], told["status"]) == ("My  Große Shop!", 2.5, "ACTIVE")
+    assert "already" in await bench.no("create_project", name="my grosse shop")
+    assert "letter" in await bench.no("create_project", name="***")
+    assert "cannot take" in await bench.no("create_project", name="x", credit_weight=0)
+
+
+async def test_a_project_with_a_url_has_its_repository(bench: Bench) -> None:
+    url = git(bench.repository("web", {"a.ts": "x\n"}), "remote", "get-url", "origin")
+    assert (await bench.twice("create_project", name="Web", repo_url=f"file://{url}"))["repo"] == "web"
+    [repo] = (await bench.ok("list_repos", project_id="web"))["repos"]
+    assert (repo["name"], repo["default_branch"], repo["path"]) == ("web", "main", None)
+
+
+async def test_a_project_is_paused_resumed_and_edited(bench: Bench) -> None:
+    await bench.ok("create_project", name="Shop")
+    assert (await bench.twice("pause_project", project_id="shop"))["paused"] == "shop"
+    assert "paused" in (await bench.ok("create_task", title="x", project_id="shop"))["warning"]
+    assert (await bench.twice("resume_project", project_id="shop"))["resumed"] == "shop"
+    await bench.ok("create_profile", id="careful", name="Careful")
+    told = await bench.ok(
+        "edit_project", project_id="shop", name="Market", budget_limit=20, default_profile_id="careful",
+        discord_channel_id="123",
+    )  # fmt: skip
+    assert told["fields"] == ["name", "budget_limit", "default_profile_id", "discord_channel_id"]
+    [row] = await bench.store.select(Project, {"slug": "shop"})
+    assert (row.name, row.budget, row.default_profile_id is None) == ("Market", 20.0, False)
+    await bench.ok("edit_project", project_id="shop", default_profile_id=None, discord_channel_id=None)
+    assert (await bench.ok("get_project_channels", project_id="shop"))["channel_id"] is None
+    assert "at least one" in await bench.no("edit_project", project_id="shop")
+    for tool in ("pause_project", "resume_project", "get_project_channels", "delete_project"):
+        assert "no project called 'nothing'" in await bench.no(tool, project_id="nothing")
+
+
+async def test_the_default_branch_of_a_project_is_that_of_its_repositories(bench: Bench) -> None:
+    path = await bench.linked()
+    told = await bench.ok("set_default_branch", project_id="default", branch="develop")
+    assert told["warning"] == "not there yet in: shop"
+    git(path, "branch", "develop")
+    assert "warning" not in await bench.ok("set_default_branch", project_id="default", branch="develop")
+    assert (await bench.ok("list_repos"))["repos"][0]["default_branch"] == "develop"
+    await bench.ok("edit_project", project_id="default", repo_default_branch="main")
+    assert (await _listed(bench))["default"]["default_branch"] == "main"
+    assert "no branch name" in await bench.no("set_default_branch", project_id="default", branch="--all")
+
+
+async def test_a_project_has_one_channel_which_leads_back_to_it(bench: Bench) -> None:
+    await bench.ok("create_project", name="Shop")
+    assert (await bench.ok("set_project_channel", project_id="shop", channel_id="42"))["status"] == "linked"
+    assert (await bench.ok("get_project_for_channel", channel_id="42"))["project_id"] == "shop"
+    await bench.store.insert(Channel(surface="discord", channel_id="43", name="builds"))
+    await bench.ok("set_control_interface", project_id="shop", channel_name="#builds")
+    assert (await bench.ok("get_project_channels", project_id="shop"))["channel_id"] == "43"
+    assert (await bench.ok("get_project_for_channel", channel_id="42"))["project_id"] is None
+    assert (await _listed(bench))["shop"]["discord_channel_id"] == "43"
+    assert "numbers" in await bench.no("set_project_channel", project_id="shop", channel_id="../x")
+    assert "not known" in await bench.no("set_control_interface", project_id="shop", channel_name="#no")
+
+
+async def test_the_active_project_is_kept_for_the_conversation(bench: Bench) -> None:
+    await bench.ok("create_project", name="Shop")
+    assert (await bench.ok("set_active_project", project_id="shop"))["active_project"] == "shop"
+    [setting] = await bench.store.select(_settings(), {"scope": "session:talk", "key": "active_project"})
+    assert setting.value == {"project": "shop"}
+    assert (await bench.ok("set_active_project"))["active_project"] is None
+    assert "no project" in await bench.no("set_active_project", project_id="other")
+
+
+def _settings() -> Any:
+    from shared.store.records import Setting
+
+    return Setting
+
+
+async def test_a_project_is_deleted_with_all_that_belongs_to_it(bench: Bench) -> None:
+    await bench.ok("create_project", name="Shop")
+    made = (await bench.ok("create_task", title="x", project_id="shop"))["created"]
+    [task] = await bench.store.select(Task, {"slug": made})
+    await bench.ok("write_note", project_id="shop", title="a", content="b")
+    await bench.ok("set_project_channel", project_id="shop", channel_id="9")
+    own = project_key("shop")
+    await bench.store.upsert(
+        [
+            TaskResult(task_id=task.id, summary="x"),
+            TokenUsage(agent="a", model="m", task_id=task.id),
+            Memory(kind="fact", body="x", project_id=own),
+        ]
+    )
+    await bench.ok("set_task_status", task_id=made, status="IN_PROGRESS")
+    assert made in await bench.no("delete_project", project_id="shop")
+    await bench.ok("set_task_status", task_id=made, status="READY")
+    told = await bench.ok("delete_project", project_id="shop", archive_channels=True)
+    assert (told["deleted"], told["channel_ids"], told["archive_channels"]) == ("shop", ["9"], True)
+    for kind in (Task, TaskResult, TokenUsage, Memory, Note):
+        assert await bench.store.count(kind) == 0, kind
+    [event] = await bench.store.select(TaskEvent)
+    assert event.event == "project_deleted"
+    assert "always there" in await bench.no("delete_project", project_id="default")
+
+
+async def test_repositories_are_registered_by_link_clone_and_init(bench: Bench) -> None:
+    path = await bench.linked()
+    url = "file://" + git(path, "remote", "get-url", "origin")
+    assert (await bench.twice("add_repo", source="clone", url=url, name="mirror"))["name"] == "mirror"
+    made = await bench.twice("add_repo", source="init", name="Fresh One")
+    assert (
+        git(bench.home / "workspaces" / "default" / "fresh-one", "log", "--format=%s")
+        == "Start the repository"
+    )
+    assert made["source_type"] == "init"
+    rows = await bench.store.select(Repo)
+    assert sorted(row.name for row in rows) == ["Fresh One", "mirror", "shop"]
+    other = bench.repository("other", {"a": "b\n"})
+    assert "called 'shop' already" in await bench.no("add_repo", source="link", path=str(other), name="shop")
+    assert "data folder" in await bench.no("add_repo", source="init", path="/tmp/promptdock-elsewhere")
+    assert "needs a url" in await bench.no("add_repo", source="clone")
+    assert "no folder" in await bench.no("add_repo", source="link", path="/nowhere/at/all")
+    assert "helpers" in await bench.no("add_repo", source="clone", url="ext::touch")
+
+
+@pytest.fixture
+async def cloned(bench: Bench) -> Bench:
+    """A linked repository with two workspaces: a clone and a link."""
+    path = await bench.linked()
+    await bench.twice("add_workspace", project_id="default", source="clone", name="one")
+    git(path, "clone", "--quiet", git(path, "remote", "get-url", "origin"), str(path.parent / "two"))
+    await bench.twice("add_workspace", project_id="default", source="link", path=str(path.parent / "two"))
+    return bench
+
+
+async def test_workspaces_are_clones_and_links_in_which_one_can_work(cloned: Bench) -> None:
+    told = (await cloned.ok("list_workspaces"))["workspaces"]
+    assert [(row["id"], row["source"], row["locked"]) for row in told] == [
+        ("one", "clone", False),
+        ("two", "link", False),
+    ]
+    await cloned.ok("write_file", path="one/app.py", content="changed\n")
+    assert (await cloned.ok("git_commit", message="Change", workspace="one"))["committed"] is True
+    assert (await cloned.ok("read_file", path="two/app.py"))["content"] == "one\ntwo"
+    assert "another name" in await cloned.no(
+        "add_workspace",
+        project_id="default",
+        source="link",
+        path=str(cloned.home.parent / "work/shop"),
+        name="one",
+    )
+    for name in ("one", "shop"):
+        assert "already" in await cloned.no("add_workspace", project_id="default", source="clone", name=name)
+    made = await cloned.twice("add_workspace", project_id="default", source="clone")
+    assert (made["created"], len((await cloned.ok("list_workspaces"))["workspaces"])) == ("shop-3", 3)
+    assert "workspace called 'one'" in await cloned.no("add_repo", source="init", name="one")
+    await cloned.ok("create_project", name="Empty")
+    assert "no repository" in await cloned.no("add_workspace", project_id="empty", source="clone")
+
+
+async def test_a_locked_workspace_is_released_by_force(cloned: Bench) -> None:
+    [row] = await cloned.store.select(Workspace, {"name": "one"})
+    lock = {"agent": "backend", "lease_until": now() + timedelta(hours=1), "epoch": 3}
+    await cloned.store.update(Workspace, lock, {"id": row.id})
+    assert "a task works in it" in await cloned.no("write_file", path="one/app.py", content="no")
+    assert "backend" in await cloned.no("remove_workspace", workspace_id="one")
+    skipped = (await cloned.ok("sync_workspaces"))["workspaces"][0]
+    assert (skipped["workspace_id"], skipped["status"]) == ("one", "skipped")
+    assert (await cloned.twice("release_workspace", workspace_id="one"))["was_locked_by"] == "backend"
+    [free] = await cloned.store.select(Workspace, {"name": "one"})
+    assert (free.agent, free.lease_until, free.epoch) == (None, None, 4)
+
+
+async def test_workspaces_are_brought_to_the_newest_commit_without_losing_any(cloned: Bench) -> None:
+    two = cloned.home.parent / "work" / "two"
+    shop = cloned.home.parent / "work" / "shop"
+    write(shop, {"app.py": "newer\n"})
+    commit(shop, "newer")
+    git(shop, "push", "--quiet", "origin", "main")
+    told = {row["workspace_id"]: row["status"] for row in (await cloned.ok("sync_workspaces"))["workspaces"]}
+    assert told == {"one": "updated", "two": "updated"}
+    assert (two / "app.py").read_text() == "newer\n"
+    write(two, {"app.py": "mine\n"})
+    commit(two, "mine")
+    write(shop, {"app.py": "newest\n"})
+    commit(shop, "newest")
+    git(shop, "push", "--quiet", "origin", "main")
+    told = {row["workspace_id"]: row["status"] for row in (await cloned.ok("sync_workspaces"))["workspaces"]}
+    assert told == {"one": "updated", "two": "diverged"}
+    assert (two / "app.py").read_text() == "mine\n"
+
+
+async def test_branches_that_conflict_with_the_default_one_are_found(cloned: Bench) -> None:
+    two = cloned.home.parent / "work" / "two"
+    assert (await cloned.ok("find_merge_conflict_workspaces"))["conflicts"] == []
+    git(two, "switch", "--quiet", "-c", "feature")
+    write(two, {"app.py": "theirs\n"})
+    commit(two, "theirs")
+    git(two, "switch", "--quiet", "main")
+    write(two, {"app.py": "ours\n"})
+    commit(two, "ours")
+    told = await cloned.ok("find_merge_conflict_workspaces", project_id="default")
+    assert told["conflicts"] == [
+        {"workspace_id": "two", "base": "main", "branches": [{"branch": "feature", "files": ["app.py"]}]}
+    ]
+    assert told["scanned"] == 2
+
+
+async def test_a_removed_workspace_takes_its_clone_along_but_never_work_that_is_nowhere_else(
+    cloned: Bench,
+) -> None:
+    await cloned.ok("write_file", path="one/new.py", content="x\n")
+    assert "nowhere else" in await cloned.no("remove_workspace", workspace_id="one")
+    await cloned.ok("git_create_branch", branch_name="kept", workspace="one")
+    await cloned.ok("git_commit", message="Keep", workspace="one")
+    assert "nowhere else" in await cloned.no("remove_workspace", workspace_id="one")
+    await cloned.ok("git_push", workspace="one")
+    folder = cloned.home / "workspaces" / "default" / "one"
+    assert (await cloned.ok("remove_workspace", workspace_id="one"))["files_removed"] is True
+    assert not folder.exists()
+    assert (await cloned.ok("remove_workspace", workspace_id="two"))["files_removed"] is False
+    assert (cloned.home.parent / "work" / "two" / "app.py").exists()
+    assert "no workspace" in await cloned.no("remove_workspace", workspace_id="one")

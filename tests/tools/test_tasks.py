@@ -1,0 +1,206 @@
+"""Tasks: making, finding and changing them, and carrying them through their states."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shared.store.records import Audit, Task, TaskEvent, TaskResult
+from shared.store.row import now
+from tests.tools.bench import Bench
+from tests.tools.ground import commit, git, write
+
+
+async def _made(bench: Bench, title: str, **more: Any) -> str:
+    return str((await bench.ok("create_task", title=title, **more))["created"])
+
+
+async def _set(bench: Bench, slug: str, status: str, **more: Any) -> None:
+    """A state that only workers reach."""
+    assert await bench.store.update(Task, {"status": status, **more}, {"slug": slug})
+
+
+async def _status(bench: Bench, slug: str) -> str:
+    return str((await bench.ok("get_task", task_id=slug))["status"])
+
+
+async def test_a_task_is_made_once_with_a_name_that_can_be_said(bench: Bench) -> None:
+    await bench.linked()
+    made = await bench.twice(
+        "create_task", title="Add a page", description="all of it", repo_id="shop", priority=5
+    )
+    assert made["created"].count("-") >= 1
+    assert await bench.store.count(Task) == await bench.store.count(TaskEvent) == 1
+    told = await bench.ok("get_task", task_id=made["created"])
+    assert (told["status"], told["description"], told["repo"], told["priority"]) == (
+        "READY",
+        "all of it",
+        "shop",
+        5,
+    )
+    wrong: dict[str, Any]
+    for wrong in ({"title": ""}, {"title": "x", "priority": -1}, {"title": "x", "task_type": "magic"}):
+        assert "cannot take" in await bench.no("create_task", **wrong)
+    for wrong in ({"project_id": "no"}, {"repo_id": "no"}, {"profile_id": "no"}, {"depends_on": ["no-task"]}):
+        assert "there is no" in await bench.no("create_task", title="x", **wrong)
+
+
+async def test_tasks_are_listed_flat_compact_and_as_a_tree(bench: Bench) -> None:
+    top = await _made(bench, "top")
+    below = await _made(bench, "below")
+    done = await _made(bench, "done")
+    [parent] = await bench.store.select(Task, {"slug": top})
+    await _set(bench, below, "IN_PROGRESS", parent_id=parent.id)
+    await _set(bench, done, "COMPLETED")
+    told = await bench.ok("list_tasks")
+    assert ({row["id"] for row in told["tasks"]}, told["total"]) == ({top, below}, 2)
+    assert [row["id"] for row in (await bench.ok("list_tasks", completed_only=True))["tasks"]] == [done]
+    assert (await bench.ok("list_tasks", status="IN_PROGRESS"))["total"] == 1
+    assert (await bench.ok("list_tasks", include_completed=True))["total"] == 3
+    tree = (await bench.ok("list_tasks", display_mode="tree"))["display"]
+    assert f"○ {top} [READY] top\n└── ▶ {below} [IN_PROGRESS] below" in tree
+    assert "[" not in (await bench.ok("list_tasks", display_mode="compact"))["display"]
+    told = await bench.ok("get_task_tree", task_id=top, compact=True)
+    assert (told["tree"], told["count"]) == (f"○ {top}\n└── ▶ {below}", 2)
+    await bench.ok("create_project", name="Other")
+    await _made(bench, "elsewhere", project_id="other")
+    told = await bench.ok("list_active_tasks_all_projects")
+    assert [(part["project_id"], part["count"]) for part in told["projects"]] == [
+        ("default", 2),
+        ("other", 1),
+    ]
+
+
+async def test_a_task_is_edited_in_what_is_given_and_moved_to_another_project(bench: Bench) -> None:
+    slug = await _made(bench, "x")
+    told = await bench.twice(
+        "edit_task", task_id=slug, title="y", task_type="bugfix", max_retries=1, verification_type="human"
+    )
+    assert told["fields"] == ["title", "max_retries", "verification_type", "task_type"]
+    await bench.ok("edit_task", task_id=slug, task_type="None", status="BLOCKED")
+    told = await bench.ok("get_task", task_id=slug)
+    assert (told["title"], told["task_type"], told["status"]) == ("y", None, "BLOCKED")
+    await bench.ok("create_project", name="Other")
+    await bench.ok("edit_task", task_id=slug, project_id="other")
+    assert (await bench.ok("get_task", task_id=slug))["project_id"] == "other"
+    assert "at least one" in await bench.no("edit_task", task_id=slug)
+    assert "no task" in await bench.no("edit_task", task_id="no-task", title="z")
+
+
+async def test_a_task_waits_for_those_that_it_depends_on(bench: Bench) -> None:
+    first = await _made(bench, "first")
+    second = await _made(bench, "second", depends_on=[first])
+    third = await _made(bench, "third")
+    assert await _status(bench, second) == "DEFINED"
+    assert (await bench.twice("add_dependency", task_id=third, depends_on=second))["status"] == "DEFINED"
+    assert "circle" in await bench.no("add_dependency", task_id=first, depends_on=third)
+    assert "itself" in await bench.no("add_dependency", task_id=first, depends_on=first)
+    told = await bench.ok("get_task_dependencies", task_id=second)
+    assert ([row["id"] for row in told["upstream"]], [row["id"] for row in told["downstream"]]) == (
+        [first],
+        [third],
+    )
+    await _set(bench, first, "FAILED")
+    told = await bench.ok("get_chain_health", task_id=first)
+    assert {row["id"] for row in told["stuck_downstream"]} == {second, third}
+    assert (await bench.ok("get_chain_health", project_id="default"))["total_stuck_chains"] == 1
+    told = await bench.ok("skip_task", task_id=first)
+    assert (told["unblocked"], told["unblocked_count"]) == ([second], 1)
+    assert (await bench.ok("remove_dependency", task_id=third, depends_on=second))["status"] == "READY"
+    assert "does not depend" in await bench.no("remove_dependency", task_id=third, depends_on=second)
+
+
+@pytest.mark.parametrize(
+    ("tool", "before", "after", "more"),
+    [
+        ("restart_task", "FAILED", "READY", {}),
+        ("reopen_with_feedback", "COMPLETED", "READY", {"feedback": "Add tests"}),
+        ("reopen_with_feedback", "AWAITING_APPROVAL", "READY", {"feedback": "Add tests"}),
+        ("approve_task", "AWAITING_APPROVAL", "COMPLETED", {}),
+        ("approve_plan", "AWAITING_PLAN_APPROVAL", "READY", {}),
+        ("reject_plan", "AWAITING_PLAN_APPROVAL", "READY", {"feedback": "Smaller"}),
+        ("delete_plan", "AWAITING_PLAN_APPROVAL", "COMPLETED", {}),
+        ("skip_task", "BLOCKED", "COMPLETED", {}),
+        ("stop_task", "READY", "BLOCKED", {}),
+    ],
+)
+async def test_a_task_moves_where_its_state_allows_it_and_only_there(
+    bench: Bench, tool: str, before: str, after: str, more: dict[str, Any]
+) -> None:
+    slug = await _made(bench, "x")
+    await _set(bench, slug, "VERIFYING")
+    assert "VERIFYING" in await bench.no(tool, task_id=slug, **more)
+    await _set(bench, slug, before, error="it broke", attempts=2)
+    await bench.ok(tool, task_id=slug, **more)
+    told = await bench.ok("get_task", task_id=slug)
+    assert told["status"] == after
+    assert told.get("feedback", "") == more.get("feedback", "")
+    events = await bench.store.select(TaskEvent, order=[("created_at", "desc")], limit=1)
+    assert (events[0].from_status, events[0].to_status) == (before, after)
+
+
+async def test_a_state_is_overridden_by_hand_and_that_is_audited(bench: Bench) -> None:
+    slug = await _made(bench, "x")
+    told = await bench.twice("set_task_status", task_id=slug, status="FAILED")
+    assert (told["old_status"], told["new_status"]) == ("READY", "FAILED")
+    [audit] = await bench.store.select(Audit)
+    assert (audit.person, audit.detail["to"]) == ("ada", "FAILED")
+
+
+async def test_a_task_is_deleted_unless_it_is_in_progress(bench: Bench) -> None:
+    first = await _made(bench, "first")
+    second = await _made(bench, "second", depends_on=[first])
+    await _set(bench, first, "IN_PROGRESS")
+    assert "stop it first" in await bench.no("delete_task", task_id=first)
+    await _set(bench, first, "BLOCKED")
+    assert (await bench.ok("delete_task", task_id=first))["unblocked"] == [second]
+    assert "no task" in await bench.no("delete_task", task_id=first)
+
+
+async def test_finished_tasks_are_archived_and_restored(bench: Bench) -> None:
+    done, failed, ready = [await _made(bench, title) for title in ("done", "failed", "ready")]
+    await _set(bench, done, "COMPLETED")
+    await _set(bench, failed, "FAILED")
+    assert (await bench.twice("archive_tasks", project_id="default"))["archived"] == [done]
+    assert (await bench.ok("archive_task", task_id=failed))["archived"] == [failed]
+    assert "READY" in await bench.no("archive_tasks", task_id=ready)
+    assert {row["id"] for row in (await bench.ok("list_archived"))["tasks"]} == {done, failed}
+    assert (await bench.ok("restore_task", task_id=done))["restored"] == done
+    assert "not archived" in await bench.no("restore_task", task_id=done)
+    assert (await bench.ok("list_archived", project_id="default"))["total"] == 1
+
+
+async def test_what_came_of_a_task_is_told_from_its_record_and_its_branch(bench: Bench) -> None:
+    path = await bench.linked()
+    slug = await _made(bench, "x", repo_id="shop")
+    assert "no result yet" in await bench.no("get_task_result", task_id=slug)
+    assert "no branch" in await bench.no("get_task_diff", task_id=slug)
+    base = git(path, "rev-parse", "HEAD")
+    git(path, "switch", "--quiet", "-c", "promptdock/x")
+    write(path, {"app.py": "changed by the task\n"})
+    commit(path, "work")
+    git(path, "switch", "--quiet", "main")
+    [task] = await bench.store.select(Task, {"slug": slug})
+    await bench.store.insert(
+        TaskResult(task_id=task.id, summary="changed it", files_changed=["app.py"], tokens_used=7, agent="backend",
+                   error="429 Too Many Requests")
+    )  # fmt: skip
+    await _set(bench, slug, "FAILED", branch="promptdock/x", base_commit=base, attempts=3)
+    told = await bench.ok("get_task_result", task_id=slug)
+    assert (told["summary"], told["files_changed"], told["tokens_used"]) == ("changed it", ["app.py"], 7)
+    assert "+changed by the task" in (await bench.ok("get_task_diff", task_id=slug))["diff"]
+    told = await bench.ok("get_agent_error", task_id=slug)
+    assert (told["error_type"], told["retries"], told["agent_summary"]) == (
+        "rate_limit",
+        "3 / 3",
+        "changed it",
+    )
+    other = await _made(bench, "fine")
+    assert (await bench.ok("get_agent_error", task_id=other))["error_type"] is None
+
+
+async def test_a_task_that_failed_tells_its_error_without_being_one(bench: Bench) -> None:
+    slug = await _made(bench, "x")
+    await _set(bench, slug, "FAILED", error="the tests failed", ended_at=now())
+    assert (await bench.ok("get_task", task_id=slug))["last_error"] == "the tests failed"

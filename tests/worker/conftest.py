@@ -1,0 +1,7 @@
+"""The real bus."""
+
+from __future__ import annotations
+
+from tests.support.valkey import names, redis, valkey
+
+__all__ = ["names", "redis", "valkey"]

@@ -1,0 +1,77 @@
+"""Live events: heard as they happen, kept for who comes back, and cheap."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import Any
+
+import pytest
+
+from shared.bus.base import Argument
+from shared.bus.keys import Names
+from shared.bus.redis import RedisBus
+from shared.worker.live import Live
+from tests.support.valkey import until
+
+
+async def kept(redis: RedisBus, names: Names) -> list[dict[str, Any]]:
+    """The events of the session that its stream holds."""
+    entries = await redis.command("XRANGE", names.stream("s"), "-", "+")
+    return [json.loads(fields[1]) for _, fields in entries]
+
+
+async def test_events_are_published_and_kept_in_the_order_in_which_they_happened(
+    redis: RedisBus, names: Names
+) -> None:
+    heard: list[dict[str, Any]] = []
+    ready = asyncio.Event()
+
+    async def on_ready() -> None:
+        ready.set()
+
+    channel = names.events("s")
+    listener = redis.listener([channel], lambda _, data: heard.append(json.loads(data)), on_ready, channel)
+    task = asyncio.create_task(listener.run())
+    await ready.wait()
+    live = Live(redis, names, "s")
+    live("start", {"turn_id": "t"})
+    for word in ("one ", "two"):
+        live("chunk", {"content": word})
+    live("done", {})
+    await live.close()
+    await until(lambda: len(heard) == 3)
+    task.cancel()
+    assert heard == [
+        {"event": "start", "turn_id": "t"},
+        {"event": "chunk", "content": "one two"},
+        {"event": "done"},
+    ]
+    assert await kept(redis, names) == heard
+    assert 3500 < await redis.command("TTL", names.stream("s")) <= 3600
+
+
+async def test_what_is_gathered_leaves_in_one_round_trip_and_closing_does_not_wait_for_more(
+    redis: RedisBus, names: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warm = Live(redis, names, "other")  # the server knows the script from now on
+    warm("start", {})
+    await warm.close()
+    asked: list[Argument] = []
+    call = redis._call
+
+    async def counted(key: str | None, *arguments: Argument) -> Any:
+        asked.append(arguments[0])
+        return await call(key, *arguments)
+
+    monkeypatch.setattr(redis, "_call", counted)
+    monkeypatch.setattr("shared.worker.live._FLUSH", 30.0)
+    live = Live(redis, names, "s")
+    started = time.monotonic()
+    for number in range(5):
+        live("step", {"number": number})
+    await live.close()
+    assert time.monotonic() - started < 1.5
+    assert asked == ["EVALSHA"]
+    assert [event["number"] for event in await kept(redis, names)] == [0, 1, 2, 3, 4]
