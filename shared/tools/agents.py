@@ -45,7 +45,7 @@ async def _told(here: Context, name: str, row: Agent | None) -> dict[str, Any]:
     current = None
     if here.cluster is not None:
         seen = await here.cluster.status(name)
-        current = seen.get("current")
+        current = ", ".join(seen.get("current") or []) or None
         if not row or row.state != "paused":
             card["state"] = str(seen.get("status") or "offline")
     if current is None:

@@ -160,7 +160,7 @@ class Desk:
 
     async def shut(self, k: int) -> None:
         """Numbering k was heard to its end."""
-        while await self._call(scripts.CLOSE, k, patience=600) == -2:
+        while await self._call(scripts.CLOSE, k, patience=600) == -2:  # noqa: ASYNC110 - others hand in
             await asyncio.sleep(0.03)
 
     async def hear(self, k: int, i: int, mail: Mail, output: str) -> int:

@@ -114,7 +114,7 @@ def workers(place: Site, wire: Wire, checkout: Path) -> dict[str, Worker]:
     own = place.home / "agents" / "frontend"
     shutil.copytree(ROOT / "agents" / "frontend", own, ignore=shutil.ignore_patterns("__pycache__"))
     profile = own / "profile.toml"
-    profile.write_text(profile.read_text().replace("task_minutes = 30", "task_minutes = 0.1"))
+    profile.write_text(profile.read_text().replace("task_minutes = 30", "task_minutes = 0.15"))
     names = ("chatter", "planner", "researcher", "backend", "frontend")
     running = dict(zip(names, place.up(*names), strict=True))
     added = wire.command("add_repo", source="link", path=str(checkout), name="library", kind="both")
@@ -249,7 +249,7 @@ def test_a_task_that_takes_too_long_is_ended_with_what_it_made(
     task = assigned(wire.ask("sleep at the front", user="slow", force=True), place)
     told = outcome(wire, task)
     assert told["task"]["status"] == "timeout"
-    assert "ended after 0.1 minutes" in told["content"]
+    assert "ended after 0.15 minutes" in told["content"]
     assert not napping()
     assert "part.txt" in git(checkout, "diff", "--name-only", f"HEAD...promptdock/{task}")
     until(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -113,6 +115,16 @@ def send(wire: Wire, task: str, command_file: str, again: str = "", to: str = "b
     assert wire.publish(f"agent:{to}", message)
 
 
+def command(place: Site, *words: str) -> str:
+    """What the command line prints for a person."""
+    argv = [sys.executable, "-m", "gateways.cli", *words, "--user", "ann"]
+    done = subprocess.run(
+        argv, cwd=place.folder, env=place.environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def outcome(wire: Wire, task: str, again: str = "") -> Message:
     answer = wire.wait(
         "agent:ann-client",
@@ -139,10 +151,13 @@ def test_checks_decide_and_the_agent_corrects_what_they_find(
     assert len(told["commits"]) == 2 and told["files_changed"] == ["answer.txt"]
     assert git(checkout, "show", f"promptdock/{task}:answer.txt") == "right"
     status(place, task, "COMPLETED")
-    review = wire.command("review_task", user="ann", task_id=task)["result"]
-    assert review["merges"] and [file["path"] for file in review["files"]] == ["answer.txt"]
-    merged = wire.command("merge_task", user="ann", task_id=task)["result"]
-    assert git(checkout, "rev-parse", "HEAD") == merged["commit"] != head
+    review = command(place, "tasks", "review", task)
+    assert "answer.txt  +1 -1" in review and "+right" in review
+    assert command(place, "tasks", "merge", task).startswith(
+        f"promptdock/{task} is merged into main: 1 files"
+    )
+    assert git(checkout, "log", "-1", "--format=%s") == f"Merge {task}: first"
+    assert git(checkout, "rev-parse", "HEAD^1") == head
     assert (checkout / "answer.txt").read_text() == "right\n"
 
 
@@ -164,8 +179,7 @@ def test_a_question_waits_for_the_person_and_the_task_goes_on_with_the_answer(
     asked = wire.wait("chatter-output", lambda said: said.get("question") == "Which color?")
     assert (asked["user_id"], asked["status"], asked["options"]) == ("ann", "task_update", ["red", "blue"])
     status(place, task, "WAITING_INPUT")
-    answered = wire.command("answer_task", user="ann", task_id=task, answer="blue")
-    assert answered["result"] == {"answered": task, "question": "Which color?"}
+    assert command(place, "tasks", "answer", task, "blue") == f"{task} has the answer to: Which color?\n"
     told = outcome(wire, task)
     assert told["status"] == "completed" and "color.txt" in told["files_changed"]
     status(place, task, "COMPLETED")

@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from tests.faults import rows, suite, tasks
 from tests.faults.checker import Findings
@@ -28,7 +29,7 @@ SOAKING = 150  # messages of each person that make growth measurable
 GROWTH = 64.0  # KiB that a worker may grow per 1,000 messages
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 BEGIN, END = "<!-- figures: written by make faults -->", "<!-- end of figures -->"
-PEOPLE = {"own": 12, "plain": 12, "pause": 0.3}
+PEOPLE: dict[str, Any] = {"own": 12, "plain": 12, "pause": 0.3}
 SOAK = Row(rows.soak, "none, for a long time", (11,), long=1)
 TASKS = "kill_backend"
 
@@ -83,7 +84,7 @@ async def _rows(folder: Path, wanted: list[Row], with_tasks: bool, scale: float)
             person(made) as who,
         ):
             number = max(each, SOAKING) if row is SOAK else int(each * row.share)
-            load = Load(made, each=number, **{**PEOPLE, **row.load})  # type: ignore[arg-type]
+            load = Load(made, each=number, **{**PEOPLE, **row.load})
             times = max(1, round(row.long * scale))
             yield await rows.play(made, row.name, row.hurt, load, times, person=who, patience=120)
     if dying := [row for row in wanted if row in suite.DYING]:
@@ -94,9 +95,9 @@ async def _rows(folder: Path, wanted: list[Row], with_tasks: bool, scale: float)
                 yield await rows.play(made, row.name, row.hurt, load, row.long, person=who, patience=120)
     if with_tasks:
         (folder / "tasks").mkdir()
-        environment = {**tasks.ENVIRONMENT, "PROMPTDOCK_FAULT_ONCE": str(folder / "tasks")}
-        shape = {"chatters": 1, "planners": 0, "backends": 1}
-        async with cluster(folder / "backend", **shape, **environment) as made, person(made) as who:  # type: ignore[arg-type]
+        about: dict[str, Any] = {**tasks.ENVIRONMENT, "PROMPTDOCK_FAULT_ONCE": str(folder / "tasks")}
+        shape: dict[str, Any] = {"chatters": 1, "planners": 0, "backends": 1}
+        async with cluster(folder / "backend", **shape, **about) as made, person(made) as who:
             yield await tasks.kill_backend(made, who, await tasks.link(made, who))
 
 
@@ -120,8 +121,8 @@ def _table(found: list[Findings], known: dict[str, Row], scale: float) -> str:
         f"{faults:,} faults, Python {platform.python_version()}, {os.cpu_count()} cores shared with other work, "
         f"lease {LEASE / 1000:g} s.",
         "",
-        "| row | fault | promises | faults | messages | lost | twice | out of order | bought again | in flight "
-        "| refused | taken over, p50 / p99 | holds |",
+        "| row | fault | promises | faults | messages | lost | twice | bought again | in flight | refused "
+        "| plain missed | plain swapped | taken over, p50 / p99 | holds |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for row in found:
@@ -130,10 +131,11 @@ def _table(found: list[Findings], known: dict[str, Row], scale: float) -> str:
         promises = ", ".join(map(str, about.promises if about else (4, 5, 6)))
         took = f"{row.quantile(0.5):.1f} / {row.quantile(0.99):.1f} s" if row.recoveries else ""
         broken = ", ".join(f"{name} {value:g}" for name, value in _broken(row).items())
+        plain = f"{row.missed} | {row.swapped}"
         grown = f"grew {row.growth:.0f} KiB per 1,000" if row.growth is not None else "yes"
         lines.append(
             f"| {row.row} | {fault} | {promises} | {row.faults} | {row.sent:,} | {row.lost} | {row.doubled} "
-            f"| {row.order} | {row.rebought} | {row.in_flight} | {row.stale} | {took} | {broken or grown} |"
+            f"| {row.rebought} | {row.in_flight} | {row.stale} | {plain} | {took} | {broken or grown} |"
         )
     return "\n".join(lines)
 

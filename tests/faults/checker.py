@@ -42,6 +42,8 @@ class Findings:
     lost: int = 0  # acknowledged or heard, and never closed
     doubled: int = 0  # closed more than once
     order: int = 0  # closed before one that was sent earlier by the same person
+    missed: int = 0  # plain PUBLISH, which nobody acknowledges, that only a dying or deaf worker heard
+    swapped: int = 0  # plain PUBLISH that was taken in after a later one
     unseen: int = 0  # said to the person, and never heard by the person's gateway
     rebought: int = 0  # model answers bought again although they were stored
     in_flight: int = 0  # model answers bought again because their first buyer died with them
@@ -73,6 +75,7 @@ class Findings:
         told = {name: getattr(self, name) for name in ("faults", "sent", "answered", "errors")}
         broken = self.broken or {"broken": 0}
         told |= {**broken, "in_flight": self.in_flight, "stale": self.stale}
+        told |= {"missed": self.missed, "swapped": self.swapped}
         figures = " ".join(f"{name}={value}" for name, value in told.items())
         if self.recoveries:
             figures += f" recovery p50={self.quantile(0.5):.2f}s p99={self.quantile(0.99):.2f}s"
@@ -181,10 +184,10 @@ def _plain(load: Load, said: list[dict[str, Any]], found: Findings) -> None:
             order[user].append(int(match[1].rpartition(" ")[2]))
     found.answered += sum(got.values())
     lost, doubled = wanted - got, got - wanted - unsure
-    found.lost += lost.total()
+    found.missed += lost.total()
     found.doubled += doubled.total()
-    found.notes += [f"lost {key}" for key in list(lost)[:5]] + [f"doubled {key}" for key in list(doubled)[:5]]
-    found.order += sum(b < a for numbers in order.values() for a, b in pairwise(numbers))
+    found.notes += [f"doubled {key}" for key in list(doubled)[:5]]
+    found.swapped += sum(b < a for numbers in order.values() for a, b in pairwise(numbers))
 
 
 async def _seen(person: Person, said: list[dict[str, Any]], found: Findings) -> None:

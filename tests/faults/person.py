@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from typing import Any
 
 from pydantic import SecretStr
 
@@ -35,7 +36,7 @@ class Person:
 async def person(cluster: Cluster) -> AsyncIterator[Person]:
     """Somebody who listens from here on."""
     async with Proxy(cluster.server.port) as proxy:
-        fields = {
+        fields: dict[str, Any] = {
             "redis_url": SecretStr(proxy.url),
             "home": cluster.folder / "person",
             "namespace": cluster.names.namespace,

@@ -170,6 +170,13 @@ async def half_open(scene: Scene) -> None:
     await scene.repeat(hurt)
 
 
+async def half_open_person(scene: Scene) -> None:
+    """Only the line of the person's gateway is dead, while everybody talks on."""
+    assert scene.person is not None, "nobody listens"
+    scene.person.proxy.half_open()
+    await asyncio.sleep(3 * scene.lease)
+
+
 async def partition(scene: Scene) -> None:
     """One replica is cut off beyond its lease, now both ways, now one."""
     ways = [("there", "back"), ("back",), ("there",)]

@@ -77,7 +77,7 @@ DYING = (
 )
 
 
-def dying(folder: Path, long: bool = False) -> dict[str, str]:
+def dying(folder: Path, long: bool = False) -> dict[str, Any]:
     """The environment of these workers: each dies there once, but of poison always."""
     folder.mkdir(parents=True, exist_ok=True)
     times = {row.name: row.long if long else row.short for row in DYING}

@@ -21,7 +21,7 @@ TAG = "tk"
 # Task number n dies after the effect of this call of Backend, before its result is stored: a command, a new
 # file, a change of it; the last one is killed from outside while its command runs.
 CALLS = ("1.1", "2.1", "3.1")
-ENVIRONMENT = {
+ENVIRONMENT: dict[str, Any] = {
     "PROMPTDOCK_FAULT": ",".join(f"effect done@{TAG}-o{n}-0.1.1.{call}" for n, call in enumerate(CALLS))
 }
 

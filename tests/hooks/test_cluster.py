@@ -14,7 +14,6 @@ from tests.support.messages_api import MessagesApi
 from tests.support.processes import Site, Worker, until
 from tests.support.wire import Wire
 
-SETTINGS = {"PROMPTDOCK_LEASE": "1000"}
 RULES: list[dict[str, Any]] = [
     {"user": "loop on", "steps": [
         {"tools": [{"name": "create_task", "input": {"title": "again"}}]}, {"text": "Went on."}]},

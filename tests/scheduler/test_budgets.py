@@ -15,7 +15,7 @@ from tests.support.wire import Message, Wire
 
 # Each of these calls costs 57 cents.
 DEAR = {"input_tokens": 190_000, "output_tokens": 1}
-SETTINGS = {"PROMPTDOCK_LEASE": "1000", "PROMPTDOCK_MODEL": "claude-sonnet-4-5", "BUDGET_SESSION": "1"}
+SETTINGS = {"PROMPTDOCK_MODEL": "claude-sonnet-4-5", "BUDGET_SESSION": "1"}
 
 
 def call(name: str, **arguments: Any) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from tests.support.messages_api import MessagesApi
 from tests.support.processes import Site, Worker, until
 from tests.support.wire import Wire
 
-SETTINGS = {"PROMPTDOCK_LEASE": "1000"}
 LONG = 90.0  # seconds; a bound for machines that are busy, nothing is expected to take it
 
 
@@ -175,9 +174,9 @@ def test_what_was_told_while_nobody_listened_is_told_when_the_person_is_back(wir
     wire.wait("chatter-output", lambda said: (said.get("task") or {}).get("task_id") == slug, LONG)
     session = status(place, slug)["session_id"]
     start = len(wire.heard)
-    wire.ask("hello", user="owner", session_id=session)
+    wire.ask("hello", user="owner", seconds=LONG, session_id=session)
     told = [said["content"] for said in wire.on("chatter-output", start) if said["status"] == "task_update"]
     assert any(text.startswith("While you were away: Task") and slug in text for text in told)
     start = len(wire.heard)
-    wire.ask("hello", user="owner", session_id=session)
+    wire.ask("hello", user="owner", seconds=LONG, session_id=session)
     assert not [said for said in wire.on("chatter-output", start) if said["status"] == "task_update"]

@@ -267,7 +267,7 @@ def test_ten_thousand_tasks_with_a_thousand_edges_are_decided_in_under_20_ms() -
     )
     snapshot = Snapshot(NOW, rows, tuple(Share(id) for id in projects), seats, needs)
     took = []
-    for _ in range(9):
+    for _ in range(20):
         started = time.process_time()
         decision = decide(snapshot)
         took.append(time.process_time() - started)

@@ -20,7 +20,7 @@ class Company:
         return {"backend": "writes code", "frontend": "writes pages"}
 
     async def status(self, agent: str) -> dict[str, Any]:
-        return {"agent": agent, "online": True, "status": "working", "current": "t9"}
+        return {"agent": agent, "online": True, "status": "working", "current": ["t9"]}
 
 
 HERE = {"cluster": Company()}
