@@ -12,7 +12,6 @@ from shared.bus.messages import Decision
 from shared.errors import Denied, PromptDockError
 from shared.settings import Settings
 from shared.visitor import Visitor
-from shared.visitor import approvals as requests
 
 app = typer.Typer(rich_markup_mode=None, help="Calls that wait for leave.", no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -65,6 +64,8 @@ def revoke(permission: Id, user: User, as_json: Json = False) -> NoReturn:
 
 
 async def _list(settings: Settings, everything: bool, as_json: bool) -> None:
+    from shared.visitor import approvals as requests
+
     async with Visitor(settings) as visitor:
         waiting = await requests.listing(visitor, everything)
         standing = await requests.standing(visitor)
@@ -100,6 +101,8 @@ async def _answer(
     roles: list[str] | None,
     as_json: bool,
 ) -> None:
+    from shared.visitor import approvals as requests
+
     async with Visitor(settings) as visitor:
         told = await requests.answer(
             *(visitor, approval, decision, user),

@@ -10,7 +10,6 @@ from gateways.cli import screen
 from gateways.cli.run import run
 from shared.settings import Settings
 from shared.visitor import Visitor
-from shared.visitor import permissions as profiles
 
 app = typer.Typer(rich_markup_mode=None, help="What agents may do.", no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -41,6 +40,8 @@ def simulate(
 
 
 async def _list(settings: Settings, as_json: bool) -> None:
+    from shared.visitor import permissions as profiles
+
     async with Visitor(settings) as visitor:
         found = await profiles.listing(visitor)
     if as_json:
@@ -52,6 +53,8 @@ async def _list(settings: Settings, as_json: bool) -> None:
 
 
 async def _show(settings: Settings, name: str, as_json: bool) -> None:
+    from shared.visitor import permissions as profiles
+
     async with Visitor(settings) as visitor:
         card = profiles.shown(await profiles.named(visitor, name))
     if as_json:
@@ -66,6 +69,8 @@ async def _show(settings: Settings, name: str, as_json: bool) -> None:
 
 
 async def _simulate(settings: Settings, name: str, limit: int, as_json: bool) -> None:
+    from shared.visitor import permissions as profiles
+
     async with Visitor(settings) as visitor:
         told = await profiles.simulate(visitor, await profiles.named(visitor, name), limit)
     if as_json:

@@ -252,7 +252,9 @@ async def fire_hook(here: Context, hook_id: str, dry_run: bool = False) -> Resul
     """
     row = await rows.hook(here.store, hook_id)
     preview: Preview | None = here.extras.get("preview_hook")
-    if dry_run and preview is not None:
+    if dry_run:
+        if preview is None:
+            raise ToolError(f"the hook {row.slug!r} cannot be tried here", NOT_YET, "")
         return await preview(row, here.step_id or str(new_id()))
     fire: Fire | None = here.extras.get("fire_hook")
     if fire is None:

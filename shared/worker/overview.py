@@ -10,7 +10,7 @@ from uuid import UUID
 
 from shared.store.records import Agent, Profile, Project, Repo, Task, TaskDependency, TaskResult
 from shared.tasks import graph
-from shared.tasks.estimate import Past, estimate
+from shared.tasks.estimate import Estimate, Past, estimate
 from shared.tasks.scheduler import RUNNING, Seat, Share, Snapshot, Work
 from shared.worker import brief
 from shared.worker.money import Money, Window
@@ -110,6 +110,10 @@ class Overview:
             cost=min(needs.cost, task.budget or needs.cost) if needs and not begun else 0.0,
             tokens=needs.tokens if needs else 0.0,
         )
+
+    def expected(self, task: Task, agent: str) -> Estimate:
+        """What a task will probably need."""
+        return estimate(self._past, task.project_id, agent)
 
     def _named(self, task: Task) -> str | None:
         """The agent of the task's profile; a profile and its agent have one name."""

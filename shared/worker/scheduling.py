@@ -97,7 +97,8 @@ class Scheduling:
         if moved is None:
             return
         faults.point("assigned", task.slug)
-        log.get().info(f"Task {task.slug} goes to {assignment.agent}")
+        expected = self._overview.expected(task, assignment.agent)
+        log.get().info(f"Task {task.slug} goes to {assignment.agent}", expected=expected.as_dict())
         await self._post(moved)
 
     async def _move(self, task: Task, event: str, epoch: int | None = None, **changes: Any) -> Task | None:
