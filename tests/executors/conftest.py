@@ -19,11 +19,11 @@ HAS_CLAUDE_CODE = importlib.util.find_spec("claude_agent_sdk") is not None
 collect_ignore = [] if HAS_CLAUDE_CODE else ["test_claude_code.py", "test_claude_worker.py"]
 
 
-def pytest_report_header() -> str:
-    """Why tests do not run is said, not left to be noticed."""
-    if HAS_CLAUDE_CODE:
-        return "Claude Code: installed, its tests run"
-    return "Claude Code: not installed (make test-claude-code installs it and runs its tests)"
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Why tests did not run is said, not left to be noticed."""
+    if not HAS_CLAUDE_CODE:
+        told = "Claude Code is not installed: make test-claude-code installs it and runs its tests"
+        terminalreporter.write_line(told)
 
 
 class Journal:
