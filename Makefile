@@ -27,7 +27,7 @@ up: $(RUN) ## run the cluster here, in the foreground; needs no key and no serve
 	@$(BIN)/promptdock up $(ARGS)
 
 test: $(DEV) ## run all tests
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-claude-code: $(DEV) ## install Claude Code (168 MB) and run the tests that need it
 	@$(PIP) --editable ".[dev,sandbox,claude-code]"
