@@ -70,6 +70,8 @@ async def _asked(
     elif not await look.serves(visitor):
         screen.talk("… nobody is here as Chatter: the message waits until somebody is")
     try:
+        if not asking.timeout:  # sent, and not awaited at all
+            raise TimeoutError
         async with asyncio.timeout(asking.timeout):
             output = await _closing(heard, asking.user, message_id)
         if output.usage:  # else it is not a turn of ours, which tells its events

@@ -88,7 +88,9 @@ def ask(
     text: Annotated[str, typer.Argument(help="What to ask; - reads it from stdin.")],
     user: User,
     session: Session = None,
-    timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait for the answer.")] = 900.0,
+    timeout: Annotated[
+        float, typer.Option(min=0, help="Seconds to wait for the answer; 0 only sends.")
+    ] = 900.0,
     force: Annotated[
         bool, typer.Option("--force", help="Override the checks that come before a task is assigned.")
     ] = False,
