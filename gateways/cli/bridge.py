@@ -6,6 +6,7 @@ import re
 import signal
 
 from gateways.cli import screen
+from shared.bus.messages import RESERVED
 from shared.errors import UsageError
 from shared.settings import Settings
 from shared.visitor import Visitor, bridge
@@ -17,6 +18,11 @@ async def serve(settings: Settings, bridged: bridge.Bridged) -> None:
     """Until it is interrupted."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9_.-]{0,63}", bridged.name):
         raise UsageError(f"{bridged.name!r} is no name for an agent", "", "use small letters, digits, _ . -")
+    if bridged.name in RESERVED:
+        raise UsageError(
+            f"no agent can be called {bridged.name}", "the name is reserved: a sender or a channel has it",
+            "choose another",
+        )  # fmt: skip
     if not bridged.command.strip():
         raise UsageError("there is no command", "", 'give one with --exec "…"')
     async with Visitor(settings) as visitor:

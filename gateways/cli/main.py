@@ -182,10 +182,16 @@ def repo_list(as_json: Json = False) -> NoReturn:
 
 
 @tasks.callback()
-def tasks_default(context: typer.Context) -> None:
+def tasks_default(
+    context: typer.Context,
+    everything: Annotated[bool, typer.Option("--all", help="Archived ones too.")] = False,
+    as_json: Json = False,
+) -> None:
     """Without a command: the list."""
     if context.invoked_subcommand is None:
-        tasks_list()
+        tasks_list(everything, as_json)
+    if everything or as_json:
+        raise typer.BadParameter(f"write it after {context.invoked_subcommand}")
 
 
 @tasks.command("list")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from gateways.cli import screen
-from shared.errors import Denied, PromptDockError
+from shared.errors import Denied, PromptDockError, UsageError
 from shared.settings import Settings
 from shared.visitor import Visitor
 
 _REFUSED = "not allowed"  # how the door begins
+_UNKNOWN = "there is no task called"  # how a tool says that it does not know the task
 
 
 async def _call(settings: Settings, tool: str, user: str, **arguments: Any) -> dict[str, Any]:
@@ -18,6 +19,10 @@ async def _call(settings: Settings, tool: str, user: str, **arguments: Any) -> d
         result = await visitor.command(tool, arguments, user, patience=300)
     if "error" in result:
         told = [str(result.get(part, "")) for part in ("error", "why", "fix")]
+        if told[0].startswith(_UNKNOWN):
+            raise UsageError(
+                f"there is no task {arguments['task_id']!r}", "", "promptdock tasks list shows them"
+            )
         kind = Denied if told[0].startswith(_REFUSED) else PromptDockError
         raise kind(*told)
     return result

@@ -56,7 +56,8 @@ async def publish(settings: Settings, channel: str, message: str, as_json: bool)
             channel=channel,
         )
         return
-    screen.out(sent.id)
+    if sent.id:  # a plain PUBLISH has none
+        screen.out(sent.id)
     screen.talk(
         {
             "accepted": f"accepted; {sent.waiting} were waiting before it",

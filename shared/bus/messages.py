@@ -155,6 +155,8 @@ _HUMAN: TypeAdapter[AnyHuman] = TypeAdapter(
 AgentType = Literal["question", "task", "response", "progress", "amend", "cancel", "command", "error"]
 REQUESTS = frozenset({"question", "task", "command"})
 ANSWERS = frozenset({"response", "error"})
+SENDERS = ("system", "operator", "human")  # that no program may claim to be
+RESERVED = (*SENDERS, "person", "status")  # what no agent is called: senders, and channels of their own
 
 
 class Agent(Envelope):
@@ -318,7 +320,7 @@ def agent(value: dict[str, Any]) -> Agent:
         ) from None
     if message.type in ANSWERS | {"progress", "cancel"} and message.request_id is None:
         raise BadMessage(f"a {message.type} must say what it answers", "payload.request_id is missing")
-    if message.sender in ("system", "operator", "human"):
+    if message.sender in SENDERS:
         raise BadMessage("the sender cannot be taken", f"the name {message.sender!r} is reserved")
     return message
 

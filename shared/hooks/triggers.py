@@ -67,9 +67,13 @@ def _moments(expression: str, now: datetime) -> CronSim:
 
 
 def names(event: TaskEvent) -> tuple[str, ...]:
-    """The event types that a transition of a task stands for: `task_completed`, `task.retried`."""
+    """The event types that a transition of a task stands for: `task_completed`, `task.retried`.
+
+    What leaves the task in its state, as a merge does, stands for itself alone.
+    """
     status = "created" if event.event == "created" else str(event.to_status or "").lower()
-    return (f"task_{status}", f"task.{event.event}")
+    reached = (f"task_{status}",) if status and event.from_status != event.to_status else ()
+    return (*reached, f"task.{event.event}")
 
 
 def wants(hook: Hook, types: Collection[str]) -> bool:

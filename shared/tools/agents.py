@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from shared.bus.messages import RESERVED
 from shared.errors import Conflict, ToolError
 from shared.store.records import Agent, Repo, Task, Workspace, derived
 from shared.tools import rows
@@ -16,7 +17,6 @@ from shared.tools.tiers import tier
 category = tier("agent")
 
 BUSY = ("ASSIGNED", "IN_PROGRESS", "WAITING_INPUT", "VERIFYING")
-RESERVED = ("system", "operator", "human", "person", "status")  # senders and channels of their own
 Name = Annotated[str, Field(min_length=1, max_length=64)]
 Kind = Literal["claude", "builtin"]
 

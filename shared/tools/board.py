@@ -109,12 +109,13 @@ async def insert(here: Context, task: Task) -> Task:
             await here.store.insert(fresh)
         except Conflict:  # another task has this name
             continue
-        await here.store.upsert([_created(here, fresh)])
+        await here.store.upsert([created(here, fresh)])
         return fresh
     raise ToolError("no free name was found for the task", "", "try again")
 
 
-def _created(here: Context, task: Task) -> TaskEvent:
+def created(here: Context, task: Task) -> TaskEvent:
+    """That a task was made: hooks and the event stream hear of it by this row. One for each task."""
     return TaskEvent(
         id=derived("task-event", str(task.id), "created"),
         task_id=task.id,

@@ -8,6 +8,7 @@ from shared.errors import Conflict, ToolError
 from shared.store.records import Agent, Project, Repo, Task, TaskEvent
 from shared.store.row import derived
 from shared.tasks import machine
+from shared.tasks.meant import meant
 from shared.tools import names
 from shared.tools.context import Cluster, Context
 from shared.tools.registry import Category, Result
@@ -148,7 +149,7 @@ async def _repo_for(here: Context, agent: str, name: str | None) -> Repo:
         if projects
         else []
     )
-    fitting = [repo for repo in repos if repo.name == name or (name is None and repo.kind in (agent, "both"))]
+    fitting = meant(repos, agent) if name is None else [repo for repo in repos if repo.name == name]
     if len(fitting) == 1:
         return fitting[0]
     names = ", ".join(repo.name for repo in (fitting or repos)) or "none"

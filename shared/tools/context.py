@@ -73,6 +73,7 @@ class Context:
     store: Store
     step_id: str = ""
     user_id: str = ""
+    on_behalf: tuple[str, str] = ("", "")  # the person for whom another agent asks, and their conversation
     project_id: str = "default"
     force: bool = False
     roots: Mapping[str, Root] = field(default_factory=dict)
@@ -85,6 +86,14 @@ class Context:
     # then, whoever runs the call again finds it in `intended`, and looks whether it was done.
     intend: Callable[[dict[str, Any]], Awaitable[None]] = _unwritten
     intended: Mapping[str, Any] | None = None
+
+    @property
+    def owner(self) -> tuple[str | None, str | None]:
+        """The person and the conversation that what is made here belongs to, and where its news are told."""
+        person, conversation = self.on_behalf
+        if person:
+            return person, conversation or self.session_id or None
+        return self.user_id or None, self.session_id or None
 
     def locate(self, path: str) -> tuple[Root, str]:
         """The root that `path` means, and the rest of the path.

@@ -48,6 +48,7 @@ async def create_task(
         await rows.workspace(here, preferred_workspace_id, project.slug) if preferred_workspace_id else None
     )
     needs = [await rows.task(here.store, slug) for slug in dict.fromkeys(depends_on or [])]
+    person, conversation = here.owner
     waits = any(task.status != "COMPLETED" for task in needs)
     task = Task(
         id=rows.identity(here, "task"),
@@ -63,8 +64,8 @@ async def create_task(
         workspace_id=space.id if space else None,
         attachments=[{"path": path} for path in attachments or []],
         requires_approval=requires_approval,
-        session_id=here.session_id or None,
-        user_id=here.user_id or None,
+        session_id=conversation,
+        user_id=person,
     )
     task = await board.insert(here, task)
     for other in needs:

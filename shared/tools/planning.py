@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from shared.errors import Conflict, ToolError
-from shared.store.records import Project, Task, TaskDependency, derived, project_key
+from shared.store.base import Store
+from shared.store.records import Project, Row, Task, TaskDependency, TaskEvent, derived, project_key
+from shared.tools import board
 from shared.tools.context import Context
 from shared.tools.names import slug
 from shared.tools.registry import Category, Result
@@ -17,6 +20,7 @@ from shared.tools.registry import Category, Result
 category = Category("planning", "Hand in plans, and write them as tasks")
 
 _TRIES = 5
+R = TypeVar("R", bound=Row)
 
 
 class PlannedTask(BaseModel):
@@ -112,28 +116,33 @@ async def _write(context: Context, tasks: list[PlannedTask]) -> list[dict[str, A
     step = context.step_id or context.turn_id
     ids = [derived("plan", step, index) for index in range(len(tasks))]
     for attempt in range(_TRIES):
-        known = {task.id: task for task in await context.store.select(Task, {"id": ("in", ids)})}
-        fresh = [
+        planned = [
             _row(context, project, task, id, [ids[other] for other in task.depends_on], attempt)
             for id, task in zip(ids, tasks, strict=True)
-            if id not in known
         ]
-        edges = _edges(ids, tasks)
-        there = (
-            await context.store.select(TaskDependency, {"id": ("in", [edge.id for edge in edges])})
-            if edges
-            else []
-        )
-        met = {edge.id for edge in there}
+        known = {row.id: row for row in await _there(context.store, Task, ids)}
+        history = [board.created(context, row) for row in planned]
+        missing: list[Row] = [row for row in planned if row.id not in known]
+        missing += await _missing(context.store, TaskDependency, _edges(ids, tasks))
+        missing += await _missing(context.store, TaskEvent, history)
         try:
-            await context.store.upsert([*fresh, *(edge for edge in edges if edge.id not in met)])
+            await context.store.upsert(missing)
         except Conflict:
             continue  # a name is taken, or another process wrote meanwhile
-        rows = known | {row.id: row for row in fresh}
+        rows = {row.id: row for row in planned} | known
         return [{"index": i, "task_id": rows[id].slug, "status": rows[id].status} for i, id in enumerate(ids)]
     raise ToolError(
         "the plan's tasks could not be written", "other rows were in the way", "call submit_plan again"
     )
+
+
+async def _there(store: Store, kind: type[R], ids: list[UUID]) -> list[R]:
+    return await store.select(kind, {"id": ("in", ids)}) if ids else []
+
+
+async def _missing(store: Store, kind: type[R], rows: Sequence[R]) -> list[R]:
+    met = {row.id for row in await _there(store, kind, [row.id for row in rows])}
+    return [row for row in rows if row.id not in met]
 
 
 def _edges(ids: list[UUID], tasks: list[PlannedTask]) -> list[TaskDependency]:
@@ -158,6 +167,7 @@ async def _project(context: Context) -> UUID:
 def _row(
     context: Context, project: UUID, task: PlannedTask, id: UUID, needs: list[UUID], attempt: int
 ) -> Task:
+    person, conversation = context.owner
     return Task(
         id=id,
         slug=slug(id, attempt),
@@ -169,6 +179,6 @@ def _row(
         priority=task.priority,
         plan={"checks": task.checks} if task.checks else {},
         assignee=task.agent,
-        session_id=context.session_id or None,
-        user_id=context.user_id or None,
+        session_id=conversation,
+        user_id=person,
     )

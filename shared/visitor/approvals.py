@@ -12,6 +12,7 @@ from shared.bus.messages import Decision
 from shared.errors import Denied, TimedOut, UsageError
 from shared.guard import grants
 from shared.guard.approvals import Approvals, Decided
+from shared.guard.approvals import Card as Asked
 from shared.store.records import Approval
 from shared.visitor.visitor import Visitor
 
@@ -70,6 +71,8 @@ async def answer(
     card = await approvals.find(approval_id)
     if card is None:
         raise UsageError(f"there is no request for leave {approval_id!r}", "", "promptdock approvals list")
+    if decision == "always":
+        _usable(card, pattern, scope)
     async with visitor.outputs() as heard:
         sent = await visitor.decide(
             *(approval_id, decision, user_id),
@@ -96,6 +99,15 @@ async def answer(
         if held is not None:
             return _told(approval_id, held, sent.id)
         raise Denied(refused.result(), "", "promptdock approvals list shows who may answer")
+
+
+def _usable(card: Asked, pattern: str | None, scope: str | None) -> None:
+    """UsageError for an `always` that Chatter would not take: nothing is sent then."""
+    try:
+        grants.check(card, pattern or "", scope or "")
+    except UsageError as error:
+        fix = f"correct --pattern, or allow it once: promptdock approvals allow {card.id}"
+        raise UsageError(error.what, error.why, fix) from None
 
 
 def _told(approval_id: str, held: Decided, message_id: str) -> Card:

@@ -30,6 +30,8 @@ def files(home: Path, agent: str | None) -> dict[str, Path]:
 async def last(visitor: Visitor, agent: str | None, count: int) -> list[Line]:
     """The last lines, in the order of their times."""
     found = files(visitor.settings.home, agent)
+    if not count:
+        return []
     if found:
         lines = [line for name, path in found.items() for line in _end(name, path, count)]
         return sorted(lines, key=lambda line: str(line.get("timestamp", "")))[-count:]

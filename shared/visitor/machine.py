@@ -84,17 +84,18 @@ def _private(name: str, path: Path, wanted: int) -> Finding:
 
 
 def port(settings: Settings) -> Finding | None:
-    """Whether the usual port is free for the embedded server; None where it does not matter."""
+    """Whether this home's port is free for the embedded server; None where it does not matter."""
     if settings.redis_url is not None or embedded.running(settings.home):
         return None
-    if embedded.free_port() == embedded.PORT:
-        return Finding("port", "ok", f"port {embedded.PORT} is free for the embedded Redis")
-    told = f"another program listens on port {embedded.PORT}; the embedded Redis takes another port"
+    wanted = embedded.last_port(settings.home) or embedded.PORT
+    if embedded.free_port(wanted) == wanted:
+        return Finding("port", "ok", f"port {wanted} is free for the embedded Redis")
+    told = f"another program listens on port {wanted}; the embedded Redis takes another port"
     return Finding(
         "port",
         "warn",
         told,
-        f"nothing needs to be done; to use that server: REDIS_URL=redis://127.0.0.1:{embedded.PORT}",
+        f"nothing needs to be done; to use that server: REDIS_URL=redis://127.0.0.1:{wanted}",
     )
 
 

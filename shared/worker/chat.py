@@ -146,6 +146,7 @@ class Chat:
             turn_id=self.turn.id,
             store=self.parts.store,
             user_id=str(self.voice.who.get("user_id", "")),
+            on_behalf=self._asked().who,
             project_id=project,
             force=bool(said and said.force),
             say=self.voice.say,

@@ -211,6 +211,7 @@ class Coding:
             session_id=self.turn.session,
             turn_id=self.turn.id,
             store=self.parts.store,
+            on_behalf=asked_by(self.request).who,
             project_id=self.ticket.project,
             roots={root.name: root},
             say=self._say,
@@ -325,6 +326,7 @@ class Coding:
         if self._aware is not None:
             await self._aware.end()
         await executing.forget(self._scratch())
+        payload = await self.ticket.judged(payload)
         kind: Any = "error" if payload.get("error") else "response"
         await reply.deliver(self.parts, self.agent, self.request, kind, payload)
         await self.ticket.event(str(payload["status"]))

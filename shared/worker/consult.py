@@ -58,9 +58,10 @@ class Consult:
             faults.point("worked", self.turn.id)
             await self.turn.step(kept)
         faults.point("final stored", self.turn.id)
-        await reply.deliver(self.parts, self.agent, self.request, "response", kept["payload"])
+        payload = await self.ticket.judged(kept["payload"]) if self.ticket else kept["payload"]
+        await reply.deliver(self.parts, self.agent, self.request, "response", payload)
         faults.point("final sent", self.turn.id)
-        more = await self.ticket.ends(kept["payload"]) if self.ticket else []
+        more = await self.ticket.ends(payload) if self.ticket else []
         await reply.close(self.parts, self.agent, self.turn, "complete", more=more)
         log.get().info(f"Answered {self.request.sender}")
 
@@ -108,6 +109,7 @@ class Consult:
             session_id=self.turn.session,
             turn_id=self.turn.id,
             store=self.parts.store,
+            on_behalf=asked.who,
             project_id=project,
             roots=roots,
             say=self._say,

@@ -43,6 +43,11 @@ class Asked:
     consents: bool = False
     in_turn: bool = False  # the turn's closing output goes to people, and closes their answers too
 
+    @property
+    def who(self) -> tuple[str, str]:
+        """The person and the conversation."""
+        return self.user_id, self.session
+
 
 def asked_by(request: messages.Agent) -> Asked:
     """The person on whose behalf another agent asks; nobody where it names none."""

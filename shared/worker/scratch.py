@@ -8,11 +8,10 @@ from shared import log
 from shared.errors import PromptDockError
 from shared.guard import flock
 from shared.store.records import Repo
+from shared.tasks.meant import SCRATCH
 from shared.tools import repositories
 from shared.tools.context import Context
 from shared.worker.parts import Parts
-
-NAME = "scratch"
 
 
 async def ensure(parts: Parts) -> None:
@@ -23,8 +22,8 @@ async def ensure(parts: Parts) -> None:
         lock = await flock.acquire(parts.settings.home / "scratch.lock", 10)
         try:
             here = Context("person", "", "scratch", parts.store, extras={"repos": parts.repos})
-            path = str(parts.settings.home / NAME)
-            await repositories.add_repo(here, "init", path=path, name=NAME)
+            path = str(parts.settings.home / SCRATCH)
+            await repositories.add_repo(here, "init", path=path, name=SCRATCH)
         finally:
             os.close(lock)
     except PromptDockError as error:

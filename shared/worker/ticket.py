@@ -13,6 +13,7 @@ from shared.store.base import Store
 from shared.store.records import Project, Repo, Task, TaskResult
 from shared.store.row import derived, now
 from shared.tasks import machine
+from shared.tasks.meant import meant
 from shared.turns.archive import Change
 from shared.turns.turn import Turn
 from shared.worker.live import Live
@@ -22,10 +23,12 @@ from shared.worker.parts import Parts
 Payload = dict[str, Any]
 _RESUMES = timedelta(hours=8)  # after which a task that waits for an answer is tried again without it
 
+REVIEW = "awaiting_approval"  # done, and a person is to look at it before it counts as completed
+
 # How a task came out -> what that is to the state machine.
 _EVENTS = {
     "completed": ["completed", "passed"],
-    "review": ["completed", "needs_review"],
+    REVIEW: ["completed", "needs_review"],
     "unproved": ["completed", "checks_failed"],
     "failed": ["failed"],
     "timeout": ["timeout"],
@@ -86,9 +89,7 @@ class Ticket:
         store = self._parts.store
         projects = await store.select(Project, {"slug": self.project}, limit=1)
         repos = await store.select(Repo, {"project_id": projects[0].id}) if projects else []
-        fitting = [
-            row for row in repos if row.name == name or (not name and row.kind in (self._agent, "both"))
-        ]
+        fitting = [row for row in repos if row.name == name] if name else meant(repos, self._agent)
         if len(fitting) != 1:
             there = ", ".join(row.name for row in repos) or "none"
             raise ToolError(
@@ -115,7 +116,10 @@ class Ticket:
                 **changes,
             )
         except PromptDockError as error:
-            log.get().warning("The task's state could not be written", change=event, why=str(error))
+            # A worker before us had begun it, and we go on: nothing is missing.
+            begun = event in ("assigned", "started") and self.row.status == "IN_PROGRESS"
+            told = log.get().debug if begun else log.get().warning
+            told("The task's state could not be written", change=event, why=str(error))
 
     async def event(self, state: str, **more: Any) -> None:
         """Task changes are events of their own."""
@@ -129,7 +133,13 @@ class Ticket:
         if how == "failed" and payload.get("unproved"):
             return "unproved"
         asked = self.row is not None and (self.row.requires_approval or self.row.verification == "human")
-        return "review" if how == "completed" and asked else how
+        return REVIEW if how == "completed" and asked else how
+
+    async def judged(self, payload: Payload) -> Payload:
+        """How a task came out, as its asker is told: work that waits for a person's review is not completed."""
+        if self.row is None:
+            await self.load()
+        return payload | {"status": REVIEW} if self.outcome(payload) == REVIEW else payload
 
     async def ends(self, payload: Payload) -> list[Any]:
         """What the end of the turn leaves in the Store: the result, and the transitions."""

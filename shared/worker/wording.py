@@ -71,7 +71,7 @@ def outcome_text(answer: messages.Agent) -> str:
             and f"\nWhat it made is on branch {payload.get('branch')}. {payload.get('proof')}"
         )
         return told + (kept or "")
-    parts = [f"Task {payload.get('task_id')} ({title}) by {answer.sender}: {payload.get('status', 'done')}."]
+    parts = [f"Task {payload.get('task_id')} ({title}) by {answer.sender}{_came_out(payload)}"]
     if payload.get("summary"):
         parts.append(str(payload["summary"]))
     if payload.get("branch"):
@@ -89,3 +89,15 @@ def outcome_text(answer: messages.Agent) -> str:
             f"It cannot be merged with {clash['branch']} as it is: {', '.join(clash['files'][:10])}."
         )
     return "\n".join(parts)
+
+
+def _came_out(payload: dict[str, Any]) -> str:
+    task = payload.get("task_id")
+    if payload.get("status") != "awaiting_approval":
+        return f": {payload.get('status', 'done')}."
+    if not payload.get("branch"):
+        return f" is done and waits for your review: complete it with approve_task (task_id {task})."
+    return (
+        f" is done and waits for your review: promptdock tasks review {task}, then promptdock tasks merge {task}"
+        f" (or approve_task, which completes it without a merge)."
+    )

@@ -148,6 +148,23 @@ def test_a_note_that_says_nothing_is_no_server(tmp_path: Path, note: str) -> Non
     assert embedded.running(tmp_path) is None
 
 
+def test_a_home_keeps_its_port_while_nobody_else_has_it(start: Start) -> None:
+    server = start()
+    server.stop()
+    assert Embedded(server.home).port == server.port
+    with socket.create_server(("127.0.0.1", server.port)):
+        assert Embedded(server.home).port != server.port
+
+
+def test_a_configuration_without_a_port_is_no_memory_of_one(tmp_path: Path) -> None:
+    config = tmp_path / "redis" / "valkey.conf"
+    assert embedded.last_port(tmp_path) is None
+    config.parent.mkdir()
+    for text in ("", 'port "0"\n', 'port "70000"\n', "port x\n"):
+        config.write_text(text)
+        assert embedded.last_port(tmp_path) is None
+
+
 def test_two_homes_have_two_servers(start: Start) -> None:
     first, second = start("first"), start("second")
     assert first.url != second.url

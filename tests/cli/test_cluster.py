@@ -97,6 +97,34 @@ def test_what_nobody_could_read_is_not_published(
     assert why in cluster.is_refused(2, "publish", channel, message)
 
 
+def test_a_plain_publish_has_no_id_to_print(cluster: Person) -> None:
+    done = cluster.types("publish", "foo", "{}")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "0 heard it" in done.stderr
+
+
+def test_no_lines_of_the_log_are_none(cluster: Person) -> None:
+    assert cluster.does("logs", "-n", "0") == ""
+
+
+def test_tasks_without_a_command_are_listed_with_the_options_of_the_list(cluster: Person) -> None:
+    assert cluster.reads("tasks") == cluster.reads("tasks", "list")
+    assert "write it after show" in cluster.is_refused(2, "tasks", "--json", "show", "x")
+
+
+@pytest.mark.parametrize("words", ["review", "merge", "discard", "changes {} x", "answer {} x"])
+def test_a_task_that_there_is_not_is_a_wrong_argument(cluster: Person, words: str) -> None:
+    command, *rest = words.split()
+    told = cluster.is_refused(2, "tasks", command, "nope", *rest[1:])
+    assert "there is no task 'nope'" in told
+    assert "tasks list shows them" in told
+
+
+@pytest.mark.parametrize("name", ["system", "operator", "human", "person", "status"])
+def test_a_bridge_takes_no_reserved_name(cluster: Person, name: str) -> None:
+    assert "reserved" in cluster.is_refused(2, "bridge", "--name", name, "--exec", "cat")
+
+
 def test_a_repository_is_registered_and_listed(cluster: Person) -> None:
     shop = cluster.folder / "shop"
     subprocess.run(["git", "init", "-q", "-b", "main", str(shop)], check=True, timeout=PATIENCE)

@@ -15,6 +15,7 @@ from tests.support.wire import Wire, listener
 
 PLAN = {
     "summary": "Tokens first, then the login page",
+    "write": True,
     "tasks": [
         {
             "title": "Issue tokens",
@@ -106,7 +107,7 @@ def test_a_simple_message_is_answered(chatter: Worker, wire: Wire) -> None:
 
 
 def test_a_message_that_needs_planning_is_answered_with_the_planners_plan(
-    chatter: Worker, wire: Wire
+    chatter: Worker, wire: Wire, place: Site
 ) -> None:
     start = len(chatter.said())
     said = wire.ask("Plan a user authentication system")
@@ -127,6 +128,9 @@ def test_a_message_that_needs_planning_is_answered_with_the_planners_plan(
         "Continuing conversation with tool result",
         "Publishing final response",
     )
+    (task,) = place.query("select * from tasks order by created_at desc limit 1")
+    person, conversation = said["user_id"], said["session_id"]
+    assert (task["user_id"], task["session_id"]) == (person, conversation), "written for whoever asked"
 
 
 def test_an_offline_agent_is_reported_within_five_seconds_with_what_to_do(

@@ -99,9 +99,16 @@ def head(checkout: Path) -> Iterator[str]:
     yield git(checkout, "rev-parse", "HEAD")
 
 
-def assign(wire: Wire, name: str, command_file: str, to: str = "backend", **more: Any) -> str:
+def assign(
+    wire: Wire,
+    name: str,
+    command_file: str,
+    to: str = "backend",
+    row: dict[str, Any] | None = None,
+    **more: Any,
+) -> str:
     """A task for Backend, as any program may send one; its row is made first, as Chatter does."""
-    made = wire.command("create_task", user="ann", title=name, description=command_file)
+    made = wire.command("create_task", user="ann", title=name, description=command_file, **(row or {}))
     task = str(made["result"].get("created") or made["result"].get("task_id"))
     send(wire, task, command_file, to=to, **more)
     return task
@@ -170,6 +177,17 @@ def test_work_whose_checks_fail_to_the_end_is_failed_whatever_the_agent_says(wir
         "its checks failed: false (exit 1)",
     )
     assert told["commits"], "what was made is kept"
+
+
+def test_work_that_a_person_is_to_approve_is_told_as_waiting_and_not_as_completed(
+    wire: Wire, place: Site
+) -> None:
+    task = assign(wire, "reviewed", "# Try", row={"requires_approval": True})
+    told = outcome(wire, task)
+    assert told["status"] == "awaiting_approval" and told["commits"], told
+    status(place, task, "AWAITING_APPROVAL")
+    approved = wire.command("approve_task", user="ann", task_id=task)
+    assert approved["status"] == "complete", approved
 
 
 def test_a_question_waits_for_the_person_and_the_task_goes_on_with_the_answer(

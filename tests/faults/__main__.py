@@ -123,7 +123,7 @@ def _table(found: list[Findings], known: dict[str, Row], scale: float) -> str:
         "",
         "| row | fault | promises | faults | messages | lost | twice | bought again | in flight | refused "
         "| plain missed | plain swapped | taken over, p50 / p99 | holds |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for row in found:
         about = known.get(row.row)

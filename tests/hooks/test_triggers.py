@@ -60,6 +60,13 @@ def test_a_transition_stands_for_the_state_reached_and_for_the_event_itself() ->
     assert not triggers.wants(hook({"type": "event", "event_type": "task_failed"}), triggers.names(event))
 
 
+def test_what_leaves_a_task_in_its_state_does_not_reach_that_state_again() -> None:
+    merged = TaskEvent(task_id=new_id(), event="merged", from_status="COMPLETED", to_status="COMPLETED")
+    assert triggers.names(merged) == ("task.merged",)
+    approved = merged.model_copy(update={"event": "approved", "from_status": "AWAITING_APPROVAL"})
+    assert triggers.names(approved) == ("task_completed", "task.approved")
+
+
 STEPS: list[Found] = [
     {"type": "shell", "stdout": "2 failed {{event}}", "returncode": 1},
     {"type": "db_query", "rows": [{"task_id": "bold-otter"}], "count": 1},

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from shared.errors import ToolError
-from shared.store.records import Project, Task, TaskDependency, new_id
+from shared.hooks import triggers
+from shared.store.records import Hook, Project, Task, TaskDependency, TaskEvent, new_id
 from shared.store.sqlite import SqliteStore
+from shared.tools.core import category as core
 from shared.tools.names import slug
 from shared.tools.planning import category
 from tests.tools.ground import call, context
@@ -32,8 +34,11 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
     await opened.close()
 
 
+HERE = ("step_id", "project_id", "user_id", "session_id", "on_behalf")
+
+
 async def submit(*tasks: dict[str, Any], store: SqliteStore | None = None, **more: Any) -> dict[str, Any]:
-    here = {name: more.pop(name) for name in ("step_id", "project_id", "user_id") if name in more}
+    here = {name: more.pop(name) for name in HERE if name in more}
     arguments = {"summary": "a shop", "tasks": list(tasks)} | more
     return await call(category, "submit_plan", context(store=store, **here), **arguments)
 
@@ -98,6 +103,49 @@ async def test_written_tasks_wait_for_what_they_depend_on(store: SqliteStore) ->
         (page.id, rows["schema"].id),
         (page.id, rows["api"].id),
     }
+
+
+@pytest.mark.parametrize(
+    ("here", "owner"),
+    [
+        ({"session_id": "request-1", "on_behalf": ("ada", "s-ada")}, ("ada", "s-ada")),
+        ({"session_id": "hook:1", "on_behalf": ("", "")}, (None, "hook:1")),
+        ({"session_id": "s-bob", "user_id": "bob", "on_behalf": ("bob", "s-bob")}, ("bob", "s-bob")),
+    ],
+)
+async def test_tasks_belong_to_the_person_and_the_conversation_for_whom_the_agent_was_asked(
+    store: SqliteStore, here: dict[str, Any], owner: tuple[str | None, str]
+) -> None:
+    await submit(*PLAN, store=store, write=True, **here)
+    await call(core, "create_task", context(store=store, step_id="x", **here), title="by itself")
+    rows = await store.select(Task)
+    assert len(rows) == 4
+    assert {(row.user_id, row.session_id) for row in rows} == {owner}
+
+
+async def test_each_task_has_a_created_event_that_hooks_hear_of_and_a_replay_adds_none(
+    store: SqliteStore,
+) -> None:
+    await submit(*PLAN, store=store, write=True, step_id="turn:3")
+    rows = {row.id: row for row in await store.select(Task)}
+    events = await store.select(TaskEvent)
+    assert {(rows[event.task_id].title, event.event, event.to_status, event.actor) for event in events} == {
+        ("schema", "created", "READY", "researcher"),
+        ("api", "created", "DEFINED", "researcher"),
+        ("page", "created", "DEFINED", "researcher"),
+    }
+    assert {event.project_id for event in events} == {row.project_id for row in rows.values()}
+    hook = Hook(
+        slug="h", name="h", project_id=events[0].project_id, prompt_template="x",
+        trigger={"type": "event", "event_type": "task_created"},
+    )  # fmt: skip
+    assert all(triggers.wants(hook, triggers.names(event)) for event in events)
+    await store.delete(TaskEvent, {"id": events[0].id})
+    kept = await store.select(TaskEvent)
+    await submit(*PLAN, store=store, write=True, step_id="turn:3")
+    again = await store.select(TaskEvent)
+    assert {event.id for event in again} == {event.id for event in events}
+    assert all(event in again for event in kept), "what was there is as it was"
 
 
 async def test_a_replay_writes_nothing_twice_and_changes_nothing(store: SqliteStore) -> None:

@@ -1,0 +1,30 @@
+"""Which repository a task is meant for, where nobody names one."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared.store.records import Repo, RepoKind, project_key
+from shared.tasks.meant import meant
+
+SCRATCH: tuple[str, RepoKind] = ("scratch", "both")
+
+
+@pytest.mark.parametrize(
+    ("there", "fitting"),
+    [
+        ([], []),
+        ([SCRATCH], ["scratch"]),
+        ([SCRATCH, ("shop", "backend")], ["shop"]),
+        ([SCRATCH, ("shop", "both")], ["shop"]),
+        ([SCRATCH, ("pages", "frontend")], ["scratch"]),
+        ([("all", "both"), ("shop", "backend")], ["shop"]),
+        ([("pages", "frontend")], []),
+        ([SCRATCH, ("bank", "backend"), ("shop", "backend"), ("all", "both")], ["bank", "shop"]),
+    ],
+)
+def test_the_exact_kind_is_meant_before_both_and_the_demos_own_repository_last(
+    there: list[tuple[str, RepoKind]], fitting: list[str]
+) -> None:
+    repos = [Repo(project_id=project_key("default"), name=name, kind=kind) for name, kind in there]
+    assert [repo.name for repo in meant(repos, "backend")] == fitting

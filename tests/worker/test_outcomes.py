@@ -1,0 +1,87 @@
+"""How a task came out, as its asker and the person are told."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from shared.bus import messages
+from shared.store.records import Task, project_key
+from shared.store.sqlite import SqliteStore
+from shared.tasks import machine
+from shared.turns.turn import Turn
+from shared.worker import wording
+from shared.worker.parts import Parts
+from shared.worker.ticket import Payload, Ticket, apply_task
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    opened = SqliteStore(tmp_path / "store.db")
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+async def ticket_of(store: SqliteStore, **more: Any) -> Ticket:
+    """The ticket of a task that is under way."""
+    row = Task(slug="calm-otter", project_id=project_key("default"), title="Dig", **more)
+    await store.insert(row)
+    for event in ("assigned", "started"):
+        await machine.move(store, row.id, event, "backend", "turn")
+    parts = SimpleNamespace(store=store, model=SimpleNamespace(demo=False))
+    turn = SimpleNamespace(id="turn", epoch=1, records=[])
+    request = SimpleNamespace(id="r", payload={"task_id": "calm-otter", "title": "Dig"})
+    return Ticket(cast(Parts, parts), "backend", cast(Turn, turn), cast(messages.Agent, request))
+
+
+def told(payload: Payload) -> str:
+    """What the person reads."""
+    envelope = {"id": "a", "from": "backend", "to": "chatter", "type": "response"}
+    return wording.outcome_text(
+        messages.agent({**envelope, "payload": {"request_id": "r", **payload}, "timestamp": messages.now()})
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "payload", "how", "state"),
+    [
+        ({}, {"status": "completed"}, "completed", "COMPLETED"),
+        ({"requires_approval": True}, {"status": "completed"}, "awaiting_approval", "AWAITING_APPROVAL"),
+        ({"verification": "human"}, {"status": "completed"}, "awaiting_approval", "AWAITING_APPROVAL"),
+        ({"requires_approval": True}, {"status": "failed", "unproved": True}, "failed", "FAILED"),
+        ({"requires_approval": True}, {"status": "stopped", "error": "no"}, "stopped", "BLOCKED"),
+    ],
+)
+async def test_what_is_told_of_a_task_is_the_state_that_it_is_in(
+    store: SqliteStore, row: dict[str, Any], payload: Payload, how: str, state: str
+) -> None:
+    ticket = await ticket_of(store, **row)
+    judged = await ticket.judged(payload)
+    assert judged == payload | {"status": how}
+    assert await ticket.judged(judged) == judged
+    for change in (await ticket.ends(judged))[1:]:
+        await apply_task(store, change.values)
+    (kept,) = await store.select(Task)
+    assert kept.status == state
+
+
+def test_work_that_waits_for_review_is_told_with_what_the_person_can_do() -> None:
+    card = {"task_id": "calm-otter", "title": "Dig", "status": "awaiting_approval", "summary": "A hole."}
+    text = told(card | {"branch": "promptdock/calm-otter", "commits": ["abc"]})
+    assert text.startswith("Task calm-otter (Dig) by backend is done and waits for your review: ")
+    for way in (
+        "promptdock tasks review calm-otter",
+        "promptdock tasks merge calm-otter",
+        "approve_task",
+        "A hole.",
+    ):
+        assert way in text
+    assert "completed" not in text
+    branchless = told(card)
+    assert "approve_task" in branchless and "tasks merge" not in branchless
+    assert told(card | {"status": "completed"}).startswith("Task calm-otter (Dig) by backend: completed.")

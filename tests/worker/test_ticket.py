@@ -1,0 +1,41 @@
+"""A task as its worker sees it, after another worker of it died."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from structlog.testing import capture_logs
+
+from shared.bus.messages import Agent
+from shared.store.records import Project, Task, project_key
+from shared.store.sqlite import SqliteStore
+from shared.turns.turn import Turn
+from shared.worker.parts import Parts
+from shared.worker.ticket import Ticket
+
+
+async def test_going_on_with_what_a_dead_worker_had_begun_is_no_warning(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    await store.open()
+    try:
+        await store.upsert([Project(id=project_key("default"), slug="default", name="Default")])
+        project = project_key("default")
+        await store.insert(Task(slug="calm-fox", project_id=project, title="x", status="IN_PROGRESS"))
+        words: dict[str, Any] = {"id": "m", "from": "chatter", "to": "backend", "type": "task"}
+        request = Agent.model_validate({**words, "payload": {"task_id": "calm-fox"}})
+        turn = cast(Turn, SimpleNamespace(id="t", epoch=2, records=[]))
+        ticket = Ticket(cast(Parts, SimpleNamespace(store=store)), "backend", turn, request)
+        await ticket.load()
+        with capture_logs() as logged:
+            await ticket.move("assigned", owner="backend")
+            await ticket.move("started")
+            await ticket.move("answered")
+    finally:
+        await store.close()
+    assert [(line["log_level"], line["change"]) for line in logged] == [
+        ("debug", "assigned"),
+        ("debug", "started"),
+        ("warning", "answered"),
+    ]
