@@ -138,7 +138,8 @@ class Cluster:
             yield
         finally:
             keeper.cancel()
-            await asyncio.wait([keeper])
+            with contextlib.suppress(asyncio.CancelledError):
+                await keeper
             for worker in self.replicas(agent):
                 await asyncio.to_thread(worker.ready)
 
@@ -177,6 +178,16 @@ class Cluster:
                 keys = await self.bus.command("KEYS", f"{_literal(desk.prefix)}{kind}:*")
                 left += [key.decode() for key in keys]
         return left
+
+    async def state(self) -> list[str]:
+        """What is under way and who lives, for whoever asks why nothing goes on."""
+        told = []
+        for name, desk in self.desks.items():
+            alive = [worker.pid for worker in self.replicas(name)]
+            told.append(f"{name}: {await desk.size()} open, alive: {alive}")
+            for key in await self.bus.command("KEYS", f"{_literal(desk.prefix)}turn:*"):
+                told.append(f"  {key.decode()}: {await self.bus.command('HGETALL', key)}")
+        return told + [f"{worker.pid} {worker.tail()}" for worker in self.site.workers[-8:]]
 
     async def stale(self) -> int:
         """How many commits of workers without a lease were refused."""

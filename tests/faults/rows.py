@@ -139,7 +139,7 @@ async def poison(scene: Scene) -> None:
             user = f"{scene.load.tag}-poison{number}"
             await scene.load.send(user, "say", 0, id=f"{POISON}-{number}")
         scene.load.on.clear()
-        assert await happens(lambda: _all_closed(scene), 20 + 10 * scene.times), "not all have ended"
+        await _ended(scene, 20 + 10 * scene.times)
 
 
 async def points(scene: Scene) -> None:
@@ -147,7 +147,7 @@ async def points(scene: Scene) -> None:
     scene.load.on.clear()
     async with scene.cluster.kept("chatter"), scene.cluster.kept("planner"):
         await scene.load.done.wait()
-        assert await happens(lambda: _all_closed(scene), 20 + 5 * scene.times), "not all have ended"
+        await _ended(scene, 20 + 5 * scene.times)
 
 
 async def results(scene: Scene) -> None:
@@ -327,6 +327,12 @@ async def provider(scene: Scene) -> None:
 
 async def _all_closed(scene: Scene) -> bool:
     return await scene.cluster.desks["chatter"].size() == 0
+
+
+async def _ended(scene: Scene, seconds: float) -> None:
+    assert await happens(lambda: _all_closed(scene), seconds), "\n".join(
+        ("not all have ended", *await scene.cluster.state())
+    )
 
 
 async def store(scene: Scene) -> None:

@@ -49,7 +49,6 @@ OPEN = (
 )
 # On workers that die at named points, for messages of these names.
 _POINTS = len(rows.POINTS) + len(rows.ASKED)
-PEOPLE = 4
 DYING = (
     Row(
         rows.points,
@@ -57,7 +56,9 @@ DYING = (
         (1, 2, 6, 7),
         short=_POINTS,
         long=_POINTS,
-        load={"own": PEOPLE, "plain": 0, "each": _POINTS // PEOPLE, "kinds": ("ask",), "tag": "pt"},
+        # One after the other: a death of the turn beside it would carry a turn over its own point. Behind
+        # the last death one more message, which is answered when whoever died there is back.
+        load={"own": 1, "plain": 0, "each": _POINTS + 1, "kinds": ("ask",), "tag": "pt"},
     ),
     Row(
         rows.results,
@@ -82,16 +83,12 @@ def dying(folder: Path, long: bool = False) -> dict[str, Any]:
     folder.mkdir(parents=True, exist_ok=True)
     times = {row.name: row.long if long else row.short for row in DYING}
     deaths = [
-        *(f"{point}@{_message(n)}" for n, point in enumerate(rows.POINTS)),
-        *(f"{point}@{_message(n)}.1.1" for n, point in enumerate(rows.ASKED, len(rows.POINTS))),
+        *(f"{point}@pt-o0-{n}" for n, point in enumerate(rows.POINTS)),
+        *(f"{point}@pt-o0-{n}.1.1" for n, point in enumerate(rows.ASKED, len(rows.POINTS))),
         *(f"result stored@rs-o0-{n}" for n in range(times["results"])),
         *(f"!claimed@{rows.POISON}-{n}" for n in range(times["poison"])),
     ]
     return {"PROMPTDOCK_FAULT": ",".join(deaths), "PROMPTDOCK_FAULT_ONCE": str(folder)}
-
-
-def _message(number: int) -> str:
-    return f"pt-o{number % PEOPLE}-{number // PEOPLE}"
 
 
 def died(folder: Path, tag: str) -> int:
