@@ -15,7 +15,7 @@ DEV := $(VENV)/.installed-dev
 PINS := pyproject.toml constraints.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help install up test test-claude-code check format faults bench bench-peers docs pins clean
+.PHONY: help install up test test-claude-code check format faults bench bench-tasks bench-peers docs pins clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -48,6 +48,9 @@ faults: $(DEV) ## hurt a real cluster for hours; ARGS="--scale 0.05" for minutes
 
 bench: $(DEV) ## measure; ARGS=--quick is quicker, ARGS="bus turn" measures these parts
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+bench-tasks: $(DEV) ## fifty tasks over five repositories by four workers; ARGS=--quick does twelve
+	@$(BIN)/python -m benchmarks tasks $(ARGS)
 
 bench-peers: $(DEV) ## the same beside other frameworks, each installed into the user's cache once
 	@$(BIN)/python -m benchmarks.peers $(ARGS)

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks import bus, cluster, door, machine, turn, worker
+from benchmarks import bus, cluster, door, machine, shelf, tasks, turn, worker
 from benchmarks.bus import Size
 
-PARTS = ("bus", "turn", "worker", "cluster", "door")
+PARTS = ("bus", "turn", "worker", "cluster", "door", "shelf")
+ALONE = ("tasks",)  # measured only when it is named
 FULL = Size(rounds=9, seconds=0.4, levels=(1, 32, 256))
 QUICK = Size(rounds=3, seconds=0.1, levels=(1, 32))
 
@@ -19,10 +20,12 @@ QUICK = Size(rounds=3, seconds=0.1, levels=(1, 32))
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all by default")
+    parser.add_argument(
+        "parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}, all by default; or tasks"
+    )
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds: rougher figures")
     given = parser.parse_args()
-    if unknown := set(given.parts) - set(PARTS):
+    if unknown := set(given.parts) - {*PARTS, *ALONE}:
         parser.error(f"there is no part called {', '.join(sorted(unknown))}")
     size = QUICK if given.quick else FULL
     print("\n".join(machine.facts()))
@@ -45,6 +48,10 @@ def run(part: str, home: Path, size: Size) -> None:
             cluster.measure(home, few)
         case "door":
             uvloop.run(door.measure(home, 2 * size.seconds))
+        case "shelf":
+            shelf.measure()
+        case "tasks":
+            tasks.measure(home, tasks.FULL if size is FULL else tasks.QUICK)
 
 
 if __name__ == "__main__":

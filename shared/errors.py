@@ -12,6 +12,7 @@ PromptDockError           what happened, why, and what to do
 ├─ BadMessage             the sender: the message was not understood
 ├─ Conflict               the caller: the row changed meanwhile, or exists
 ├─ ToolError              the model: a tool could not do what was asked
+│  └─ Missing             what it was to work on is not there
 ├─ ModelError             the person: the model provider failed
 │  ├─ ModelRefused        the provider does not take the key
 │  └─ ModelOverloaded     busy, stalled or cut; was tried again
@@ -91,6 +92,10 @@ class Conflict(PromptDockError):
 
 class ToolError(PromptDockError):
     """A tool could not do what was asked; the model reads why."""
+
+
+class Missing(ToolError):
+    """What a tool was to work on is not there (any more)."""
 
 
 class ModelError(PromptDockError):

@@ -1,4 +1,4 @@
-"""Switches for the fault suite: a worker that kills itself at a named point, and mechanisms that are off.
+"""Switches for the fault suite: a worker that kills or stops itself at a named point, and mechanisms that are off.
 
 Both do nothing unless the environment asks for them, which only tests/faults does.
 
@@ -6,6 +6,7 @@ Both do nothing unless the environment asks for them, which only tests/faults do
     PROMPTDOCK_FAULT=claimed@m-7,worked@m-8  only where the point concerns m-7, and the other one m-8
     PROMPTDOCK_FAULT_ONCE=/a/folder          each only once among all workers that share the folder, but
     PROMPTDOCK_FAULT=!claimed@m-9            this one every time all the same
+    PROMPTDOCK_FAULT=~model asked@m-9        SIGSTOP in place of SIGKILL
     PROMPTDOCK_WITHOUT=fencing,journal       go on without: what the suite must notice
 """
 
@@ -16,17 +17,17 @@ import signal
 from pathlib import Path
 from typing import Literal
 
-Mechanism = Literal["fencing", "gap-fill", "journal"]
+Mechanism = Literal["clock", "fencing", "gap-fill", "journal"]
 
 
 def point(name: str, concerns: str = "") -> None:
-    """Die here, without any clean-up, if the environment names this point."""
+    """Die or freeze here, without any clean-up, if the environment names this point."""
     wanted = os.environ.get("PROMPTDOCK_FAULT")
     if not wanted:
         return
     for one in wanted.split(","):
-        if one.removeprefix("!") in (name, f"{name}@{concerns}") and _first(one):
-            os.kill(os.getpid(), signal.SIGKILL)
+        if one.lstrip("!~") in (name, f"{name}@{concerns}") and _first(one):
+            os.kill(os.getpid(), signal.SIGSTOP if one.startswith("~") else signal.SIGKILL)
 
 
 def _first(name: str) -> bool:

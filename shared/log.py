@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import logging
 import re
 import sys
 from collections.abc import Callable, MutableMapping
-from typing import Any, Literal
+from typing import Any, Literal, TextIO, cast
 from urllib.parse import quote
 
 # structlog looks for rich to colour tracebacks that we never print: 5 MB and 50 ms in every process.
@@ -112,6 +113,22 @@ def _console(_: Any, __: str, event: Event) -> str:
     return f"[{level}] {message}{fields}" + (f"\n{trace}" if trace else "")
 
 
+class _Out:
+    """Where lines go: one that cannot be written, on a full disk, must not end the work that it tells of."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            self._stream.flush()
+
+
 def setup(level: str = "info", style: Literal["auto", "console", "json"] = "auto") -> None:
     """Configure logging to stderr; libraries' own loggers pass the same redaction."""
     plain = style == "console" or (style == "auto" and sys.stderr.isatty())
@@ -126,7 +143,7 @@ def setup(level: str = "info", style: Literal["auto", "console", "json"] = "auto
     structlog.configure(
         processors=[*shared, _to_sinks, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, _Out(sys.stderr))),
         cache_logger_on_first_use=False,
     )
     handler = logging.StreamHandler(sys.stderr)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
 from shared.errors import ConfigurationError
 
@@ -23,12 +22,10 @@ def find_home(start: Path | None = None) -> Path:
     return here / HOME_NAME
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """Everything that can be set from outside; the alias is the variable's name (docs/configuration.md)."""
 
-    model_config = SettingsConfigDict(
-        env_file=".env", env_file_encoding="utf-8", extra="ignore", env_ignore_empty=True, frozen=True
-    )
+    model_config = ConfigDict(extra="ignore", frozen=True)
 
     anthropic_api_key: SecretStr | None = Field(None, alias="ANTHROPIC_API_KEY")
     anthropic_base_url: str | None = Field(None, alias="ANTHROPIC_BASE_URL")
@@ -60,10 +57,10 @@ class Settings(BaseSettings):
     executor: Literal["loop", "claude-code"] | None = Field(None, alias="PROMPTDOCK_EXECUTOR")
     tool_mode: Literal["tiered", "full"] = Field("tiered", alias="TOOL_MODE")
     permission_profile: str | None = Field(None, alias="PERMISSION_PROFILE")
-    approver_roles: Annotated[frozenset[str], NoDecode] = Field(frozenset(), alias="APPROVER_ROLES")
+    approver_roles: frozenset[str] = Field(frozenset(), alias="APPROVER_ROLES")
     sandbox: Literal["auto", "bwrap", "landlock", "none"] = Field("auto", alias="SANDBOX")
     model_silence_ms: int = Field(60_000, alias="MODEL_SILENCE", ge=100)
-    hook_hosts: Annotated[frozenset[str], NoDecode] = Field(frozenset(), alias="HOOK_HOSTS")
+    hook_hosts: frozenset[str] = Field(frozenset(), alias="HOOK_HOSTS")
     budget_turn: float | None = Field(None, alias="BUDGET_TURN", ge=0)
     budget_session: float | None = Field(None, alias="BUDGET_SESSION", ge=0)
     budget_day: float | None = Field(None, alias="BUDGET_DAY", ge=0)
@@ -88,10 +85,13 @@ class Settings(BaseSettings):
             return frozenset(role.strip() for role in value.split(",") if role.strip())
         return value
 
+    def own_model(self, agent: str) -> str | None:
+        """The model that the environment names for this agent alone."""
+        return getattr(self, f"{agent}_model", None) or os.environ.get(f"{agent.upper()}_MODEL")
+
     def model_for(self, agent: str) -> str | None:
         """The model that the environment names for this agent, else the default one, else None."""
-        own = getattr(self, f"{agent}_model", None) or os.environ.get(f"{agent.upper()}_MODEL")
-        return own or self.model
+        return self.own_model(agent) or self.model
 
     @property
     def demo(self) -> bool:
@@ -102,7 +102,7 @@ class Settings(BaseSettings):
 def load(env_file: Path | None = None) -> Settings:
     """Read the settings; a wrong one is a ConfigurationError that names the variable, never its value."""
     try:
-        return Settings(_env_file=env_file or ".env")
+        return Settings.model_validate(_found(env_file or Path(".env")))
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         name = str(first["loc"][0]) if first["loc"] else "a setting"
@@ -111,3 +111,13 @@ def load(env_file: Path | None = None) -> Settings:
             first["msg"],
             f"correct {name} in the environment or .env",
         ) from None
+
+
+def _found(file: Path) -> dict[str, str]:
+    """The variables that are set to something: the environment's before the file's."""
+    written: dict[str, str | None] = {}
+    if file.is_file():
+        from dotenv import dotenv_values
+
+        written = dotenv_values(file)
+    return {name: value for source in (written, os.environ) for name, value in source.items() if value}

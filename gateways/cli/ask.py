@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from gateways.cli import screen
+from gateways.cli.leave import Leave
 from shared.bus.messages import CLOSING, Output
 from shared.errors import BadMessage, PromptDockError, TimedOut, UsageError
 from shared.settings import Settings
 from shared.visitor import Visitor, look
 from shared.visitor.feed import Feed
-from shared.visitor.plain import labelled
+from shared.visitor.typed import told
 from shared.visitor.work import Work
 
 _SETTLE = 0.5  # seconds that the last events may come behind the answer
@@ -72,8 +73,9 @@ async def _asked(
     try:
         if not asking.timeout:  # sent, and not awaited at all
             raise TimeoutError
-        async with asyncio.timeout(asking.timeout):
-            output = await _closing(heard, asking.user, message_id)
+        async with asyncio.timeout(asking.timeout), Leave(visitor, asking.user) as leave:
+            here = leave if sys.stdin.isatty() and not asking.as_json else None
+            output = await _closing(heard, asking.user, message_id, here)
         if output.usage:  # else it is not a turn of ours, which tells its events
             await _briefly(ended)
     except TimeoutError:
@@ -89,7 +91,7 @@ async def _asked(
     return _answer(output, asking.as_json)
 
 
-async def _closing(heard: Feed, user: str, message_id: str) -> Output:
+async def _closing(heard: Feed, user: str, message_id: str, leave: Leave | None) -> Output:
     async for item in heard:
         output = item.output
         ours = message_id in (output.in_reply_to, *output.answers)
@@ -101,7 +103,9 @@ async def _closing(heard: Feed, user: str, message_id: str) -> Output:
             continue
         if output.status in CLOSING:
             return output
-        screen.talk(f"… {labelled(output.content, output.demo)}")
+        screen.talk(f"… {told(output)}")
+        if leave is not None and output.status == "awaiting_approval":
+            await leave.put(output)
     raise PromptDockError("Chatter cannot be heard any more", "the stream of its outputs ended", "try again")
 
 
@@ -139,9 +143,9 @@ def _answer(output: Output, as_json: bool) -> int:
     if as_json:
         screen.document("ask", **output.model_dump(exclude_none=True, exclude={"via", "v"}))
     elif failed:
-        screen.talk(f"promptdock: {labelled(output.content, output.demo)}")
+        screen.talk(f"promptdock: {told(output)}")
     else:
-        screen.out(labelled(output.content, output.demo))
+        screen.out(told(output))
         _options(output)
     return 1 if failed else 0
 

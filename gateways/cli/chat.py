@@ -9,9 +9,9 @@ from typing import NoReturn
 
 def chat(user: str, session: str | None) -> NoReturn:
     """Never comes back."""
-    from gateways.cli.screen import called
+    from shared.visitor.typed import CALLED, called
 
-    os.environ["PROMPTDOCK_CALLED"] = called()
+    os.environ[CALLED] = called()
     named = ["--session", session] if session else []
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, "-m", "gateways.terminal", "--user", user, *named])

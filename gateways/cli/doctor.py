@@ -10,6 +10,7 @@ from gateways.cli import screen
 from shared.settings import Settings
 from shared.visitor import Visitor
 from shared.visitor import doctor as examination
+from shared.visitor.typed import runnable
 
 _MARKS = {"ok": "ok ", "warn": "!  ", "fail": "FAIL"}
 
@@ -26,7 +27,7 @@ async def doctor(settings: Settings, env_file: Path, as_json: bool) -> int:
             if not as_json:
                 screen.out(f"{_MARKS[finding.level]:4} {finding.name:12} {finding.told}")
                 if finding.fix:
-                    screen.out(f"{'':17} do: {screen.runnable(finding.fix)}")
+                    screen.out(f"{'':17} do: {runnable(finding.fix)}")
     failed = any(finding.level == "fail" for finding in found)
     if as_json:
         screen.document("doctor", ok=not failed, findings=[asdict(finding) for finding in found])

@@ -21,13 +21,11 @@ async def put(settings: Settings, file: Path) -> None:
         screen.talk(f"The provider takes it. Written to {file} (mode 0600).")
     else:
         screen.talk(f"Written to {file} (mode 0600), but it could not be checked: {why}")
-        screen.talk(screen.runnable("  do:  promptdock key check, later"))
+        screen.talk("  do:  promptdock key check, later")
     if keys.shadowed():
         screen.talk(f"{keys.NAME} is set in the environment too, and that one wins over {file}: unset it.")
     if settings.demo:
-        screen.talk(
-            screen.runnable("A cluster that runs on the demo model: promptdock down, then promptdock up.")
-        )
+        screen.talk("A cluster that runs on the demo model: promptdock down, then promptdock up.")
 
 
 async def check(settings: Settings, as_json: bool) -> int:

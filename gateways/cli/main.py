@@ -7,7 +7,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from gateways.cli import approvals, permissions, tools
+from gateways.cli import approvals, budget, permissions, tools
 from gateways.cli.run import me, run
 
 app = typer.Typer(
@@ -32,6 +32,7 @@ for name, group in (("repo", repo), ("tasks", tasks), ("dead", dead), ("key", ke
     app.add_typer(group, name=name)
 app.add_typer(tools.app, name="tools")
 app.add_typer(approvals.app, name="approvals")
+app.add_typer(budget.app, name="budget")
 app.add_typer(permissions.app, name="permissions")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -275,6 +276,29 @@ def tasks_answer(
     from gateways.cli import review as work
 
     run(lambda settings: work.answer(settings, task, text, user, as_json))
+
+
+@tasks.command("pause")
+def tasks_pause(
+    task: Annotated[str, typer.Argument(metavar="ID")],
+    user: User,
+    hours: Annotated[float, typer.Option("--hours", help="After which it goes on by itself.")] = 24.0,
+    as_json: Json = False,
+) -> NoReturn:
+    """Let a task rest; what it made stays on its branch."""
+    from gateways.cli import review as work
+
+    run(lambda settings: work.pause(settings, task, hours, user, as_json))
+
+
+@tasks.command("resume")
+def tasks_resume(
+    task: Annotated[str, typer.Argument(metavar="ID")], user: User, as_json: Json = False
+) -> NoReturn:
+    """Let a paused task go on."""
+    from gateways.cli import review as work
+
+    run(lambda settings: work.resume(settings, task, user, as_json))
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""`tasks merge|discard|changes|answer|review`: what a person makes of a task's work, and of its question."""
+"""`tasks merge|discard|changes|answer|pause|resume|review`: what a person makes of a task and of its work."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _REFUSED = "not allowed"  # how the door begins
 _UNKNOWN = "there is no task called"  # how a tool says that it does not know the task
 
 
-async def _call(settings: Settings, tool: str, user: str, **arguments: Any) -> dict[str, Any]:
+async def call(settings: Settings, tool: str, user: str, **arguments: Any) -> dict[str, Any]:
+    """Run a tool in the cluster; its refusals are raised."""
     async with Visitor(settings) as visitor:
         await visitor.reach()
         result = await visitor.command(tool, arguments, user, patience=300)
@@ -30,7 +31,7 @@ async def _call(settings: Settings, tool: str, user: str, **arguments: Any) -> d
 
 async def merge(settings: Settings, task: str, user: str, as_json: bool) -> None:
     """Merge it."""
-    result = await _call(settings, "merge_task", user, task_id=task)
+    result = await call(settings, "merge_task", user, task_id=task)
     if as_json:
         screen.document("merge", **result)
         return
@@ -41,16 +42,17 @@ async def merge(settings: Settings, task: str, user: str, as_json: bool) -> None
 
 async def discard(settings: Settings, task: str, user: str, as_json: bool) -> None:
     """Throw it away."""
-    result = await _call(settings, "discard_task", user, task_id=task)
+    result = await call(settings, "discard_task", user, task_id=task)
     if as_json:
         screen.document("discard", **result)
         return
-    screen.out(f"{result['branch']} is thrown away; the receipt stays: promptdock tasks show {task}")
+    screen.out(f"{result['branch']} is thrown away")
+    screen.talk(f"the receipt stays: promptdock tasks show {task}")
 
 
 async def changes(settings: Settings, task: str, text: str, user: str, as_json: bool) -> None:
     """Ask for changes."""
-    result = await _call(settings, "reopen_with_feedback", user, task_id=task, feedback=text)
+    result = await call(settings, "reopen_with_feedback", user, task_id=task, feedback=text)
     if as_json:
         screen.document("changes", **result)
         return
@@ -59,16 +61,37 @@ async def changes(settings: Settings, task: str, text: str, user: str, as_json: 
 
 async def answer(settings: Settings, task: str, text: str, user: str, as_json: bool) -> None:
     """Answer its question."""
-    result = await _call(settings, "answer_task", user, task_id=task, answer=text)
+    result = await call(settings, "answer_task", user, task_id=task, answer=text)
     if as_json:
         screen.document("answer", **result)
         return
     screen.out(f"{result['answered']} has the answer to: {result['question']}")
 
 
+async def pause(settings: Settings, task: str, hours: float, user: str, as_json: bool) -> None:
+    """Let it rest."""
+    result = await call(settings, "pause_task", user, task_id=task, hours=hours)
+    if as_json:
+        screen.document("pause", **result)
+        return
+    screen.out(f"{result['paused']} is paused until {result['resumes']}")
+    screen.talk(f"sooner with: promptdock tasks resume {task}")
+
+
+async def resume(settings: Settings, task: str, user: str, as_json: bool) -> None:
+    """Let it go on."""
+    result = await call(settings, "resume_task", user, task_id=task)
+    if as_json:
+        screen.document("resume", **result)
+        return
+    screen.out(f"{result['resumed']} goes on")
+    if result.get("warning"):
+        screen.talk(str(result["warning"]))
+
+
 async def review(settings: Settings, task: str, user: str, as_json: bool) -> None:
     """What it changed, by file."""
-    result = await _call(settings, "review_task", user, task_id=task)
+    result = await call(settings, "review_task", user, task_id=task)
     if as_json:
         screen.document("review", **result)
         return

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 import shutil
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from shared.errors import PromptDockError
 from shared.visitor.plain import encoded, line, safe
+from shared.visitor.typed import runnable
 
 Card = dict[str, Any]
 
@@ -23,8 +21,8 @@ def out(text: str = "") -> None:
 
 
 def talk(text: str) -> None:
-    """Words beside the data."""
-    print(safe(text), file=sys.stderr, flush=True)
+    """Words beside the data; commands in them work as printed."""
+    print(safe(runnable(text)), file=sys.stderr, flush=True)
 
 
 def document(name: str, **fields: Any) -> None:
@@ -53,30 +51,7 @@ def complain(error: PromptDockError) -> None:
     if error.why:
         talk(f"  why: {error.why}")
     if error.fix:
-        talk(f"  do:  {runnable(error.fix)}")
-
-
-def called() -> str:
-    """The command as it can be typed here."""
-    program = Path(sys.argv[0])
-    if program.name != "promptdock":
-        return f"{shlex.quote(_short(Path(sys.executable)))} -m gateways.cli"
-    found = shutil.which("promptdock")
-    if found and Path(found).resolve() == program.resolve():
-        return "promptdock"
-    return shlex.quote(_short(program))
-
-
-def _short(path: Path) -> str:
-    """Relative to where we are, if it lies below; a link stays a link, since a venv's Python is one."""
-    where = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow the link
-    here = Path.cwd()
-    return str(where.relative_to(here)) if where.is_relative_to(here) else str(where)
-
-
-def runnable(text: str) -> str:
-    """A remedy in whose words `promptdock` is a command that works as printed."""
-    return text.replace("promptdock ", f"{called()} ") if called() != "promptdock" else text
+        talk(f"  do:  {error.fix}")
 
 
 def ago(seconds: float) -> str:

@@ -48,7 +48,7 @@ def _whole(state: dict[str, Any]) -> None:
         screen.out(f"{name}  {told}, {state['queues'].get(name, 0)} waiting")
     if state["dead"]:
         told = ", ".join(f"{name} {count}" for name, count in state["dead"].items())
-        screen.talk(screen.runnable(f"dead letters: {told} (promptdock dead list)"))
+        screen.talk(f"dead letters: {told} (promptdock dead list)")
     if state["outbox"]:
         screen.talk(f"messages in the outbox that did not go out: {state['outbox']}")
 

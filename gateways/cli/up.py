@@ -16,6 +16,7 @@ from gateways.cli.run import INTERRUPTED
 from shared.errors import BusUnreachable
 from shared.settings import Settings
 from shared.visitor import Visitor, look, supervision
+from shared.visitor.typed import called, runnable
 
 _READY = 60.0  # seconds in which all agents should be here
 _EXAMPLE = '{"user_id":"test","content":"Hello"}'
@@ -35,7 +36,7 @@ async def up(settings: Settings, without: list[str], detach: bool) -> int:
     async with Visitor(settings) as visitor:
         await _facts(visitor, time.monotonic() - began, missing)
     if detach:
-        screen.talk(screen.runnable("It runs in the background; end it with: promptdock down"))
+        screen.talk("It runs in the background; end it with: promptdock down")
         return 0
     return await _stay(settings, process, asked_to_end)
 
@@ -81,20 +82,20 @@ async def _facts(visitor: Visitor, seconds: float, missing: set[str]) -> None:
         _line("ok", "store", f"SQLite {_near(settings.home / 'promptdock.db')}", "Supabase: set SUPABASE_URL")
     state = await look.status(visitor)
     if state["demo"] or not state["model"]:
-        _line(
-            "!", "model", "DEMO: scripted replies, no network, no cost", screen.runnable("promptdock key set")
-        )
+        _line("!", "model", "DEMO: scripted replies, no network, no cost", runnable("promptdock key set"))
     else:
         _line("ok", "model", state["model"])
     found = supervision.running(settings.home)
     here = " ".join(name for name in (found.agents if found else ()) if name not in missing)
     if missing:
-        _line("!", "agents", f"{here}; not yet here: {' '.join(sorted(missing))}", "promptdock logs")
+        _line(
+            "!", "agents", f"{here}; not yet here: {' '.join(sorted(missing))}", runnable("promptdock logs")
+        )
     else:
         _line("ok", "agents", f"{here}  ready in {seconds:.1f} s")
     channel = visitor.names.channel("human-input")
     server = _redis_cli(redis["address"], redis["embedded"])
-    screen.out(f"  Try  {screen.called()} chat   or   {server} PUBLISH {channel} {shlex.quote(_EXAMPLE)}")
+    screen.out(f"  Try  {called()} chat   or   {server} PUBLISH {channel} {shlex.quote(_EXAMPLE)}")
 
 
 def _line(mark: str, name: str, told: str, hint: str = "") -> None:

@@ -14,6 +14,7 @@ from shared import log
 from shared.errors import PromptDockError
 from shared.settings import Settings, load
 from shared.visitor import Visitor
+from shared.visitor.typed import runnable
 
 
 def main() -> None:
@@ -27,9 +28,8 @@ def main() -> None:
         log.setup("error", "console")
         code = asyncio.run(_chat(settings, given.user or getpass.getuser(), given.session))
     except PromptDockError as error:
-        called = os.environ.get("PROMPTDOCK_CALLED", "promptdock")
         print(f"promptdock: {error.what}", file=sys.stderr)
-        for name, text in (("why", error.why), ("do", error.fix.replace("promptdock ", f"{called} "))):
+        for name, text in (("why", error.why), ("do", runnable(error.fix))):
             if text:
                 print(f"  {name}: {text}", file=sys.stderr)
         code = error.exit_code

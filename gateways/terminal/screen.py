@@ -11,7 +11,8 @@ from io import StringIO
 from typing import Any, Protocol
 
 from shared.bus.messages import Output
-from shared.visitor.plain import labelled, safe
+from shared.visitor.plain import safe
+from shared.visitor.typed import told
 
 _WIDEST = 100  # columns; longer lines are hard to read
 _ASKING = ("awaiting_input", "awaiting_approval")
@@ -47,7 +48,7 @@ def options(output: Output) -> str:
 
 def words(output: Output) -> str:
     """An output's text as it is shown, with the demo model's label."""
-    text = labelled(output.content, output.demo)
+    text = told(output)
     if output.status == "awaiting_input" and output.question and output.question not in text:
         text = f"{text}\n{output.question}"
     return safe(text)

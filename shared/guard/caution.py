@@ -1,7 +1,8 @@
-"""What is asked whatever a profile allows: writing what configures tools, and leaving the machine with doubts.
+"""What is asked whatever a profile allows: writing what configures tools; leaving, or changing oneself, with doubts.
 
-Text that came from outside cannot be trusted to be only text. Two things it asks for do lasting harm: files
-that other programs obey, and data that leaves. Profile `open` does without this.
+Text that came from outside cannot be trusted to be only text. Three things it asks for do lasting harm: files
+that other programs obey, data that leaves, and an agent that is another one from then on. Profile `open` does
+without this.
 """
 
 from __future__ import annotations
@@ -44,9 +45,11 @@ def writes_settings(tool: str, detail: str) -> str:
     return f"it names {found.group(1)}, which other programs obey" if found else ""
 
 
-def leaves(tool: str) -> bool:
-    """Whether a tool takes something off this machine."""
-    return _LEAVES.fullmatch(tool) is not None
+def lasts(tool: str) -> str:
+    """What a tool does that cannot be taken back by forgetting the turn; "" where it does no such thing."""
+    if tool.startswith("self_edit_"):
+        return "changes the agent itself"
+    return "leaves this machine" if _LEAVES.fullmatch(tool) else ""
 
 
 def read_outside(records: Iterable[Mapping[str, Any]]) -> str:

@@ -57,12 +57,19 @@ class Git(Runner):
         done = await self._git(
             "rev-parse", "--verify", "--quiet", f"{check_commit(name)}^{{commit}}", check=False
         )
-        return done.stdout.strip() if done.ok else ""
+        if not done.ok:
+            return ""
+        self._known.add(found := done.stdout.strip())
+        return found
 
     async def branch(self) -> str:
         """The branch that is checked out; "" where HEAD is detached."""
         done = await self._git("symbolic-ref", "--short", "-q", "HEAD", check=False)
         return done.stdout.strip() if done.ok else ""
+
+    async def merging(self) -> str:
+        """The commit that is being merged into the branch that is checked out; "" where none is."""
+        return await self.commit_of("MERGE_HEAD")
 
     async def branches(self) -> list[str]:
         """The names of all local branches."""
@@ -137,7 +144,8 @@ class Git(Runner):
         listed = os.fsencode("\0".join(paths))
         if paths:
             await self._git("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=listed)
-        if (await self._git("diff", "--cached", "--quiet", "--no-ext-diff", check=False)).exit_code == 0:
+        same = not changed or await self._staged_nothing()
+        if same and not await self.merging():  # a merge of which our side was kept is a commit all the same
             return None
         # A mark within the text would be taken for one of ours.
         text = re.sub(rf"(?im)^\s*{STEP}\s*:.*$", "", message).strip() or "Work of a step"
@@ -155,12 +163,18 @@ class Git(Runner):
         await self._git("commit", *flags, options=arguments, stdin=text.encode("utf-8", "replace"))
         return await self.head()
 
+    async def _staged_nothing(self) -> bool:
+        done = await self._git("diff", "--cached", "--quiet", "--no-ext-diff", check=False)
+        return done.exit_code == 0
+
     async def commit_of_step(self, step: str) -> str:
         """The commit among the last ones that carries this step's mark; "" where there is none."""
-        if not await self.head():
-            return ""
         form = f"--format=%H %(trailers:key={STEP},valueonly,separator=%x2C)"
-        done = await self._git("log", f"-{_RECENT}", form, "HEAD", limit=_LISTS)
+        done = await self._git("log", f"-{_RECENT}", form, "HEAD", limit=_LISTS, check=False)
+        if not done.ok:
+            if not await self.head():
+                return ""
+            raise ToolError("the last commits cannot be read", done.stderr.strip()[:400], "")
         marks = (line.partition(" ") for line in done.stdout.splitlines())
         return next((sha for sha, _, found in marks if step in found.split(",")), "")
 
@@ -262,9 +276,15 @@ class Git(Runner):
             "remote", "set-head", check_ref(remote), "--auto", network=True, local=allow_local, check=False
         )
 
+    async def can_push(self, branch: str, remote: str = "origin", allow_local: bool = False) -> None:
+        """ToolError for a push that must fail, as far as that can be known without the network."""
+        await self._check_url(remote, allow_local, push=True)
+        if not await self.commit_of(f"refs/heads/{check_ref(branch)}"):
+            raise ToolError(f"there is no branch {branch!r}", "", "look at git_log, or make it first")
+
     async def push(self, branch: str, remote: str = "origin", allow_local: bool = False) -> None:
         """Send a branch under its own name; never by force."""
-        await self._check_url(remote, allow_local, push=True)
+        await self.can_push(branch, remote, allow_local)
         spec = f"refs/heads/{check_ref(branch)}:refs/heads/{branch}"
         arguments = ("push", "--quiet", "--no-verify", "--no-signed", "--no-recurse-submodules")
         await self._git(*arguments, check_ref(remote), spec, network=True, local=allow_local)
@@ -291,7 +311,8 @@ class Git(Runner):
             check_remote(url, allow_local)
 
     async def _need_commit(self, name: str) -> None:
-        if not await self.commit_of(name):
+        # Only whole ids are known: they stay what they are, and a name does not.
+        if name not in self._known and not await self.commit_of(name):
             raise ToolError(f"there is no commit {name!r}", "", "look at git_log for those that there are")
 
     async def _span(self, base: str, to: str) -> list[str]:

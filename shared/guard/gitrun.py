@@ -20,6 +20,10 @@ from shared.guard.sandbox import Sandbox
 
 SECONDS, NETWORK_SECONDS = 60.0, 300.0
 OUTPUT = 256 * 1024
+_REMEMBERED = 10_000
+_trusted: set[str] = (
+    set()
+)  # digests of configurations that were looked at: the same text says the same anywhere
 
 _SETTINGS = (
     "core.hooksPath=/dev/null",
@@ -64,7 +68,7 @@ class Runner:
     sandbox: Sandbox
     lock: Lock | None = None
     where: Layout | None = None
-    _trusted: set[str] = field(default_factory=set, repr=False)
+    _known: set[str] = field(default_factory=set, repr=False)  # ids of commits that were seen here
 
     def __post_init__(self) -> None:
         self.path = Path(self.path).resolve()
@@ -128,14 +132,16 @@ class Runner:
             if not file.is_file():
                 continue
             seen = hashlib.sha256(file.read_bytes()).hexdigest()
-            if seen not in self._trusted:
+            if seen not in _trusted:
                 listing = await self._raw("config", "--file", str(file), "--no-includes", "--list", "-z")
                 if listing.truncated:
                     raise ToolError(
                         "this repository's git configuration is not trusted", "it is too long", ""
                     )
                 gitconfig.check(gitconfig.parse(listing.stdout))
-                self._trusted.add(seen)
+                if len(_trusted) >= _REMEMBERED:
+                    _trusted.clear()
+                _trusted.add(seen)
 
 
 def _command() -> list[str]:

@@ -29,12 +29,14 @@ class Merger(Checkout):
         shown = (name.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for name in files if name)
         return tree.strip(), list(shown)[:_FILES] if done.exit_code == 1 else []
 
-    async def unmerged(self, prefix: str, into: str, count: int) -> list[str]:
-        """The newest branches below `prefix` that hold something which the commit `into` does not."""
+    async def unmerged(self, prefix: str, into: str, count: int) -> dict[str, str]:
+        """The newest branches below `prefix` that hold something which the commit `into` does not, with their heads."""
         flags = (f"--no-merged={check_commit(into)}", "--sort=-committerdate", f"--count={count}")
-        form = "--format=%(refname:lstrip=2)"
+        form = "--format=%(refname:lstrip=2) %(objectname)"
         done = await self._git("for-each-ref", form, *flags, f"refs/heads/{check_ref(prefix)}/")
-        return done.stdout.split()
+        found = dict(line.split() for line in done.stdout.splitlines())
+        self._known |= set(found.values())
+        return found
 
     async def contains(self, ref: str, commit: str) -> bool:
         """Whether the history of `ref` holds that commit."""
@@ -54,6 +56,28 @@ class Merger(Checkout):
             "commit-tree", *parents, "-F", "-", tree, options=who, stdin=message.encode("utf-8", "replace")
         )
         return done.stdout.strip()
+
+    async def begin_merge(self, commit: str, agent: str) -> None:
+        """Merge into the checkout without a commit, with the conflicts marked in its files; ToolError where it cannot.
+
+        The next commit is the merge.
+        """
+        await self._need_commit(commit)
+        await self.need_clean()
+        who = ("-c", f"user.name=PromptDock {agent}", "-c", f"user.email={agent}@promptdock.invalid")
+        flags = (
+            "--quiet",
+            "--no-commit",
+            "--no-ff",
+            "--no-verify",
+            "--no-gpg-sign",
+            "--no-stat",
+            "--no-autostash",
+        )
+        done = await self._git("merge", *flags, check_commit(commit), options=who, check=False)
+        if not await self.merging():
+            why = done.stderr.strip()[:400] or done.stdout.strip()[:400]
+            raise ToolError(f"{commit[:12]!r} was not merged", why, "")
 
     async def advance(self, branch: str, old: str, new: str) -> None:
         """Bring a branch from `old` on to `new`, with the files where it is checked out.

@@ -22,7 +22,8 @@ _READ = (
 )  # fmt: skip
 _TALK = ("consult_[a-z_]+", "assign_task", "escalate_to_human", "send_message", "submit_plan")
 _MANAGE = (
-    "create_task", "edit_task", "answer_task", "stop_task", "restart_task", "reopen_with_feedback", "archive_tasks?",
+    "create_task", "edit_task", "answer_task", "stop_task", "restart_task", "pause_task", "resume_task",
+    "reopen_with_feedback", "archive_tasks?",
     "restore_task",
     "approve_task", "approve_plan", "reject_plan", "skip_task", "add_dependency", "remove_dependency",
     "create_project", "pause_project", "resume_project", "edit_project", "set_default_branch", "set_active_project",
@@ -38,7 +39,7 @@ _SHELL = ("bash", "run_command")
 _DELETE = ("delete_[a-z_]+", "remove_workspace", "discard_task")
 _SELF = (
     "self_edit_[a-z_]+", "create_agent", "edit_agent", "create_profile", "edit_profile", "install_profile",
-    "set_task_status", "restart_daemon", "revoke_permission",
+    "set_task_status", "set_day_budget", "restart_daemon", "revoke_permission",
 )  # fmt: skip
 _MERGE = ("git_merge", "merge_branch", "merge_task")
 

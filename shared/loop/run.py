@@ -83,6 +83,7 @@ async def _record(hands: _Hands, script: Transcript, *records: dict[str, object]
 async def _think(hands: _Hands, script: Transcript, request: Request) -> None:
     """Ask the model; its answer, with the intents in it, is stored before anything is done with it."""
     asked = replace(request, messages=_joined_roles([*request.messages, *script.request()]))
+    faults.point("model asked", script.turn_id)
     answer = await hands.model.answer(asked, lambda delta: _stream(hands.live, delta))
     record = answer_record(answer)
     faults.point("model answered", script.turn_id)

@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
-from shared.errors import ModelError, ModelOverloaded, ModelRefused
+from shared.errors import ModelError, ModelOverloaded, ModelRefused, PromptDockError
 from shared.models.base import Answer, Block, Delta, Model, OnDelta, Request, ToolSpec, Usage
 from shared.models.prices import priced
 from shared.models.retry import persist
@@ -23,6 +24,7 @@ from shared.models.retry import persist
 if TYPE_CHECKING:
     from anthropic import APIStatusError, AsyncAnthropic
     from anthropic.types import Message
+    from httpx2 import Request as Sent
 
 DEFAULT_MODEL = "claude-sonnet-5-5"
 PROVIDER = "https://api.anthropic.com"
@@ -35,6 +37,8 @@ _VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d)(?:[-.](\d{1,2}))?(?!\d)")
 _BUSY_STATUS = frozenset({408, 409, 429})
 _BUSY_TYPE = frozenset({"overloaded_error", "api_error", "rate_limit_error", "timeout_error"})
 _KEY_TYPE = frozenset({"authentication_error", "permission_error"})
+# What is awaited before this task's request is sent.
+_gate: ContextVar[Callable[[], Awaitable[None]] | None] = ContextVar("gate", default=None)
 _KEY_FIX = "set ANTHROPIC_API_KEY to a valid key, then run: promptdock key check"
 
 
@@ -135,6 +139,9 @@ class AnthropicModel(Model):
     async def check(self) -> None:
         await self._ask(1)
 
+    async def warm(self) -> None:
+        await asyncio.to_thread(_load)
+
     async def close(self) -> None:
         client, self._client = self._client, None
         if client is not None:
@@ -159,6 +166,7 @@ class AnthropicModel(Model):
     async def _stream(self, request: Request, emit: OnDelta) -> Answer:
         client = await self._open()
         begun = False
+        _gate.set(request.ours)
         async with _ours(), client.messages.stream(**parameters(request)) as stream:
             async for event in stream:
                 begun = begun or event.type == "message_start"
@@ -177,10 +185,15 @@ class AnthropicModel(Model):
         return self._client
 
     def _connect(self, secret: str) -> AsyncAnthropic:
-        from anthropic import AsyncAnthropic, Timeout
+        from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient, Timeout
 
-        timeout = Timeout(self._idle, connect=min(10.0, self._idle))
-        return AsyncAnthropic(api_key=secret, base_url=self._base_url, max_retries=0, timeout=timeout)
+        return AsyncAnthropic(
+            api_key=secret,
+            base_url=self._base_url,
+            max_retries=0,
+            timeout=Timeout(self._idle, connect=min(10.0, self._idle)),
+            http_client=DefaultAsyncHttpxClient(event_hooks={"request": [_gated]}),
+        )
 
     def _load_key(self) -> None:
         """Read the key again; calls that are under way keep their connections."""
@@ -197,6 +210,17 @@ class AnthropicModel(Model):
                 "the key for Anthropic cannot be one", "it holds characters no key has", _KEY_FIX
             )
         return secret
+
+
+async def _gated(sent: Sent) -> None:
+    """Let the transport ask once more when it has a connection: making one takes time, in which much may end."""
+    gate = _gate.get()
+
+    async def trace(event: str, _info: object) -> None:
+        if gate is not None and event.endswith("send_request_headers.started"):
+            await gate()
+
+    sent.extensions["trace"] = trace
 
 
 def _unheard(_delta: Delta) -> None:
@@ -239,6 +263,8 @@ async def _ours() -> AsyncIterator[None]:
     except anthropic.APIStatusError as error:
         raise _status_error(error) from error
     except anthropic.APIConnectionError as error:
+        if isinstance(error.__cause__, PromptDockError):  # it was not sent, for a reason of ours
+            raise error.__cause__ from None
         raise _transport_error(error.__cause__ or error) from error
     except httpx2.TransportError as error:
         raise _transport_error(error) from error

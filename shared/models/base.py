@@ -8,7 +8,7 @@ Blocks are dicts in the form of Anthropic's Messages API, also inside other prov
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -29,9 +29,16 @@ class ToolSpec:
     deferred: bool = False
 
 
+async def _free() -> None:
+    """Nothing stands against asking."""
+
+
 @dataclass(frozen=True)
 class Request:
-    """One call of a model. `system` parts go stable first, so that the provider's cache holds."""
+    """One call of a model. `system` parts go stable first, so that the provider's cache holds.
+
+    `ours` is awaited at the last moment before each try is sent; what it raises is raised in place of an answer.
+    """
 
     model: str
     system: tuple[str, ...]
@@ -41,6 +48,7 @@ class Request:
     temperature: float | None = None
     agent: str = ""
     deadline: float = 600.0  # seconds that all tries together may take
+    ours: Callable[[], Awaitable[None]] = _free
 
 
 @dataclass(frozen=True)
@@ -124,6 +132,9 @@ class Model(ABC):
     def defers(self, model: str) -> bool:
         """Whether that model takes deferred tools, and tool_reference blocks in results that reveal them."""
         return False
+
+    async def warm(self) -> None:  # noqa: B027 - not every model is slow to begin with
+        """Load what the first answer would wait for; never in the way of what else runs."""
 
     async def close(self) -> None:  # noqa: B027 - not every model holds something open
         """Give back connections."""

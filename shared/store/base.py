@@ -36,8 +36,11 @@ class Store(ABC):
         """
 
     @abstractmethod
-    async def insert(self, row: Row) -> None:
-        """Write a new row; Conflict if its id, or another unique key of it, exists."""
+    async def insert(self, row: Row, beside: Sequence[Row] = ()) -> None:
+        """Write a new row; Conflict if its id, or another unique key of it, exists.
+
+        `beside` is written with it: all or nothing, whatever dies. Of these, rows that are there already stay.
+        """
 
     @abstractmethod
     async def upsert(self, rows: Sequence[Row]) -> None:
@@ -59,8 +62,13 @@ class Store(ABC):
         """How many rows match."""
 
     @abstractmethod
-    async def update(self, kind: type[R], changes: Mapping[str, Any], where: Where) -> list[R]:
-        """Change the rows that match, atomically, and return them as they now are; [] means none matched."""
+    async def update(
+        self, kind: type[R], changes: Mapping[str, Any], where: Where, beside: Sequence[Row] = ()
+    ) -> list[R]:
+        """Change the rows that match, atomically, and return them as they now are; [] means none matched.
+
+        `beside` is written where one matched, as with `insert`; then `where` is the row's id and version.
+        """
 
     @abstractmethod
     async def delete(self, kind: type[Row], where: Where) -> int:

@@ -37,8 +37,8 @@ class Breaker(Store):
     async def open(self) -> None:
         await self._guard(self._store.open())
 
-    async def insert(self, row: Row) -> None:
-        await self._guard(self._store.insert(row))
+    async def insert(self, row: Row, beside: Sequence[Row] = ()) -> None:
+        await self._guard(self._store.insert(row, beside))
 
     async def upsert(self, rows: Sequence[Row]) -> None:
         await self._guard(self._store.upsert(rows))
@@ -56,8 +56,10 @@ class Breaker(Store):
     async def count(self, kind: type[Row], where: Where | None = None) -> int:
         return await self._guard(self._store.count(kind, where))
 
-    async def update(self, kind: type[R], changes: Mapping[str, Any], where: Where) -> list[R]:
-        return await self._guard(self._store.update(kind, changes, where))
+    async def update(
+        self, kind: type[R], changes: Mapping[str, Any], where: Where, beside: Sequence[Row] = ()
+    ) -> list[R]:
+        return await self._guard(self._store.update(kind, changes, where, beside))
 
     async def delete(self, kind: type[Row], where: Where) -> int:
         return await self._guard(self._store.delete(kind, where))

@@ -93,6 +93,16 @@ def required(kind: type[Row], where: Where) -> list[Condition]:
     return conditions(kind, where)
 
 
+def pinned(kind: type[Row], where: Where) -> tuple[str, int]:
+    """The id and version of a write that other rows stand beside; ValueError for any other condition."""
+    values = {
+        condition.column: condition.value for condition in conditions(kind, where) if condition.op == "eq"
+    }
+    if len(where) != 2 or values.keys() != {"id", "version"}:
+        raise ValueError(f"what is written beside a row of {kind.table} needs its id and its version")
+    return values["id"], values["version"]
+
+
 def by_table(rows: Sequence[Row]) -> dict[type[Row], list[Row]]:
     """Rows grouped by class in order of appearance; of several with one id the last one counts."""
     groups: dict[type[Row], dict[Any, Row]] = {}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_random
 
+from shared import faults
 from shared.errors import ConfigurationError, Conflict, PromptDockError, StoreUnavailable
 from shared.store import query, schema
 from shared.store.base import Order, Store, Where
@@ -110,9 +111,10 @@ class SqliteStore(Store):
         async with self._session() as db, _transaction(db):
             yield db
 
-    async def insert(self, row: Row) -> None:
+    async def insert(self, row: Row, beside: Sequence[Row] = ()) -> None:
         async with self._write() as db:
             await db.execute(_insert(type(row)), _values(row))
+            await _beside(db, beside)
 
     async def upsert(self, rows: Sequence[Row]) -> None:
         async with self._write() as db:
@@ -152,13 +154,19 @@ class SqliteStore(Store):
             found = list(await db.execute_fetchall(f"SELECT count(*) FROM {kind.table}{text}", values))
         return int(found[0][0])
 
-    async def update(self, kind: type[R], changes: Mapping[str, Any], where: Where) -> list[R]:
+    async def update(
+        self, kind: type[R], changes: Mapping[str, Any], where: Where, beside: Sequence[Row] = ()
+    ) -> list[R]:
         changed = _stored(kind, query.changed(kind, changes))
+        if beside:
+            query.pinned(kind, where)
         text, values = _where(query.required(kind, where))
         sets = ", ".join(f"{column} = ?" for column in changed)
         sql = f"UPDATE {kind.table} SET {sets}{text} RETURNING {_names(kind)}"
         async with self._write() as db:
             found = await db.execute_fetchall(sql, [*changed.values(), *values])
+            if found:
+                await _beside(db, beside)
         return [_row(kind, record) for record in found]
 
     async def delete(self, kind: type[Row], where: Where) -> int:
@@ -173,6 +181,15 @@ class SqliteStore(Store):
             reader.close()
         if db is not None:
             await db.close()
+
+
+async def _beside(db: aiosqlite.Connection, rows: Sequence[Row]) -> None:
+    """Write rows that belong to what was just written, in the same transaction."""
+    if rows:
+        faults.point("written beside", rows[0].table)
+    for kind, group in query.by_table(rows).items():
+        text = f"{_insert(kind)} ON CONFLICT (id) DO NOTHING"
+        await db.executemany(text, [_values(row) for row in group])
 
 
 def _prepare(path: Path) -> None:

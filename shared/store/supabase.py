@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -94,8 +95,11 @@ class SupabaseStore(Store):
                 "upgrade PromptDock",
             )
 
-    async def insert(self, row: Row) -> None:
+    async def insert(self, row: Row, beside: Sequence[Row] = ()) -> None:
         body = row.model_dump(mode="json")
+        if beside:
+            await self._together(type(row), None, body, beside)
+            return
         await self._send(lambda c: c.table(row.table).insert(body, returning=_minimal()), again=False)
 
     async def upsert(self, rows: Sequence[Row]) -> None:
@@ -166,12 +170,30 @@ class SupabaseStore(Store):
 
         return int((await self._send(build, again=True)).count or 0)
 
-    async def update(self, kind: type[R], changes: Mapping[str, Any], where: Where) -> list[R]:
+    async def update(
+        self, kind: type[R], changes: Mapping[str, Any], where: Where, beside: Sequence[Row] = ()
+    ) -> list[R]:
         body, conditions = query.changed(kind, changes), query.required(kind, where)
+        if beside:
+            return await self._together(kind, query.pinned(kind, where), body, beside)
         answer = await self._send(
             lambda c: _filtered(c.table(kind.table).update(body), conditions), again=False
         )
         return [kind.model_validate(record) for record in answer.data]
+
+    async def _together(
+        self, kind: type[R], pin: tuple[str, int] | None, body: Mapping[str, Any], beside: Sequence[Row]
+    ) -> list[R]:
+        """One transaction, which only a function of the database can be."""
+        id, version = pin or (None, None)
+        rows = [
+            {"kind": table.table, "rows": [row.model_dump(mode="json") for row in group]}
+            for table, group in query.by_table(beside).items()
+        ]
+        given = {"kind": kind.table, "row_id": id, "row_version": version}
+        given |= {"given": json.dumps(body), "beside": json.dumps(rows)}
+        answer = await self._send(lambda c: c.rpc("write_beside", given), again=False)
+        return [kind.model_validate(record) for record in answer.data or []]
 
     async def delete(self, kind: type[Row], where: Where) -> int:
         from postgrest import CountMethod

@@ -1,12 +1,13 @@
 """The checks of a task: commands whose success decides about the work, run by us and not by the agent.
 
-They come with the task (its plan), else from `promptdock.toml` in the repository:
+They come with the request, else from the task's plan and from `promptdock.toml` in the repository:
 
     [checks]
     commands = ["make test", "ruff check ."]
     seconds = 600
 
-The file is read at the commit that the task began from, so that no agent decides what it is measured by.
+The file is read at the commit of the default branch that the task stands on, so that no agent decides what it
+is measured by.
 """
 
 from __future__ import annotations
@@ -77,6 +78,14 @@ async def of_repository(git: Git, commit: str) -> Plan:
     except (tomllib.TOMLDecodeError, ValidationError) as error:
         raise ToolError(f"the checks in {FILE} cannot be read", str(error)[:400], f"correct {FILE}") from None
     return Plan(tuple(checks.commands), checks.seconds, FILE)
+
+
+def both(one: Plan, other: Plan | None) -> Plan:
+    """The commands of both, each once."""
+    if other is None or not one.commands:
+        return other or one
+    commands = tuple(dict.fromkeys(one.commands + other.commands))
+    return Plan(commands, max(one.seconds, other.seconds), f"{one.origin} and {other.origin}")
 
 
 async def run_all(git: Git, sandbox: Sandbox, plan: Plan, lock: Lock) -> list[Ran]:

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from statistics import median
 from uuid import UUID
 
+from shared.store.base import Store
+from shared.store.records import TaskResult
+from shared.tasks import graph
+
 ENOUGH = 3  # tasks of one kind, before their like is believed
+_PAST = 300  # results that estimates rest on
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,17 @@ class Estimate:
     def as_dict(self) -> dict[str, float]:
         """As tools and messages tell it."""
         return {"cost": round(self.cost, 4), "tokens": round(self.tokens), "from_tasks": self.of}
+
+
+async def recall(store: Store) -> list[Past]:
+    """What the newest tasks needed, as their results say."""
+    results = await store.select(TaskResult, order=[("created_at", "desc")], limit=_PAST)
+    known = {row.id: row for row in await graph.tasks(store, {row.task_id for row in results})}
+    return [
+        Past(known[row.task_id].project_id, row.agent, row.cost, row.tokens_used)
+        for row in results
+        if row.task_id in known
+    ]
 
 
 def estimate(past: Iterable[Past], project: UUID, agent: str) -> Estimate:

@@ -1,4 +1,4 @@
-"""The states of a task, and the one way between them: a conditional write, and a row that tells of it."""
+"""The states of a task, and the one way between them: a conditional write, with the row that tells of it."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ FLOW: dict[str, dict[str, str]] = {
     "stopped": dict.fromkeys(("READY", "ASSIGNED", "IN_PROGRESS", "WAITING_INPUT"), "BLOCKED"),
     "timeout": {"IN_PROGRESS": "BLOCKED", "WAITING_INPUT": "BLOCKED"},
     "budget_spent": {"IN_PROGRESS": "PAUSED"},
+    "paused": dict.fromkeys(("READY", "ASSIGNED", "IN_PROGRESS", "WAITING_INPUT"), "PAUSED"),
     "question": {"IN_PROGRESS": "WAITING_INPUT"},
     "answered": {"WAITING_INPUT": "IN_PROGRESS"},
     "unanswered": {"WAITING_INPUT": "PAUSED"},
@@ -46,6 +47,7 @@ FLOW: dict[str, dict[str, str]] = {
     "restarted": dict.fromkeys(("COMPLETED", "FAILED", "BLOCKED", "PAUSED", "ASSIGNED"), "READY"),
 }
 ENDED = ("COMPLETED", "FAILED", "BLOCKED")
+REVIEW = "awaiting_approval"  # how work came out that is done and waits for a person's look
 RESUME = timedelta(hours=1)  # a paused task that nobody gave a time goes on after this
 _TRIES = 5
 _TERM = 1 << 32  # turns of one assignment are numbered below this
@@ -62,6 +64,11 @@ def next_epoch(task: Task) -> int:
 def turn_epoch(assignment: Any, turn: int) -> int:
     """The epoch of a turn within the assignment that its request names; the turn's own where it names none."""
     return turn + (assignment if isinstance(assignment, int) and assignment > 0 else 0)
+
+
+def to_review(task: Task) -> bool:
+    """Whether a person is to look at its work before it counts as completed."""
+    return task.requires_approval or task.verification == "human"
 
 
 def _entering(task: Task, to: str) -> dict[str, Any]:
@@ -102,9 +109,9 @@ async def move(
         values |= {"status": to, "version": task.version + 1, "updated_at": now()}
         if epoch is not None:
             values["epoch"] = epoch
-        moved = await store.update(Task, values, {"id": task.id, "version": task.version})
+        history = _history(task, event, to, actor, key, epoch or task.epoch)
+        moved = await store.update(Task, values, {"id": task.id, "version": task.version}, beside=[history])
         if moved:
-            await store.upsert([_history(task, event, to, actor, key, epoch or task.epoch)])
             await _settled(store, moved[0], actor)
             return moved[0]
     raise Conflict(f"the task {task_id} changes too often", "others write it at the same moment", "try again")
@@ -115,15 +122,15 @@ async def override(store: Store, task: Task, to: TaskStatus, actor: str, person:
     epoch = next_epoch(task)
     values = {**_entering(task, to), "status": to, "epoch": epoch, "version": task.version + 1}
     values |= {"owner": None, "lease_until": None}
-    moved = await store.update(Task, values, {"id": task.id, "version": task.version})
-    if not moved:
-        raise Conflict(f"the task {task.slug} was changed meanwhile", "", "look at it, then try again")
     detail = {"task": task.slug, "from": task.status, "to": to}
     audit = Audit(
         id=derived("audit", key, "override"), agent=actor, action=f"tool:set_task_status:{task.slug}",
         decision="allow", person=person or None, task_id=task.id, detail=detail,
     )  # fmt: skip
-    await store.upsert([_history(task, "override", to, actor, key, epoch), audit])
+    told = [_history(task, "override", to, actor, key, epoch), audit]
+    moved = await store.update(Task, values, {"id": task.id, "version": task.version}, beside=told)
+    if not moved:
+        raise Conflict(f"the task {task.slug} was changed meanwhile", "", "look at it, then try again")
     await _settled(store, moved[0], actor)
     return moved[0]
 

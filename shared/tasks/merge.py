@@ -42,9 +42,11 @@ async def clashes(git: Merger, branch: str, into: str, name: str) -> list[Clash]
     """Where it cannot be merged: with the commit `into`, called `name`, or with what other tasks have made."""
     found = []
     others = await git.unmerged(PREFIX.rstrip("/"), into, _OTHERS)
-    for other, called in [(into, name), *((other, other) for other in others if other != branch)]:
+    head = others.get(branch) or await git.commit_of(f"refs/heads/{branch}") or branch
+    heads = [(into, name), *((other, called) for called, other in others.items() if called != branch)]
+    for other, called in heads:
         try:
-            files = await git.clash(other, branch)
+            files = await git.clash(other, head)
         except ToolError:
             continue  # without a common history nothing can be said
         found += [Clash(branch=called, files=files)] if files else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -113,15 +114,18 @@ async def build(
     Only committed work counts. Raises ToolError where git cannot say.
     """
     ran = [Command.model_validate(command) for command in commands]
-    made = await git.log(COMMITS, since=base, ref=branch)
-    changed = await git.changed_files(base, branch)
+    made, changed, stat = await asyncio.gather(
+        git.log(COMMITS, since=base, ref=branch),
+        git.changed_files(base, branch),
+        git.diff_stat(base, branch),
+    )
     return Receipt(
         summary=summary,
         branch=branch,
         base=base,
         commits=[Made(sha=commit.sha, subject=commit.subject) for commit in reversed(made)],
         files_changed=changed[:FILES],
-        diff_stat=await git.diff_stat(base, branch) if made else "",
+        diff_stat=stat if made else "",
         commands=ran[-COMMANDS:],
         tokens=tokens,
         verified=verdict(ran, bool(made), _last_change(git, changed)),

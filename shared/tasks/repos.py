@@ -62,8 +62,11 @@ class Repos:
         git = await self.source(repo)
         return repo.model_copy(update={"default_branch": await git.default_branch() or "main"})
 
-    async def source(self, repo: Repo, fresh: bool = False) -> Git:
-        """Where task branches are made: the linked repository, or our mirror, fetched if `fresh`."""
+    async def source(self, repo: Repo, fresh: bool = False, newest: bool = False) -> Git:
+        """Where task branches are made: the linked repository, or our mirror, fetched if `fresh`.
+
+        What was fetched within the last minute counts as fresh, except to who needs the `newest`.
+        """
         if repo.path:
             return self._linked(repo)
         if not repo.url:
@@ -76,7 +79,7 @@ class Repos:
             git = Git(git.path, self.sandbox)
             if not git.is_repo() or not await git.remote_url():
                 await git.mirror(repo.url, self.allow_local)
-            elif fresh and _age(git.path / "FETCH_HEAD") > _FRESH:
+            elif newest or (fresh and _age(git.path / "FETCH_HEAD") > _FRESH):
                 await self._refresh(git, repo)
         return git
 
@@ -91,7 +94,11 @@ class Repos:
 
     def _linked(self, repo: Repo) -> Git:
         if repo.home and repo.home != self.home_id:
-            raise ToolError(f"the repository {repo.name!r} lies on another machine", f"home {repo.home}", "")
+            raise ToolError(
+                f"the repository {repo.name!r} lies on another machine",
+                f"home {repo.home}, in {repo.path}",
+                "do it on that machine, or register the repository by its url: then every machine has it",
+            )
         git = Git(Path(repo.path or ""), self.sandbox)
         if not git.is_repo():
             raise ToolError(

@@ -40,6 +40,7 @@ class Work(NamedTuple):
     archived: bool = False
     cost: float = 0.0  # dollars that it is expected to need
     tokens: float = 0.0
+    broke: bool = False  # paused until its project or the day has money again
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ def _due(snapshot: Snapshot, work: Work, waiting: set[Id], timers: _Timers) -> S
             if timers.reached(work.at + snapshot.backoff * 2.0**work.attempts):
                 return Step(work.id, "retried", work.attempts + 1)
         case "PAUSED" if work.resume is not None and _affordable(snapshot, work):
-            return Step(work.id, "resumed") if timers.reached(work.resume) else None
+            return Step(work.id, "resumed") if work.broke or timers.reached(work.resume) else None
         case "WAITING_INPUT":
             return Step(work.id, "unanswered") if timers.reached(work.at + INPUT) else None
         case "ASSIGNED" | "IN_PROGRESS" if work.id in snapshot.lost:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from shared import log
 from shared.errors import ToolError
-from shared.guard.checkout import Checkout
 from shared.guard.git import Git
 from shared.guard.gitdir import layout
+from shared.guard.merging import Merger
 from shared.store.records import Repo
+from shared.tasks import forerunners
 from shared.tasks.hold import Hold
 from shared.tasks.names import slug
 from shared.tasks.repos import Repos
@@ -21,7 +24,8 @@ PREFIX = "promptdock/"
 
 @dataclass(frozen=True)
 class Worktree:
-    """A worktree that this worker holds. `base` is the commit that its branch started from.
+    """A worktree that this worker holds. `base` is the commit that its branch started from: that of the default
+    branch, with the work of the tasks that this one needed.
 
     `git` and `lock` are fenced: after a successor has taken over, they raise Fenced and start nothing.
     """
@@ -31,12 +35,15 @@ class Worktree:
     base: str
     git: Git
     lock: Hold
-    source: Git
+    source: Merger
 
     @classmethod
-    async def acquire(cls, repos: Repos, repo: Repo, task: str, epoch: int) -> Worktree:
+    async def acquire(
+        cls, repos: Repos, repo: Repo, task: str, epoch: int, needs: Sequence[str] = (), began: str = ""
+    ) -> Worktree:
         """Take the task's worktree, ending what an earlier owner left running, and going on with its files.
 
+        A branch that is new begins with the branches `needs`; `began` is where one that is there once began.
         Raises Fenced where a living owner has a later epoch, Busy where it cannot be taken now, ToolError
         where the repository cannot be used.
         """
@@ -45,19 +52,26 @@ class Worktree:
         lock = Hold(path.parent, name, epoch)
         notes = await lock.take()
         try:
-            # Fetched, since a worker on another machine may have pushed what the task has made so far.
-            found = await repos.source(repo, fresh=not notes.get("ready"))
-            source = Checkout(found.path, found.sandbox, lock, found.where)
-            base = str(notes.get("base") or await _base(source, repos, repo, branch))
+            # Fetched, since a worker on another machine may have pushed what the task has made so far: just now,
+            # where one began it and it is not here.
+            there = not notes.get("ready")
+            found = await repos.source(repo, fresh=there, newest=there and bool(began))
+            source = Merger(found.path, found.sandbox, lock, found.where)
+            base = str(notes.get("base") or await _base(source, repos, repo, branch, needs, began))
             if not (notes.get("ready") and layout(path)):
+                await lock.note(base=base)  # before the branch is there: it does not tell what is its own
                 await _make(source, path, branch, base)
-                await lock.note(base=base, ready=True)
+                await lock.note(ready=True)
             git = Git(path, source.sandbox, lock)
             _unlock(git, branch)
             return cls(path, branch, base, git, lock, source)
         except BaseException:
             await lock.release()
             raise
+
+    async def begun(self, repos: Repos, repo: Repo) -> str:
+        """The commit of the default branch that the work stands on, which holds no other agent's work."""
+        return await self.source.merge_base(await repos.base(repo), self.base) or self.base
 
     async def release(self) -> None:
         """End what still runs and give the worktree back; it stays for whoever goes on with the task."""
@@ -82,15 +96,24 @@ def place(repos: Repos, repo: Repo, task: str) -> Path:
     return repos.home / "worktrees" / slug(repo.name) / slug(task)
 
 
-async def _base(source: Checkout, repos: Repos, repo: Repo, branch: str) -> str:
+async def _base(
+    source: Merger, repos: Repos, repo: Repo, branch: str, needs: Sequence[str], began: str
+) -> str:
     """Where the branch starts: where it left the default branch, if the task has worked on it before."""
     start = await repos.base(repo)
     pushed = await source.commit_of(f"refs/remotes/origin/{branch}")
     if pushed and not await source.commit_of(f"refs/heads/{branch}"):
         await source.create_branch(branch, pushed)
-    if not await source.commit_of(f"refs/heads/{branch}"):
-        return start
-    return await source.merge_base(start, f"refs/heads/{branch}") or start
+    elif pushed and repo.url and await source.forward(branch) == "diverged":
+        log.get().warning("What another machine pushed of the task is left aside", branch=branch)
+    head = await source.commit_of(f"refs/heads/{branch}")
+    if not head:
+        return await forerunners.joined(source, start, needs)
+    left = await source.merge_base(start, head) or start
+    # Between the two lies the work of others that it was begun on, which is none of its own.
+    known = bool(began and await source.commit_of(began))
+    beyond = known and await source.contains(head, began) and await source.contains(began, left)
+    return began if beyond else left
 
 
 async def _make(source: Git, path: Path, branch: str, base: str) -> None:

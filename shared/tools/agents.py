@@ -165,9 +165,11 @@ async def delete_agent(here: Context, agent_id: str) -> Result:
     """Delete an agent and all its workspace mappings."""
     row = await rows.agent(here.store, agent_id)
     await _need_idle(here, row.name, "deleted")
-    freed = await here.store.update(Workspace, {"agent": None}, {"agent": row.name})
+    freed = [space.name for space in await here.store.select(Workspace, {"agent": row.name})]
+    told = await rows.removing(here, {"deleted": row.name, "workspaces_freed": freed})
+    await here.store.update(Workspace, {"agent": None}, {"agent": row.name})
     await here.store.delete(Agent, {"id": row.id})
-    return {"deleted": row.name, "workspaces_freed": [space.name for space in freed]}
+    return told
 
 
 async def _need_idle(here: Context, name: str, what: str) -> None:

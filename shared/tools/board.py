@@ -44,6 +44,8 @@ async def whole(store: Store, task: Task, project: str) -> dict[str, Any]:
         "retry_count": task.attempts,
         "max_retries": task.max_retries,
         "requires_approval": task.requires_approval,
+        "budget": task.budget if task.budget is not None else "",
+        "resumes": task.resume_at.isoformat() if task.status == "PAUSED" and task.resume_at else "",
         "verification_type": task.verification,
         "profile_id": profiles[0].slug if profiles else None,
         "pr_url": task.pr_url,
@@ -106,10 +108,9 @@ async def insert(here: Context, task: Task) -> Task:
     for attempt in range(6):
         fresh = task.model_copy(update={"slug": names.slug(task.id, attempt)})
         try:
-            await here.store.insert(fresh)
+            await here.store.insert(fresh, beside=[created(here, fresh)])
         except Conflict:  # another task has this name
             continue
-        await here.store.upsert([created(here, fresh)])
         return fresh
     raise ToolError("no free name was found for the task", "", "try again")
 

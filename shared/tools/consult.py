@@ -8,6 +8,7 @@ from shared.errors import Conflict, ToolError
 from shared.store.records import Agent, Project, Repo, Task, TaskEvent
 from shared.store.row import derived
 from shared.tasks import machine
+from shared.tasks.estimate import estimate, recall
 from shared.tasks.meant import meant
 from shared.tools import names
 from shared.tools.context import Cluster, Context
@@ -89,6 +90,7 @@ async def assign_task(
     cluster = _cluster(here)
     await _need_taking(here, agent)
     target = await _repo_for(here, agent, repo)
+    expected = estimate(await recall(here.store), target.project_id, agent)
     task = await _write(here, agent, command_file, priority or "medium", target)
     payload = {
         "task_id": task.slug,
@@ -106,6 +108,7 @@ async def assign_task(
         "agent": agent,
         "repo": target.name,
         "waiting": place,
+        **({"expected": expected.as_dict()} if expected.of else {}),
     }
     status = await cluster.status(agent)
     if not status["online"]:
@@ -164,6 +167,7 @@ async def _write(here: Context, agent: str, command_file: str, priority: Priorit
     found = await here.store.select(Task, {"id": identity}, limit=1)
     if found:  # written before a crash
         return await _assigned(here, found[0], agent) if found[0].status == "READY" else found[0]
+    person, conversation = here.owner
     task = Task(
         id=identity,
         slug=names.slug(identity),
@@ -174,11 +178,10 @@ async def _write(here: Context, agent: str, command_file: str, priority: Priorit
         priority=_PRIORITY[priority],
         assignee=agent,
         repo_id=repo.id,
-        session_id=here.session_id,
-        user_id=here.user_id,
+        session_id=conversation,
+        user_id=person,
         request_id=here.step_id,
     )
-    task = await _insert(here, task)
     event = TaskEvent(
         id=derived("task-event", here.step_id, "created"),
         task_id=task.id,
@@ -187,8 +190,7 @@ async def _write(here: Context, agent: str, command_file: str, priority: Priorit
         to_status="READY",
         actor=here.agent,
     )
-    await here.store.upsert([event])
-    return await _assigned(here, task, agent)
+    return await _assigned(here, await _insert(here, task, event), agent)
 
 
 async def _assigned(here: Context, task: Task, agent: str) -> Task:
@@ -200,10 +202,10 @@ async def _assigned(here: Context, task: Task, agent: str) -> Task:
     return moved or task
 
 
-async def _insert(here: Context, task: Task) -> Task:
+async def _insert(here: Context, task: Task, event: TaskEvent) -> Task:
     for attempt in range(1, 6):
         try:
-            await here.store.insert(task)
+            await here.store.insert(task, beside=[event])
             return task
         except Conflict:  # another task has this name
             task = task.model_copy(update={"slug": names.slug(task.id, attempt)})

@@ -81,6 +81,7 @@ class Context:
     say: Callable[[str], Awaitable[None]] = _silent
     cluster: Cluster | None = None
     consulted: Callable[[], frozenset[str]] = frozenset  # agents that answered in this session
+    roles: Callable[[], frozenset[str]] = frozenset  # that all people claim whose words led to this turn
     extras: Mapping[str, Any] = field(default_factory=dict)
     # A tool of effect `once` that `probes` journals by `intend` what it is about to do. If its worker dies
     # then, whoever runs the call again finds it in `intended`, and looks whether it was done.

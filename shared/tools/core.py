@@ -37,7 +37,7 @@ async def create_task(
     task_type: TaskType | None = None,
     profile_id: str | None = None,
     preferred_workspace_id: str | None = None,
-    attachments: list[str] | None = None,
+    attachments: Annotated[list[Annotated[str, Field(max_length=500)]], Field(max_length=50)] | None = None,
     depends_on: list[str] | None = None,
 ) -> Result:
     """Create a new task. Its description must be complete in itself; lower priority numbers go first."""
@@ -131,8 +131,12 @@ async def edit_task(
     max_retries: Annotated[int, Field(ge=0, le=100)] | None = None,
     verification_type: Verification | None = None,
     profile_id: str | None = "",
+    budget: Annotated[float, Field(ge=0, le=1_000_000)] | Literal[""] | None = "",
 ) -> Result:
-    """Edit a task: only what is given changes. A status overrides the task's state; profile_id null clears it."""
+    """Edit a task: only what is given changes. A status overrides the task's state; null clears profile_id or budget.
+
+    `budget` is in dollars.
+    """
     task = await rows.task(here.store, task_id)
     plain = {
         "title": title,
@@ -146,6 +150,8 @@ async def edit_task(
         changes["type"] = None if task_type == "None" else task_type
     if profile_id != "":
         changes["profile_id"] = (await rows.profile(here.store, profile_id)).id if profile_id else None
+    if budget != "":
+        changes["budget"] = budget
     if project_id is not None:
         changes |= await _moved(here, task, project_id)
     if not changes and status is None:

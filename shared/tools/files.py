@@ -85,13 +85,14 @@ def _fit(lines: list[str], first: int, numbered: bool) -> list[str]:
 @category.tool(effect="pure", detail=_path)
 @places.wherever
 async def list_directory(
-    context: Context, path: str = "", project_id: str = "", workspace: str = ""
+    context: Context, path: str = "", project_id: str = "", workspace: str = "", repo_id: str = ""
 ) -> Result:
     """List files and directories at a given path within a project workspace.
 
     Without a path it lists the repositories, or the top folder of the only one. `workspace` names one.
     """
-    context, path = await places.opened(context, path, project_id, wanted=workspace)
+    workspace = workspace or await places.named(context, repo_id)
+    context, path = await places.opened(context, path, project_id, repo_id, wanted=workspace)
     own(context, project_id)
     if not path and not workspace and len(context.roots) > 1:
         repositories = [

@@ -30,14 +30,18 @@ Line = Annotated[int, Field(ge=1)]
 
 
 def _detail(arguments: dict[str, Any]) -> str:
-    return str(arguments.get("path") or arguments.get("workspace") or arguments.get("project_id") or "")
+    named = (arguments.get(name) for name in ("path", "workspace", "repo_id", "project_id"))
+    return str(next(filter(None, named), ""))
 
 
 @category.tool(effect="pure", detail=_detail)
 @places.wherever
-async def get_git_status(context: Context, project_id: str = "", workspace: str = "") -> Result:
+async def get_git_status(
+    context: Context, project_id: str = "", workspace: str = "", repo_id: str = ""
+) -> Result:
     """Get the git status of a project's repositories: branch, what is not committed, the newest commits."""
-    context, _ = await places.opened(context, "", project_id, wanted=workspace)
+    workspace = workspace or await places.named(context, repo_id)
+    context, _ = await places.opened(context, "", project_id, repo_id, wanted=workspace)
     if workspace or project_id in context.roots or len(context.roots) < 2:
         roots = [one(context, project_id, workspace)[0]]
     else:
@@ -72,9 +76,10 @@ async def git_log(
     count: Annotated[int, Field(ge=1, le=200)] = 10,
     workspace: str = "",
     path: str = "",
+    repo_id: str = "",
 ) -> Result:
     """Show recent git commits for a project's repository, or those that changed a file or folder (`path`)."""
-    context, root, inner = await places.root(context, project_id, workspace, path=path)
+    context, root, inner = await places.root(context, project_id, workspace, repo_id, path)
     git = places.checkout(context, root)
     commits = await git.log(count, _inside(root, inner))
     return {
@@ -88,10 +93,15 @@ async def git_log(
 @category.tool(effect="pure", detail=_detail)
 @places.wherever
 async def git_diff(
-    context: Context, project_id: str = "", base_branch: str = "", workspace: str = "", path: str = ""
+    context: Context,
+    project_id: str = "",
+    base_branch: str = "",
+    workspace: str = "",
+    path: str = "",
+    repo_id: str = "",
 ) -> Result:
     """Show the git diff for a project's repository against a base branch, else what is not committed."""
-    context, root, inner = await places.root(context, project_id, workspace, path=path)
+    context, root, inner = await places.root(context, project_id, workspace, repo_id, path)
     git = places.checkout(context, root)
     base = base_branch or "HEAD"
     diff = await git.diff(base, _inside(root, inner), limit=TEXT)

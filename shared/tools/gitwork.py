@@ -64,6 +64,19 @@ def _words(verb: str, *names: str) -> Any:
     return detail
 
 
+async def _can_push(
+    here: Context,
+    project_id: str = "",
+    branch: str = "",
+    workspace: str = "",
+    repo_id: str = "",
+    branch_name: str = "",
+) -> None:
+    """ToolError where there is no such branch, or no remote that takes it: nobody is asked for leave in vain."""
+    at = await _place(here, project_id, workspace, repo_id, change=False)
+    await at.git.can_push(branch or branch_name or await _current(at.git), allow_local=places.local(here))
+
+
 # The tools ----------------------------------------------------------------------------------------
 
 
@@ -80,9 +93,11 @@ async def git_commit(
 
 
 @category.tool(effect="idempotent", detail=_words("pull origin", "branch"))
-async def git_pull(here: Context, project_id: str = "", branch: str = "", workspace: str = "") -> Result:
+async def git_pull(
+    here: Context, project_id: str = "", branch: str = "", workspace: str = "", repo_id: str = ""
+) -> Result:
     """Pull (fetch + merge) a branch from the remote origin. On conflicts nothing is changed."""
-    at = await _place(here, project_id, workspace)
+    at = await _place(here, project_id, workspace, repo_id)
     name = check_ref(branch) if branch else await _current(at.git)
     conflicts = await at.git.pull(name, _author(here), places.local(here))
     if conflicts:
@@ -90,7 +105,7 @@ async def git_pull(here: Context, project_id: str = "", branch: str = "", worksp
     return {"pulled": name, "branch": await at.git.branch(), "commit": await at.git.head()}
 
 
-@category.tool(effect="idempotent", detail=_words("push origin", "branch"))
+@category.tool(effect="idempotent", detail=_words("push origin", "branch"), ready=_can_push)
 async def git_push(
     here: Context, project_id: str = "", branch: str = "", workspace: str = "", repo_id: str = ""
 ) -> Result:
@@ -148,10 +163,10 @@ async def git_create_pr(
 
 @category.tool(effect="idempotent", detail=_words("switch", "branch_name"))
 async def checkout_branch(
-    here: Context, branch_name: Branch, project_id: str = "", workspace: str = ""
+    here: Context, branch_name: Branch, project_id: str = "", workspace: str = "", repo_id: str = ""
 ) -> Result:
     """Switch to an existing git branch in a project's repository."""
-    at = await _place(here, project_id, workspace)
+    at = await _place(here, project_id, workspace, repo_id)
     await at.git.switch(branch_name)
     return {"status": "checked_out", "branch": branch_name} | await at.warning()
 
@@ -213,33 +228,37 @@ async def _current(git: Checkout) -> str:
 
 
 @category.tool(effect="idempotent", detail=_words("branch", "branch_name"), older=True)
-async def create_branch(here: Context, branch_name: Branch, project_id: str = "") -> Result:
+async def create_branch(
+    here: Context, branch_name: Branch, project_id: str = "", repo_id: str = ""
+) -> Result:
     """Create a new git branch in a project's repository, and switch to it."""
     return {"branch": branch_name, "status": "created"} | await _start(
-        await _place(here, project_id, ""), branch_name
+        await _place(here, project_id, "", repo_id), branch_name
     )
 
 
 @category.tool(effect="idempotent", detail=_words("commit"), older=True)
-async def commit_changes(here: Context, message: Message, project_id: str = "") -> Result:
+async def commit_changes(here: Context, message: Message, project_id: str = "", repo_id: str = "") -> Result:
     """Stage all changes and create a git commit in a project's repository."""
-    at = await _place(here, project_id, "")
+    at = await _place(here, project_id, "", repo_id)
     sha = await _commit(at, message)
     told: Result = {"status": "committed", "commit": sha} if sha else {"status": "nothing_to_commit"}
     return told | await at.warning()
 
 
-@category.tool(effect="idempotent", detail=_words("push origin", "branch_name"), older=True)
-async def push_branch(here: Context, project_id: str = "", branch_name: str = "") -> Result:
+@category.tool(effect="idempotent", detail=_words("push origin", "branch_name"), older=True, ready=_can_push)
+async def push_branch(
+    here: Context, project_id: str = "", branch_name: str = "", repo_id: str = ""
+) -> Result:
     """Push a branch to the remote origin in a project's repository."""
-    at = await _place(here, project_id, "", change=False)
+    at = await _place(here, project_id, "", repo_id, change=False)
     return {"branch": await _push(at, branch_name), "status": "pushed"}
 
 
 @category.tool(effect="idempotent", detail=_words("merge", "branch_name"), older=True)
-async def merge_branch(here: Context, branch_name: Branch, project_id: str = "") -> Result:
+async def merge_branch(here: Context, branch_name: Branch, project_id: str = "", repo_id: str = "") -> Result:
     """Merge a branch into the default branch (e.g., main)."""
-    at = await _place(here, project_id, "")
+    at = await _place(here, project_id, "", repo_id)
     into, conflicts = await _merge(at, branch_name, "")
     told: Result = {"status": "conflict" if conflicts else "merged", "target": into}
     return told | ({"conflicts": conflicts} if conflicts else {}) | await at.warning()

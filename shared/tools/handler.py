@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from shared import log
-from shared.errors import Fenced, PromptDockError
+from shared.errors import Fenced, Missing, PromptDockError
 from shared.guard.display import tagless
 from shared.tools.context import Context
 from shared.tools.registry import Registry, Result
@@ -38,6 +38,10 @@ class Handler:
             result = await tool.function(here, **checked)
         except Fenced:
             raise
+        except Missing as error:
+            # Removed by this very call, before its worker died: it says what it would have said then.
+            told = (context.intended or {}).get("told")
+            return dict(told) if told else error.as_dict()
         except PromptDockError as error:
             return error.as_dict()
         except Exception as error:

@@ -29,6 +29,7 @@ Name = Annotated[str, Field(min_length=1, max_length=100)]
 Template = Annotated[str, Field(min_length=1, max_length=50_000)]
 Seconds = Annotated[int, Field(ge=0, le=366 * 24 * 3600)]
 Tokens = Annotated[int, Field(ge=1, le=10_000_000)]
+Runs = Annotated[int, Field(ge=0, le=10_000)]
 
 
 class _Trigger(BaseModel):
@@ -66,8 +67,9 @@ async def create_hook(
     context_steps: list[dict[str, Any]] | None = None,
     cooldown_seconds: Seconds = 3600,
     llm_config: dict[str, Any] | None = None,
+    daily_cap: Runs | None = None,
 ) -> Result:
-    """Create a hook that automatically triggers actions.
+    """Create a hook that automatically triggers actions; `daily_cap` is how often it may run in a day.
 
     trigger is {"type": "periodic", "interval_seconds": n}, {"type": "cron", "cron": "0 9 * * 1-5"} or
     {"type": "event", "event_type": name}; context_steps are {"type": shell|read_file|http|db_query|git_diff, …}.
@@ -86,6 +88,7 @@ async def create_hook(
         prompt_template=prompt_template,
         cooldown_seconds=cooldown_seconds,
         llm_config=llm_config or {},
+        daily_cap=daily_cap,
     )
     known = await rows.first(here.store, Hook, slug=slug)
     if known is None or known.id != row.id:
@@ -168,6 +171,7 @@ async def list_hooks(here: Context, project_id: str | None = None) -> Result:
                 "cooldown_seconds": row.cooldown_seconds,
                 "llm_config": row.llm_config,
                 "max_tokens_per_run": row.max_tokens_per_run,
+                "daily_cap": row.daily_cap,
                 "last_launched": row.launched_at.isoformat() if row.launched_at else None,
                 "next_runs": [at.isoformat() for at in upcoming(row, now(), 3)] if row.enabled else [],
             }
@@ -189,6 +193,7 @@ async def edit_hook(
     cooldown_seconds: Seconds | None = None,
     llm_config: dict[str, Any] | None = None,
     max_tokens_per_run: Tokens | None = None,
+    daily_cap: Runs | None = None,
 ) -> Result:
     """Edit a hook's configuration: only what is given changes."""
     row = await rows.hook(here.store, hook_id)
@@ -201,6 +206,7 @@ async def edit_hook(
         "cooldown_seconds": cooldown_seconds,
         "llm_config": llm_config,
         "max_tokens_per_run": max_tokens_per_run,
+        "daily_cap": daily_cap,
     }
     changes = {key: value for key, value in given.items() if value is not None}
     if not changes:
@@ -213,9 +219,10 @@ async def edit_hook(
 async def delete_hook(here: Context, hook_id: str) -> Result:
     """Delete a hook and its run history."""
     row = await rows.hook(here.store, hook_id)
+    told = await rows.removing(here, {"deleted": row.slug, "name": row.name})
     await here.store.delete(HookRun, {"hook_id": row.id})
     await here.store.delete(Hook, {"id": row.id})
-    return {"deleted": row.slug, "name": row.name}
+    return told
 
 
 @category.tool(effect="pure", detail=_hook)

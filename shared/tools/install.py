@@ -11,11 +11,9 @@ import importlib.metadata
 import re
 import shutil
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
@@ -26,6 +24,9 @@ from shared.tools import places, profiles, pulls, rows
 from shared.tools.context import Context
 from shared.tools.registry import Result
 from shared.tools.tiers import tier
+
+if TYPE_CHECKING:
+    import urllib.request
 
 category = tier("agent")
 
@@ -223,17 +224,22 @@ def _fetched(url: str) -> str:
             "or give the YAML",
         )
     raw = f"https://gist.githubusercontent.com/{match[1]}/{match[2]}/raw"
-    opener = urllib.request.build_opener(_NoRedirect)
     try:
-        with opener.open(raw, timeout=20) as answer:
+        with _opener().open(raw, timeout=20) as answer:
             data: bytes = answer.read(LARGEST + 1)
-    except (OSError, urllib.error.URLError) as error:
+    except OSError as error:
         raise ToolError("the gist cannot be read", str(error)[:200], "give the YAML itself") from None
     if len(data) > LARGEST:
         raise ToolError("the gist is too large", f"more than {LARGEST} bytes", "")
     return data.decode("utf-8", "replace")
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_arguments: Any) -> None:
-        return None
+def _opener() -> urllib.request.OpenerDirector:
+    """Reads an address, and follows no redirect."""
+    import urllib.request
+
+    class NoRedirect(urllib.request.HTTPRedirectHandler):
+        def redirect_request(self, *_arguments: Any) -> None:
+            return None
+
+    return urllib.request.build_opener(NoRedirect)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from shared.errors import ToolError, UsageError
+from shared.errors import Missing, UsageError
 from shared.guard import grants
+from shared.tools import rows
 from shared.tools.context import Context
 from shared.tools.registry import Category, Result
 
@@ -13,8 +14,9 @@ category = Category("permissions", "End permissions that people gave for good")
 @category.tool(effect="idempotent", detail=lambda arguments: str(arguments.get("permission_id", "")))
 async def revoke_permission(here: Context, permission_id: str) -> Result:
     """End a standing permission: what it allowed is asked for again."""
+    told = await rows.removing(here, {"revoked": permission_id})
     try:
         await grants.revoke(here.store, permission_id)
     except UsageError as error:
-        raise ToolError(error.what, error.why, error.fix) from None
-    return {"revoked": permission_id}
+        raise Missing(error.what, error.why, error.fix) from None
+    return told

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 from pydantic import Field
 
 from shared.errors import ToolError
-from shared.store.records import Task, TaskDependency
+from shared.store.records import Task, TaskDependency, TaskEvent, derived
 from shared.store.row import now
 from shared.tasks import machine
 from shared.tools import rows
@@ -39,14 +40,20 @@ async def _move(here: Context, task: Task, event: str, **changes: Any) -> Task:
 async def stop_task(here: Context, task_id: str) -> Result:
     """Stop a task that is waiting for its worker or in progress. What was made is kept on its branch."""
     task = await rows.task(here.store, task_id)
+    if task.status == "BLOCKED" and here.intended is not None:
+        return dict(here.intended["told"])  # stopped by this very call, before a crash
     if task.status in ("COMPLETED", "FAILED", "BLOCKED"):
         raise ToolError(f"the task {task_id} does not run", f"it is {task.status}")
+    told = {"stopped": task_id, "was": "running" if task.status in BUSY[1:] else "waiting"}
+    await here.intend({"told": told})
     how = "gone"
     if here.cluster is not None and task.assignee and task.request_id:
         how = await here.cluster.stop(task.assignee, task.request_id)
+    told = {"stopped": task_id, "was": "running" if how == "running" else "waiting"}
     if how != "running":  # a worker that runs it writes the state itself, with what it made until then
+        await here.intend({"told": told})
         await _move(here, task, "stopped")
-    return {"stopped": task_id, "was": "running" if how == "running" else "waiting"}
+    return told
 
 
 @category.tool(effect="idempotent", detail=_task)
@@ -85,21 +92,35 @@ def _added(task: Task, feedback: str) -> str:
 @category.tool(effect="idempotent", detail=_task)
 async def delete_task(here: Context, task_id: str) -> Result:
     """Delete a task, with its dependencies. One that is in progress has to be stopped first."""
-    task = await rows.task(here.store, task_id)
+    task = await rows.first(here.store, Task, slug=task_id)
+    if task is None and here.intended is not None:  # deleted by this very call, before a crash
+        return dict(here.intended["told"]) | await _freed(here, here.intended["waiting"])
+    task = task or await rows.task(here.store, task_id)
     if task.status in BUSY:
         raise ToolError(f"the task {task_id} cannot be deleted", f"it is {task.status}", "stop it first")
-    waiting = await here.store.select(TaskDependency, {"depends_on_id": task.id})
+    edges = await here.store.select(TaskDependency, {"depends_on_id": task.id})
+    waiting = {str(edge.task_id): f"{_key(here, task)}:{edge.task_id}" for edge in edges}
+    told = {"deleted": task.slug, "title": task.title}
+    await here.intend({"told": told, "waiting": waiting})
     if not await here.store.delete(Task, {"id": task.id, "version": task.version}):
         raise ToolError(f"the task {task_id} was changed meanwhile", "", "look at it, then try again")
+    return told | await _freed(here, waiting)
+
+
+async def _freed(here: Context, waiting: dict[str, str]) -> Result:
+    """Make ready who waited for a deleted task alone; `waiting` names the transition of each."""
     ready = []
-    for edge in waiting:
-        found = await rows.first(here.store, Task, id=edge.task_id)
-        if found and found.status == "DEFINED" and not await machine.waits_for(here.store, found):
-            moved = await machine.move(
-                here.store, found.id, "dependencies_met", here.agent, f"{_key(here, task)}:{found.slug}"
-            )
-            ready += [moved.slug] if moved else []
-    return {"deleted": task.slug, "title": task.title} | ({"unblocked": ready} if ready else {})
+    for id, key in waiting.items():
+        found = await rows.first(here.store, Task, id=UUID(id))
+        if found is None or found.status not in ("DEFINED", "READY"):
+            continue
+        made = TaskEvent, {"id": derived("task-event", key, "dependencies_met")}
+        if found.status == "DEFINED" and not await machine.waits_for(here.store, found):
+            await machine.move(here.store, found.id, "dependencies_met", here.agent, key)
+            ready.append(found.slug)
+        elif await here.store.select(*made, limit=1):
+            ready.append(found.slug)
+    return {"unblocked": ready} if ready else {}
 
 
 @category.tool(

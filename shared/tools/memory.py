@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from shared.store.query import IN_LIMIT
-from shared.store.records import Memory, Note, Project, ProjectProfile, Task, TaskResult
+from shared.store.records import ConversationMessage, Memory, Note, Project, ProjectProfile, Task, TaskResult
 from shared.store.row import now
 from shared.tools import ranking, rows
 from shared.tools.context import Context
@@ -24,6 +24,7 @@ core = tier("core")
 category = tier("memory")
 
 READ = 5000  # the newest memories of a project that one search looks through
+SAID = 2000  # the newest messages of a conversation, likewise
 SHOWN = 1500  # characters of one hit
 HISTORY = 50  # completed tasks from which a profile can be written anew
 Profile = Annotated[str, Field(max_length=200_000)]
@@ -51,9 +52,9 @@ async def memory_search(
     query: Annotated[str, Field(min_length=1, max_length=4000)],
     top_k: Annotated[int, Field(ge=1, le=100)] = 10,
 ) -> Result:
-    """Search project memory for relevant context: memories, notes, the profile, what tasks came to."""
+    """Search project memory for relevant context: memories, notes, the profile, outcomes of tasks, what was said."""
     project = await rows.project(here.store, project_id)
-    texts = await _texts(here, project)
+    texts = await _texts(here, project) + await _said(here)
     found = ranking.rank(query, [f"{text.title}\n{text.title}\n{text.body}" for text in texts])
     return {
         "project_id": project.slug,
@@ -81,6 +82,27 @@ async def _texts(here: Context, project: Project) -> list[_Text]:
     if profile := await rows.first(here.store, ProjectProfile, project_id=project.id):
         texts.append(_Text("profile", project.name, profile.body, _at(profile.updated_at), "view_profile"))
     return texts + await _outcomes(here, project)
+
+
+async def _said(here: Context) -> list[_Text]:
+    """What was said in this conversation, also what the model is not shown any more."""
+    if not here.session_id:
+        return []
+    where: dict[str, Any] = {"session_id": here.session_id}
+    order: Any = [("seq", "desc")]
+    found = await here.store.select(ConversationMessage, where, order=order, limit=SAID)
+    words = [(row, "\n".join(b["text"] for b in row.content if b.get("type") == "text")) for row in found]
+    return [
+        _Text(
+            "conversation",
+            row.user_name or row.user_id or row.role,
+            text,
+            _at(row.created_at),
+            f"message {row.seq}",
+        )
+        for row, text in words
+        if text.strip()
+    ]
 
 
 def _at(time: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from shared.errors import Conflict, PromptDockError, ToolError
+from shared.errors import Conflict, Missing, PromptDockError, ToolError
 from shared.guard.jail import Jail
 from shared.store.records import Note, Project, ProjectProfile, derived
 from shared.tools import places, rows
@@ -117,7 +117,7 @@ async def _put(here: Context, project: Project, title: str, body: Any) -> tuple[
 async def _note(here: Context, project: Project, title: str) -> Note:
     if found := await rows.note(here.store, project, title):
         return found
-    raise ToolError(f"there is no note {title[:100]!r}", f"in project {project.slug}", "see list_notes")
+    raise Missing(f"there is no note {title[:100]!r}", f"in project {project.slug}", "see list_notes")
 
 
 @category.tool(effect="pure", detail=_title)
@@ -133,8 +133,9 @@ async def delete_note(here: Context, project_id: str, title: str) -> Result:
     """Delete a project note by title."""
     project = await rows.project(here.store, project_id)
     note = await _note(here, project, title)
+    told = await rows.removing(here, {"deleted": note.slug, "title": note.title})
     await here.store.delete(Note, {"id": note.id})
-    return {"deleted": note.slug, "title": note.title}
+    return told
 
 
 @category.tool(effect="idempotent", detail=_title)

@@ -73,6 +73,7 @@ async def get_task_result(here: Context, task_id: str) -> Result:
 
 
 @category.tool(effect="pure")
+@places.wherever
 async def get_task_diff(here: Context, task_id: str) -> Result:
     """Show the git diff for a task's branch against the commit that it began from."""
     task = await rows.task(here.store, task_id)
@@ -83,13 +84,26 @@ async def get_task_diff(here: Context, task_id: str) -> Result:
     repo = await rows.first(here.store, Repo, id=task.repo_id) if task.repo_id else None
     if repo is None:
         raise ToolError(f"the task {task_id} has no repository", "", "")
-    source = await places.repos(here).source(repo)
-    git = Checkout(source.path, source.sandbox)
-    base = task.base_commit or await git.merge_base(await places.repos(here).base(repo), task.branch)
-    diff = await git.diff(base, to=task.branch, limit=TEXT)
+    git, branch = await _branch(here, repo, task.branch)
+    base = task.base_commit or await git.merge_base(await places.repos(here).base(repo), branch)
+    diff = await git.diff(base, to=branch, limit=TEXT)
     told: Result = {"task_id": task.slug, "branch": task.branch, "base": base, "diff": diff}
     told |= {"source": "repository"}
     return told | ({"truncated": True} if len(diff.encode()) > TEXT else {})
+
+
+async def _branch(here: Context, repo: Repo, branch: str) -> tuple[Checkout, str]:
+    """git where the branch lies, and the branch as it is called there: made here, or pushed by another machine."""
+    for fresh in (False, True):
+        git = await places.source(here, repo, fresh)
+        for ref in (branch, f"origin/{branch}"):
+            if await git.commit_of(ref):
+                return git, ref
+    raise ToolError(
+        f"the branch {branch} is not on this machine",
+        f"another machine worked on it, and it was not pushed to {repo.name}",
+        "look at it there, or let tasks push their branches: promptdock repo add URL --push",
+    )
 
 
 @errors.tool(effect="pure")

@@ -27,11 +27,12 @@ from shared.tools.roots import one
 class Elsewhere(ToolError):
     """The files that are meant lie on another disk."""
 
-    def __init__(self, name: str, home: str) -> None:
+    def __init__(self, name: str, home: str, path: str = "") -> None:
         super().__init__(
             f"{name!r} lies on another machine",
-            f"home {home}",
-            "read it with the tools that read files or git",
+            f"home {home}" + (f", in {path}" if path else ""),
+            "tools that read work from here; to change it, work on that machine, or register the repository by its "
+            "url: then every machine has it",
         )
         self.home = home
 
@@ -60,6 +61,14 @@ def repos(here: Context) -> Repos:
     if found is None:
         raise ToolError("no repository can be reached here", "this turn has no home", "ask Chatter instead")
     return found
+
+
+async def source(here: Context, repo: Repo, fresh: bool = False) -> Checkout:
+    """Where the branches of a repository's tasks lie; Elsewhere where that is another disk."""
+    if _is_away(repo, repos(here).home_id):
+        raise Elsewhere(repo.name, str(repo.home), str(repo.path))
+    git = await repos(here).source(repo, fresh)
+    return Checkout(git.path, git.sandbox)
 
 
 def sandbox(here: Context) -> Sandbox:
@@ -122,10 +131,10 @@ async def _roots(here: Context, project: Project, wanted: str) -> dict[str, Root
     names = {row.name for row in known} | {row.name for row in spaces}
     roots: dict[str, Root] = {}
     everything: list[Repo | Workspace] = [*known, *spaces]
-    away = {row.name: str(row.home) for row in everything if _is_away(row, own.home_id)}
+    away = {row.name: row for row in everything if _is_away(row, own.home_id)}
     only = next(iter(away)) if len(away) == len(names) == 1 else ""
     if name := (wanted if wanted in away else only):
-        raise Elsewhere(name, away[name])
+        raise Elsewhere(name, str(away[name].home), str(away[name].path))
     for repo in known:
         if (wanted in names and wanted != repo.name) or repo.name in away:
             continue
@@ -156,20 +165,21 @@ async def _need_here(here: Context, name: str) -> None:
     except StoreUnavailable:
         return  # what lies here can be read without the Store
     if found is not None and found.path and found.home:
-        raise Elsewhere(found.name, found.home)
+        raise Elsewhere(found.name, found.home, found.path)
 
 
 async def root(
     here: Context, project_id: str = "", workspace: str = "", repo_id: str = "", path: str = ""
 ) -> tuple[Context, Root, str]:
     """The one root that a call means, and the path in it."""
-    wanted = workspace or await _named(here, repo_id)
+    wanted = workspace or await named(here, repo_id)
     here, path = await opened(here, path, project_id, repo_id, wanted)
     found, inner = one(here, project_id, wanted, path)
     return here, found, inner
 
 
-async def _named(here: Context, repo_id: str) -> str:
+async def named(here: Context, repo_id: str) -> str:
+    """The name of a repository that a call names by its id or name; "" for none."""
     if not repo_id or repo_id in here.roots:
         return repo_id
     return (await rows.repo(here, repo_id)).name

@@ -47,7 +47,7 @@ async def submit_plan(
 ) -> Result:
     """Hand in a plan: its tasks in the order in which they are to be done; call it once, at the end.
 
-    `checks` are commands whose success shows that a task is done, where the repository names none itself.
+    `checks` are commands whose success shows that a task is done, beside those that the repository names.
     Each task names its agent, what must hold when it is done (`acceptance`), and by index the earlier tasks
     that it depends on (`depends_on`, from 0). `write` also writes the tasks, so that they are scheduled.
     """

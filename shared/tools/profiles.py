@@ -9,7 +9,7 @@ from pydantic import Field
 
 from shared.errors import Conflict, ToolError
 from shared.store.records import Agent, Profile, Project, Task
-from shared.tools import rows
+from shared.tools import own, rows
 from shared.tools.context import Context
 from shared.tools.registry import Registry, Result
 from shared.tools.tiers import tier
@@ -209,6 +209,10 @@ async def edit_profile(
 ) -> Result:
     """Edit an existing agent profile's properties: only what is given changes."""
     row = await rows.profile(here.store, profile_id)
+    if row.slug.startswith(own.PREFIX):
+        raise ToolError(
+            f"{row.slug!r} holds what an agent changed of itself", "", "let the agent change it, or delete it"
+        )
     given = {
         "name": name,
         "description": description,
@@ -243,8 +247,15 @@ async def delete_profile(here: Context, profile_id: str) -> Result:
         raise ToolError(
             f"the profile {row.slug!r} is in use", f"by: {', '.join(users)}", "give these another one first"
         )
-    await here.store.delete(Profile, {"id": row.id})
-    return {"deleted": row.slug, "name": row.name}
+    told = await rows.removing(here, {"deleted": row.slug, "name": row.name})
+    mine = row.slug.startswith(own.PREFIX)
+    if mine:
+        own.let_go(here, row)
+    if not await here.store.delete(Profile, {"id": row.id, "version": row.version}):
+        raise Conflict("the profile was changed meanwhile", "", "look at it, then try again")
+    if mine:
+        await own.tell(here, row)
+    return told
 
 
 @category.tool(effect="pure")

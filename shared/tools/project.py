@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import Field
@@ -155,20 +155,21 @@ async def edit_project(
     name: Name | None = None,
     credit_weight: Weight | None = None,
     max_concurrent_agents: Agents | None = None,
-    budget_limit: Annotated[int, Field(ge=0)] | None = None,
+    budget_limit: Annotated[float, Field(ge=0, le=1_000_000)] | Literal[""] | None = "",
     discord_channel_id: str | None = "",
     default_profile_id: str | None = "",
     repo_default_branch: str | None = None,
 ) -> Result:
-    """Edit a project: only what is given changes. `budget_limit` is in dollars; null clears a channel or profile."""
+    """Edit a project: only what is given changes. `budget_limit` is dollars; null clears it, a channel, a profile."""
     row = await rows.project(here.store, project_id)
     plain = {
         "name": name,
         "credit_weight": credit_weight,
         "max_concurrent_agents": max_concurrent_agents,
-        "budget": budget_limit,
     }
     changes: dict[str, Any] = {key: value for key, value in plain.items() if value is not None}
+    if budget_limit != "":
+        changes["budget"] = budget_limit
     if default_profile_id != "":
         chosen = (await rows.profile(here.store, default_profile_id)).id if default_profile_id else None
         changes["default_profile_id"] = chosen
@@ -273,16 +274,17 @@ async def delete_project(here: Context, project_id: str, archive_channels: bool 
             "stop them first",
         )
     channels = await here.store.select(Channel, {"project_id": row.id})
+    told: Result = {"deleted": row.slug, "name": row.name}
+    if channels:
+        told["channel_ids"] = [channel.channel_id for channel in channels]
+        told["archive_channels"] = archive_channels
+    told = await rows.removing(here, told | ({"files_kept": row.workspace} if row.workspace else {}))
     await _clear(here, row, [task.id for task in tasks])
     if not await here.store.delete(Project, {"id": row.id, "version": row.version}):
         raise Conflict("the project was changed meanwhile", "", "look at it, then try again")
     mark = derived("project-event", str(row.id), str(row.created_at), "deleted")
     await here.store.upsert([_event(here, row, mark, "project_deleted")])
-    told: Result = {"deleted": row.slug, "name": row.name}
-    if channels:
-        told["channel_ids"] = [channel.channel_id for channel in channels]
-        told["archive_channels"] = archive_channels
-    return told | ({"files_kept": row.workspace} if row.workspace else {})
+    return told
 
 
 async def _clear(here: Context, project: Project, tasks: list[UUID]) -> None:

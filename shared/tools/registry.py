@@ -49,6 +49,8 @@ class Tool:
         _changes  # whether it only reads when called with these arguments
     )
     probes: bool = False  # `once`, but it journals what it is about to do, and can tell whether that was done
+    # Raises ToolError for what cannot be done anyway, before a person is asked for leave.
+    ready: Callable[..., Awaitable[None]] | None = None
 
     @cached_property
     def arguments(self) -> type[BaseModel]:
@@ -120,6 +122,7 @@ class Category:
         also: tuple[str, ...] = (),
         probes: bool = False,
         reads: Callable[[dict[str, Any]], bool] = _changes,
+        ready: Callable[..., Awaitable[None]] | None = None,
     ) -> Callable[[Function], Function]:
         """Register the function below as a tool; `detail` makes the last part of its action string."""
 
@@ -136,6 +139,7 @@ class Category:
                     also=also,
                     probes=probes,
                     reads=reads,
+                    ready=ready,
                 )
             )
             return function

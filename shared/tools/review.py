@@ -56,9 +56,13 @@ async def merge_task(here: Context, task_id: str) -> Result:
 async def discard_task(here: Context, task_id: str) -> Result:
     """Throw away what a task made: its branch and its worktree. Its receipt stays."""
     task = await rows.task(here.store, task_id)
+    if not task.branch and here.intended is not None:
+        return dict(here.intended["told"])  # discarded by this very call, before a crash
+    told = {"discarded": task.slug, "branch": task.branch, "title": task.title}
+    told = await rows.removing(here, told)
     key = here.step_id or f"{task.slug}:{task.version}"
     await merge.discard(places.repos(here), await _repo(here, task), here.store, task, here.agent, key)
-    return {"discarded": task.slug, "branch": task.branch, "title": task.title}
+    return told
 
 
 @category.tool(effect="pure", detail=_task)

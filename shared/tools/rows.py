@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 from uuid import UUID
 
-from shared.errors import Conflict, ToolError
+from shared.errors import Conflict, Missing, ToolError
 from shared.store.base import Store
 from shared.store.records import (
     Agent,
@@ -59,6 +59,17 @@ async def change(store: Store, row: R, **changes: Any) -> R:
     return found[0]
 
 
+async def removing(here: Context, told: dict[str, Any]) -> dict[str, Any]:
+    """Journal what a call that removes something is about to say; what it said already before a crash.
+
+    Run again, such a call may find nothing any more (Missing): the handler then says what is journaled here.
+    """
+    if here.intended is not None and "told" in here.intended:
+        return dict(here.intended["told"])
+    await here.intend({"told": told})
+    return told
+
+
 async def first(store: Store, kind: type[R], **where: Any) -> R | None:
     """The one row that matches, or None."""
     found = await store.select(kind, where, limit=1)
@@ -70,7 +81,7 @@ async def project(store: Store, slug: str) -> Project:
     if found := await first(store, Project, slug=slug):
         return found
     if slug != DEFAULT:
-        raise ToolError(f"there is no project called {slug!r}", "", "list_projects shows them")
+        raise Missing(f"there is no project called {slug!r}", "", "list_projects shows them")
     row = Project(slug=slug, name="Default")
     with suppress(Conflict):  # another process made it meanwhile
         await store.insert(row)
@@ -103,7 +114,7 @@ async def repo(here: Context, repo_id: str, project_id: str | None = None) -> Re
         return (own or found)[0]
     if found:
         raise ToolError(f"several projects have a repository called {repo_id!r}", "", "name the project_id")
-    raise ToolError(f"there is no repository called {repo_id!r}", "", "list_repos shows them")
+    raise Missing(f"there is no repository called {repo_id!r}", "", "list_repos shows them")
 
 
 async def workspace(here: Context, workspace_id: str, project_id: str | None = None) -> Workspace:
@@ -117,35 +128,35 @@ async def workspace(here: Context, workspace_id: str, project_id: str | None = N
         return (own or found)[0]
     if found:
         raise ToolError(f"several projects have a workspace {workspace_id!r}", "", "name the project_id")
-    raise ToolError(f"there is no workspace {workspace_id!r}", "", "list_workspaces shows them")
+    raise Missing(f"there is no workspace {workspace_id!r}", "", "list_workspaces shows them")
 
 
 async def task(store: Store, slug: str) -> Task:
     """The task of that id."""
     if found := await first(store, Task, slug=slug):
         return found
-    raise ToolError(f"there is no task called {slug!r}", "", "list_tasks shows them")
+    raise Missing(f"there is no task called {slug!r}", "", "list_tasks shows them")
 
 
 async def agent(store: Store, name: str) -> Agent:
     """The agent of that name, as it was registered."""
     if found := await first(store, Agent, name=name):
         return found
-    raise ToolError(f"no agent called {name!r} is registered", "", "list_agents shows them")
+    raise Missing(f"no agent called {name!r} is registered", "", "list_agents shows them")
 
 
 async def profile(store: Store, slug: str) -> Profile:
     """The agent profile of that id."""
     if found := await first(store, Profile, slug=slug):
         return found
-    raise ToolError(f"there is no profile called {slug!r}", "", "list_profiles shows them")
+    raise Missing(f"there is no profile called {slug!r}", "", "list_profiles shows them")
 
 
 async def hook(store: Store, slug: str) -> Hook:
     """The hook of that id."""
     if found := await first(store, Hook, slug=slug):
         return found
-    raise ToolError(f"there is no hook called {slug!r}", "", "list_hooks shows them")
+    raise Missing(f"there is no hook called {slug!r}", "", "list_hooks shows them")
 
 
 async def note(store: Store, owner: Project, title: str) -> Note | None:

@@ -53,7 +53,8 @@ def loaded(records: Iterable[dict[str, Any]]) -> list[str]:
 
 @dataclass(frozen=True)
 class Shelf:
-    """The view of one agent: `always` is shown from the start; with `on_demand`, the categories can be loaded.
+    """The view of one agent: `always` is shown from the start; with `on_demand`, the categories can be loaded,
+    and of its own tools what is `loadable`.
 
     `hidden` tools are never shown, in whatever way they would be.
     """
@@ -63,6 +64,7 @@ class Shelf:
     on_demand: bool = False
     mode: ToolMode = "tiered"
     hidden: Callable[[Tool], bool] = lambda _tool: False
+    loadable: Sequence[str] = ()
 
     def shown(self, names: Iterable[str] = ()) -> list[Tool]:
         """The tools to show once `names` (categories and tools) were loaded, each once."""
@@ -82,7 +84,9 @@ class Shelf:
         if name not in self.registry:
             return False
         tool = self.registry.get(name)
-        return tool.name in self._own or (self.on_demand and tool.category in (CORE, *TIERS))
+        if tool.name in self._own:
+            return True
+        return self.on_demand and (tool.category in (CORE, *TIERS) or tool.name in self.loadable)
 
     @cached_property
     def _own(self) -> frozenset[str]:
@@ -98,11 +102,13 @@ class Shelf:
         """The names of all that can be loaded, by category, for the prompt: it spares a look around."""
         if not self.on_demand or self.mode == "full":
             return ""
-        lines = [f"- {name}: {', '.join(tool.name for tool in tools)}" for name, tools in self._tiers()]
-        return (
-            "Further tools, by category. Load a category, or one tool by its name, with load_tools before you "
-            "use it:\n" + "\n".join(lines)
+        lines = [f"{name}: {' '.join(tool.name for tool in tools)}" for name, tools in self._tiers()]
+        if more := self._visible(self.registry.pick(self.loadable)):
+            lines.append(f"by name only: {' '.join(tool.name for tool in more)}")
+        told = (
+            "Further tools. Before you use one, load its category, or it alone by its name, with load_tools:"
         )
+        return "\n".join([told, *lines])
 
     def _tiers(self) -> Iterator[tuple[str, list[Tool]]]:
         for name in TIERS:
@@ -115,7 +121,7 @@ class Shelf:
 
     def _rest(self) -> list[Tool]:
         tools = [tool for name in (CORE, *TIERS) for tool in self.registry.category(name)]
-        return [*tools, *(tool for tool in self.registry if tool.older)]
+        return [*tools, *(tool for tool in self.registry if tool.older), *self.registry.pick(self.loadable)]
 
     def _visible(self, tools: Iterable[Tool]) -> list[Tool]:
         return list({tool.name: tool for tool in tools if not self.hidden(tool)}.values())

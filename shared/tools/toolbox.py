@@ -29,6 +29,8 @@ from shared.tools import (
     repositories,
     research,
     review,
+    selfedit,
+    steering,
     symbols,
     system,
     workspaces,
@@ -71,6 +73,8 @@ def registry() -> Registry:
             leave.category,
             coding.category,
             review.category,
+            selfedit.category,
+            steering.category,
         ]
     )
 

@@ -197,17 +197,18 @@ async def remove_workspace(here: Context, workspace_id: str, project_id: str | N
         raise ToolError(
             f"the workspace {row.name!r} is in use", f"by {row.agent or 'a task'}", "release it first"
         )
-    gone = row.source == "clone" and await _drop(here, row)
+    ours = row.source == "clone" and _ours(places.folder(here), Path(row.path))
+    told = await rows.removing(here, {"removed": row.name, "files_removed": ours})
+    if ours:
+        await _drop(here, row)
     if not await here.store.delete(Workspace, {"id": row.id, "version": row.version}):
         raise Conflict("the workspace was changed meanwhile", "", "look at it, then try again")
-    return {"removed": row.name, "files_removed": gone}
+    return told
 
 
-async def _drop(here: Context, row: Workspace) -> bool:
+async def _drop(here: Context, row: Workspace) -> None:
     """Remove the files of a clone of ours; ToolError where commits or changes are nowhere else."""
     folder = Path(row.path)
-    if not _ours(places.folder(here), folder):
-        return False
     git = Checkout(folder, places.sandbox(here))
     if git.is_repo():
         if await git.status() or await git.unpushed():
@@ -217,7 +218,6 @@ async def _drop(here: Context, row: Workspace) -> bool:
                 "commit and push them, or remove the folder by hand",
             )
         await asyncio.to_thread(shutil.rmtree, folder)
-    return True
 
 
 def _ours(own: Path, folder: Path) -> bool:

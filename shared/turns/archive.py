@@ -7,7 +7,9 @@ between, and what is stored twice is stored once. One worker at a time drains ea
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -71,6 +73,14 @@ class Archive:
         self._appliers = appliers or {}
         self._agent, self._instance = agent, instance
         self.stored = 0
+        self._wake = asyncio.Event()
+
+    def wake(self) -> None:
+        """Something is there on our own desk that others wait for: drain that now, whoever drains by and by.
+
+        Two at once store the same twice, which is storing it once.
+        """
+        self._wake.set()
 
     async def put(self, rows: Sequence[Row | Change]) -> None:
         """Rows that belong to no turn: log lines, task events."""
@@ -80,10 +90,16 @@ class Archive:
 
     async def run(self, pause: float = 1.0) -> None:
         """Drain until cancelled; with the Store down, wait for it."""
-        quiet = True
+        quiet, drained = True, 0.0
         while True:
             try:
-                moved = await self.drain()
+                if woken := self._wake.is_set():
+                    self._wake.clear()
+                    moved = await self._desk(self._agent, anyway=True)
+                if (
+                    not woken or time.monotonic() - drained > pause
+                ):  # wakes that never end hold up no other desk
+                    drained, moved = time.monotonic(), await self.drain()
                 if not quiet:
                     log.get().info("The store answers again", stored=moved)
                 quiet = True
@@ -91,18 +107,20 @@ class Archive:
                 if quiet:
                     log.get().warning("Rows wait for the store", why=str(error))
                 quiet, moved = False, 0
-            await asyncio.sleep(0 if moved >= BATCH else pause)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(0 if moved >= BATCH else pause):
+                    await self._wake.wait()
 
     async def drain(self) -> int:
         """Store what waits on all desks; how many entries it was."""
         agents = {name.decode() for name in await self._bus.command("SMEMBERS", self._names.agents)}
         return sum([await self._desk(agent) for agent in sorted(agents | {self._agent})])
 
-    async def _desk(self, agent: str) -> int:
+    async def _desk(self, agent: str, anyway: bool = False) -> int:
         prefix = self._names.desk(agent)
         lock = f"{prefix}archive:owner"
         mine = await self._bus.command("SET", lock, self._instance, "NX", "PX", _LOCK_MS)
-        if not mine and await self._bus.command("GET", lock) != self._instance.encode():
+        if not mine and not anyway and await self._bus.command("GET", lock) != self._instance.encode():
             return 0
         moved = 0
         while entries := await self._bus.command("XRANGE", f"{prefix}archive", "-", "+", "COUNT", BATCH):

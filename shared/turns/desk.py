@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -68,6 +69,7 @@ class Claim:
     window: list[bytes]
     seq: int | None
     now: int  # the server's milliseconds
+    asked: float = field(default_factory=time.monotonic)  # when it was asked for, by our own clock
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ def _entry(fields: list[bytes]) -> Entry:
     )
 
 
-def _claim(turn: list[Any], now: int) -> Claim:
+def _claim(turn: list[Any], now: int, asked: float) -> Claim:
     session, epoch, tries, fails, entries, journal, window, seq = turn
     return Claim(
         session.decode(),
@@ -105,6 +107,7 @@ def _claim(turn: list[Any], now: int) -> Claim:
         window,
         int(seq) if seq else None,
         now,
+        asked,
     )
 
 
@@ -120,7 +123,7 @@ class Desk:
         self.bell = names.channel(f"{self.prefix}bell")
         self.lease_ms, self.limit = lease_ms, limit
         self._tokens = itertools.count()
-        self._unanswered = ""
+        self._unanswered, self._asked = "", 0.0  # the claim whose reply is missing, and when it was made
 
     async def _call(self, script: Script, *arguments: Argument, patience: float = 0.0) -> Any:
         ends = asyncio.get_running_loop().time() + patience
@@ -163,26 +166,21 @@ class Desk:
         while await self._call(scripts.CLOSE, k, patience=600) == -2:  # noqa: ASYNC110 - others hand in
             await asyncio.sleep(0.03)
 
-    async def hear(self, k: int, i: int, mail: Mail, output: str) -> int:
-        """Hand in plain message i of numbering k: 1 taken, 2 buried, 0 known, -1 too old, -2 wait."""
-        return int(
-            await self._call(
-                scripts.HEAR,
-                *(
-                    k,
-                    i,
-                    mail.place,
-                    mail.id,
-                    mail.session,
-                    mail.channel,
-                    mail.data,
-                    mail.deadline,
-                    mail.reply,
-                ),
-                *(self.limit, output, mail.refusal, mail.reason),
-                patience=600,
+    async def hear(self, k: int, heard: Sequence[tuple[int, Mail]], output: str) -> list[int]:
+        """Hand in plain messages (i, mail) of numbering k, in their order: of each what became of it.
+
+        1 taken, 2 buried, 0 known; of all of them -1 too old a numbering, -2 wait for older ears.
+        """
+        fields = [
+            field
+            for i, mail in heard
+            for field in (
+                *(i, mail.place, mail.id, mail.session, mail.channel, mail.data, mail.deadline),
+                *(mail.reply, mail.refusal, mail.reason),
             )
-        )
+        ]
+        taken = await self._call(scripts.HEAR, k, self.limit, output, *fields, patience=600)
+        return [taken] * len(heard) if isinstance(taken, int) else list(taken)
 
     async def claim(self, worker: str) -> Claim | int:
         """The turn that has been due longest, or in how many ms the next is due (-1: none waits)."""
@@ -192,14 +190,15 @@ class Desk:
     async def claims(self, worker: str, room: int) -> tuple[list[Claim], int]:
         """Up to `room` turns, longest due first, and in how many ms more is due (-1: none waits)."""
         retry = int(bool(self._unanswered))  # the reply that was lost may have given us turns
-        token = self._unanswered or f"{worker}:{next(self._tokens)}"
-        self._unanswered = token
+        if not retry:
+            self._unanswered, self._asked = f"{worker}:{next(self._tokens)}", time.monotonic()
+        asked = self._asked
         reply = await self.bus.script(
-            scripts.CLAIM, self.prefix, worker, self.lease_ms, token, retry, min(room, BATCH)
+            *(scripts.CLAIM, self.prefix, worker, self.lease_ms, self._unanswered, retry, min(room, BATCH))
         )
         self._unanswered = ""
         due, now, *turns = reply
-        return [_claim(turn, now) for turn in turns], int(due)
+        return [_claim(turn, now, asked) for turn in turns], int(due)
 
     async def step(
         self,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -21,7 +22,10 @@ from shared.turns.desk import Desk, Mail
 
 # Rung for each message that came: its channel and content, or None where the desk should be looked at.
 OnBell = Callable[[str, dict[str, Any] | None], None]
-_Task = tuple[int, int, str, bytes] | int  # a plain message (k, i, channel, data), or a numbering to close
+_Heard = tuple[int, int, str, bytes]  # a plain message: k, i, channel, data
+_Task = _Heard | int  # or a numbering to close
+# How much one call hands in: a worker whose event loop is busy would fall behind with one call for each.
+_BATCH, _BYTES = 64, 1024 * 1024
 
 
 class Ear:
@@ -35,7 +39,8 @@ class Ear:
         self._plain = frozenset(plain)  # channels whose plain messages are taken in
         self._joined: int | None = None
         self._count = 0
-        self._intake: asyncio.Queue[_Task] = asyncio.Queue()
+        self._intake: deque[_Task] = deque()
+        self._came = asyncio.Event()
         self._listener = desk.bus.listener(
             [*channels, desk.marker, desk.bell], self._on_message, self._on_ready, desk.prefix
         )
@@ -59,7 +64,7 @@ class Ear:
             if not (data.isdigit() and len(data) < 16):
                 return  # not ours: a marker is a number that a script counted
             if self._joined is not None:
-                self._intake.put_nowait(self._joined)
+                self._put(self._joined)
             self._joined, self._count = int(data), 0
             self.ready.set()
             self._on_bell("", None)  # what came while nobody listened
@@ -72,30 +77,64 @@ class Ear:
             self._on_bell(channel, ours)
         elif self._joined is not None:
             self._count += 1
-            self._intake.put_nowait((self._joined, self._count, channel, data))
+            self._put((self._joined, self._count, channel, data))
+
+    def _put(self, task: _Task) -> None:
+        self._intake.append(task)
+        self._came.set()
 
     async def _hand_in(self) -> None:
-        output = self.names.channel(CHATTER_OUTPUT)
         while True:
-            task = await self._intake.get()
+            while not self._intake:
+                self._came.clear()
+                await self._came.wait()
+            task = self._intake.popleft()
             if isinstance(task, int):
                 await self.desk.shut(task)
-                continue
-            k, i, channel, data = task
+            else:
+                await self._take_in(self._with_next(task))
+
+    def _with_next(self, first: _Heard) -> list[_Heard]:
+        """A message, and what came meanwhile behind it in the same numbering."""
+        found, size = [first], len(first[3])
+        while self._intake and len(found) < _BATCH and size < _BYTES:
+            task = self._intake[0]
+            if isinstance(task, int) or task[0] != first[0]:
+                break
+            self._intake.popleft()
+            found.append(task)
+            size += len(task[3])
+        return found
+
+    async def _take_in(self, heard: list[_Heard]) -> None:
+        mails: list[tuple[int, Mail]] = []
+        rings: list[tuple[str, dict[str, Any] | None]] = []
+        for _, i, channel, data in heard:
             mail, content = self._sort(channel, data)
             if mail is None:
                 self._on_bell(channel, content)
-                continue
-            try:
-                taken = await self.desk.hear(k, i, mail, output)
-                while taken == -2:
-                    await asyncio.sleep(0.03)  # older ears still hand in
-                    taken = await self.desk.hear(k, i, mail, output)
-            except PromptDockError as error:
-                log.get().error("A message could not be taken in", why=str(error))
-                continue
+            else:
+                mails.append((i, mail))
+                rings.append((channel, content))
+        for ring, taken in zip(rings, await self._hear(heard[0][0], mails), strict=True):
             if taken == 1:
-                self._on_bell(channel, content)
+                self._on_bell(*ring)
+
+    async def _hear(self, k: int, mails: list[tuple[int, Mail]]) -> list[int]:
+        if not mails:
+            return []
+        output = self.names.channel(CHATTER_OUTPUT)
+        try:
+            taken = await self.desk.hear(k, mails, output)
+            while taken[0] == -2:
+                await asyncio.sleep(0.03)  # older ears still hand in
+                taken = await self.desk.hear(k, mails, output)
+        except PromptDockError as error:
+            if len(mails) > 1:  # one of them is to blame: the others are not
+                return [code for mail in mails for code in await self._hear(k, [mail])]
+            log.get().error("A message could not be taken in", why=str(error))
+            return [0]
+        return taken
 
     def _sort(self, channel: str, data: bytes) -> tuple[Mail | None, dict[str, Any] | None]:
         try:

@@ -30,10 +30,14 @@ class Turn:
         self.window: list[Record] = [unpack(data) for data in claim.window]
         self.seq = claim.seq
         self.claimed_at = claim.now  # the server's milliseconds
-        self._since = self.renewed = time.monotonic()  # `renewed`: when the lease was last known to be ours
+        self._since = time.monotonic()
+        # When we last asked for the lease and got it: the server gave it no earlier, and who was frozen since
+        # then reads the reply late.
+        self.renewed = claim.asked
         self.bell = asyncio.Event()  # rung when something may have joined
         self.lost = asyncio.Event()
         self.ended = False
+        self._closing = False  # its end is on its way to Redis
         self.project_id: UUID | None = None  # what its cost is booked on
         self.task_id: UUID | None = None
         self.spent: Record | None = None  # the budget that ended it: scope, name, dollars
@@ -56,6 +60,7 @@ class Turn:
             self.records.extend(records)
             fresh = [] if faults.without("journal") else self.records[self._stored :]
             packed = [pack(record) for record in fresh]
+            asked = time.monotonic()
             try:
                 came = await self.desk.step(
                     self.session, self.epoch, self._stored, len(self.given), packed, calls
@@ -65,7 +70,7 @@ class Turn:
                 raise
             self._stored += len(packed)
             self.given.extend(came)
-            self.renewed = time.monotonic()
+            self.renewed = max(self.renewed, asked)
 
     def keep(self, record: Record) -> None:
         """Append what the next step, or the end of the turn, will store."""
@@ -73,9 +78,22 @@ class Turn:
 
     async def look(self) -> None:
         """Take what joined meanwhile, if the bell rang; whoever was frozen learns here that it lost its lease."""
-        if self.bell.is_set() or time.monotonic() - self.renewed > self.desk.lease_ms / 1000:
+        if self.bell.is_set() or self._expired():
             self.bell.clear()
             await self.step()
+        else:
+            async with self._lock:
+                pass  # another who heard the bell takes in now what may be for us
+
+    async def ours(self) -> None:
+        """Fenced unless the lease is ours at this moment; Redis is asked only where it may have run out."""
+        self._still_ours()
+        while self._expired():
+            await self.step()
+
+    def _expired(self) -> bool:
+        late = time.monotonic() - self.renewed > self.desk.lease_ms / 1000
+        return late and not faults.without("clock")
 
     def regain(self, claim: Claim) -> bool:
         """Go on under a new claim of our own, made after a time without Redis that nobody else used.
@@ -85,8 +103,12 @@ class Turn:
         same = [entry.id for entry in claim.entries] == [entry.id for entry in self.given]
         if self.ended or self.lost.is_set() or not same or len(claim.journal) != self._stored:
             return False
-        self.epoch, self.tries = claim.epoch, claim.tries
+        self.epoch, self.tries, self.renewed = claim.epoch, claim.tries, claim.asked
         return True
+
+    def closes_before(self, claim: Claim) -> bool:
+        """Whether a claim is of the session's next message, read while our end's reply is still on its way."""
+        return (self.ended or self._closing) and [e.id for e in claim.entries[:1]] != [self.id]
 
     def joined(self) -> list[Entry]:
         """What joined since the last call of this."""
@@ -102,8 +124,12 @@ class Turn:
         """Close the turn."""
         async with self._lock:
             self._still_ours()
-            await self.desk.finish(self.session, self.epoch, ending)
-            self.ended = True
+            self._closing = True
+            try:
+                await self.desk.finish(self.session, self.epoch, ending)
+                self.ended = True
+            finally:
+                self._closing = False
 
     async def release(self, delay_ms: int = 0, failed: bool = False) -> None:
         """Give the turn back for another try."""

@@ -26,6 +26,7 @@ from shared.errors import BadMessage, BusUnreachable, Fenced, PromptDockError
 from shared.guard.process import Finished, run
 from shared.store.records import Task, TaskResult
 from shared.store.row import derived
+from shared.tasks import machine
 from shared.turns import archive
 from shared.turns.archive import Change
 from shared.turns.desk import Desk, Ending
@@ -240,32 +241,37 @@ class Bridge:
 
     async def _close(self, turn: Turn, request: messages.Agent, payload: Payload) -> None:
         """Deliver the answer, then close the request: a successor delivers the same one again, and it counts once."""
+        task = await self._task(request) if request.type == "task" else None
+        if task is not None and payload.get("status") == "completed" and machine.to_review(task):
+            payload = payload | {"status": machine.REVIEW}
         message = self._message(request, "error" if payload.get("error") else "response", payload)
         channel = f"agent:{request.sender}"
         await post.post(self._visitor.bus, self._names, channel, message, self._settings.lease_ms)
-        rows = await self._rows(turn, request, payload) if request.type == "task" else []
+        rows = self._rows(turn, request, payload, task) if task is not None else []
         await turn.finish(Ending(archive=archive.pack(rows) if rows else b""))
         log.get().info(f"Answered {request.sender}")
 
-    async def _rows(self, turn: Turn, request: messages.Agent, payload: Payload) -> list[Any]:
-        """What becomes of the task's row, as far as there is one."""
+    async def _task(self, request: messages.Agent) -> Task | None:
+        """The task's row, as far as there is one."""
         try:
             store = await self._visitor.store()
             found = await store.select(Task, {"slug": str(request.payload.get("task_id") or "")}, limit=1)
         except PromptDockError as error:
             log.get().warning("The task's row cannot be read", why=str(error))
-            return []
-        if not found:
-            return []
-        failed = bool(payload.get("error"))
+            return None
+        return found[0] if found else None
+
+    def _rows(self, turn: Turn, request: messages.Agent, payload: Payload, task: Task) -> list[Any]:
+        """What becomes of the task's row; the epoch of its assignment fences a bridge that lost it."""
+        epoch = machine.turn_epoch(request.payload.get("epoch"), turn.epoch)
         result = TaskResult(
-            id=derived("task-result", turn.id), task_id=found[0].id, epoch=turn.epoch, agent=self._bridged.name,
+            id=derived("task-result", turn.id), task_id=task.id, epoch=epoch, agent=self._bridged.name,
             summary=str(payload.get("summary", "")), error=str(payload.get("error") or ""),
         )  # fmt: skip
-        events = ["assigned"] if found[0].status == "READY" else []
-        events += ["started", *(["failed"] if failed else ["completed", "passed"])]
-        epoch = max(turn.epoch, found[0].epoch)
-        return [result, *(_change(found[0], event, self._bridged.name, turn, epoch) for event in events)]
+        done = ["completed", "needs_review" if payload.get("status") == machine.REVIEW else "passed"]
+        events = ["assigned"] if task.status == "READY" else []
+        events += ["started", *(["failed"] if payload.get("error") else done)]
+        return [result, *(_change(task, event, self._bridged.name, turn, epoch) for event in events)]
 
 
 def _change(task: Task, event: str, agent: str, turn: Turn, epoch: int) -> Change:

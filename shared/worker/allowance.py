@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from shared.bus import messages
-from shared.errors import PromptDockError, StoreUnavailable
+from shared.errors import PromptDockError, StoreUnavailable, ToolError
 from shared.store.records import Project, Setting, Task
 from shared.store.row import derived
 from shared.tasks import machine
@@ -14,12 +15,22 @@ from shared.worker.parts import Parts
 
 OPTIONS = ["raise", "split", "stop"]
 _KEY = "budget"
+_LONG = 20_000  # characters of a task's description that its splitting is told
 Asked = dict[str, Any]  # scope, name, dollars: the budget; task: the task that is paused for it; user_id
 
 _SPLIT = (
     "[The person wants this split: propose smaller pieces in their order, each of use by itself, "
     "and do only the first.]"
 )
+_SPLIT_TASK = (
+    "[The person wants the task {slug} ({title}) split, for which the money did not suffice; it is ended. Make "
+    "smaller tasks of what is left of it with create_task, in their order, each of use by itself; each later one "
+    "depends_on the one before it. {made} The task was:]\n{description}"
+)
+_NOTHING_LEFT = (
+    "Of this budget nothing is left, so that not even a first piece could be begun. Answer raise, or stop."
+)
+_SHARED = ("day", "project", "session")  # budgets that every piece would have to be paid from too
 _RAISED = "[The person raised {budget} by ${dollars:.2f}. Go on with what was left.]"
 
 
@@ -60,6 +71,8 @@ async def answered(parts: Parts, session: str, said: messages.Said) -> tuple[str
     allowed = said.user_id == asked.get("user_id") or set(said.roles or ()) & parts.settings.approver_roles
     if not allowed:
         raise PromptDockError("You cannot decide about this budget", f"{asked.get('user_id')} was asked")
+    if word == "split" and asked.get("scope") in _SHARED and asked.get("answer") is None:
+        return "", _NOTHING_LEFT
     # A question is answered once; the same words again, after a crash, are the same answer.
     if asked.get("answer") not in (None, said.id):
         return None
@@ -70,7 +83,18 @@ async def answered(parts: Parts, session: str, said: messages.Said) -> tuple[str
         return await _raise(parts, asked, said)
     if word == "stop":
         return "", await _stop(parts, asked, said)
-    return _SPLIT, ""
+    return (await _split(parts, asked, said)) or _SPLIT, ""
+
+
+async def _split(parts: Parts, asked: Asked, said: messages.Said) -> str:
+    """End the task that is to be split; what Chatter is told of it. "" where it was no task's question."""
+    slug = str(asked.get("task") or "")
+    for task in await parts.store.select(Task, {"slug": slug}, limit=1) if slug else []:
+        await _stop(parts, asked, said)
+        made = f"What it made until now is on its branch {task.branch}." if task.branch else ""
+        text = task.description[:_LONG]
+        return _SPLIT_TASK.format(slug=slug, title=task.title, made=made, description=text)
+    return ""
 
 
 async def _raise(parts: Parts, asked: Asked, said: messages.Said) -> tuple[str, str]:
@@ -95,7 +119,8 @@ async def _raise(parts: Parts, asked: Asked, said: messages.Said) -> tuple[str, 
 async def _resume(parts: Parts, slug: str, said: messages.Said) -> None:
     for task in await parts.store.select(Task, {"slug": slug}, limit=1):
         if task.status == "PAUSED":
-            await machine.move(parts.store, task.id, "resumed", said.user_id, f"raise:{said.id}")
+            with contextlib.suppress(ToolError):  # the scheduler saw the money first
+                await machine.move(parts.store, task.id, "resumed", said.user_id, f"raise:{said.id}")
 
 
 async def _stop(parts: Parts, asked: Asked, said: messages.Said) -> str:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from shared import faults, log
 from shared.bus import messages
 from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT
-from shared.conversation import prompt, window
-from shared.errors import BadMessage, PromptDockError, StoreUnavailable
+from shared.conversation import prompt, sessions, window
+from shared.conversation.past import Past, look_back
+from shared.errors import BadMessage, PromptDockError
 from shared.loop import Call, Done
 from shared.loop.transcript import Transcript
-from shared.store.records import Setting
 from shared.tools.context import Context
 from shared.turns.records import Record
 from shared.turns.turn import Turn
-from shared.worker import allowance, wording
+from shared.worker import allowance, condense, wording
 from shared.worker.colleagues import Colleagues
 from shared.worker.consult import asked_for, repositories
 from shared.worker.door import Asked, asked_by
@@ -46,6 +46,7 @@ class Chat:
 
     async def run(self) -> None:
         """From claim to finish; whatever goes wrong is said to the person as the closing output."""
+        self.engine = await self.engine.current()
         self.voice.who = await self._person()
         if self._given.stops:
             stopped = (
@@ -89,14 +90,14 @@ class Chat:
             for answer in self._given.answers
             if not answer.payload.get("task_id") and answer.request_id not in used
         ]
-        past, seq = await self._past()
+        past = await look_back(self.parts.store, self.turn, self.parts.settings.conversation_timeout_ms)
         for answer in tasks:
             await self._task_update(answer)
-        note = await self._greeted(past) if self._given.said else ""
+        note = await self._greeted(past.window) if self._given.said else ""
         if note is None:
             return
         if not (self._given.said or others or self._given.requests):
-            await self._close_update(tasks, seq)
+            await self._close_update(tasks, past)
             return
         opening = [
             *words(self._given),
@@ -111,7 +112,7 @@ class Chat:
             "start", {"turn_id": self.turn.id, "task_id": self.turn.id, "model": self.engine.parts.model.name}
         )
         done = await self._think(past, opening)
-        await self._finish(done, opening, past, seq)
+        await self._finish(done, opening, past)
 
     async def _greeted(self, past: list[Record]) -> str | None:
         """Say what a person missed. Where they answer a question about money: a note, None if that is all."""
@@ -128,7 +129,7 @@ class Chat:
             return None
         return note
 
-    async def _think(self, past: list[Record], opening: list[str]) -> Done:
+    async def _think(self, past: Past, opening: list[str]) -> Done:
         said = self._given.said[0] if self._given.said else None
         self._colleagues = Colleagues(
             self.parts,
@@ -147,6 +148,7 @@ class Chat:
             store=self.parts.store,
             user_id=str(self.voice.who.get("user_id", "")),
             on_behalf=self._asked().who,
+            roles=self._roles,
             project_id=project,
             force=bool(said and said.force),
             say=self.voice.say,
@@ -165,7 +167,7 @@ class Chat:
         return await self.engine.think(
             self.turn,
             system,
-            [*window.messages(past), user],
+            [*past.messages(self.voice.now()), user],
             context,
             live,
             self._joined,
@@ -194,6 +196,7 @@ class Chat:
                     words.append(wording.outcome(answer))
                 elif answer.request_id not in asked:
                     words.append(wording.late(answer))
+            self._share_roles([*more.said, *more.amends])
             words.extend(said(message) for message in more.said)
             words.extend(said(message) for message in more.amends)
             if any(not stop.request_id for stop in more.stops):
@@ -206,9 +209,9 @@ class Chat:
             self._colleagues.give_up(request_id)
             self.turn.bell.set()
 
-    async def _finish(self, done: Done, opening: list[str], past: list[Record], seq: int) -> None:
+    async def _finish(self, done: Done, opening: list[str], past: Past) -> None:
         log.get().info("Publishing response..." if not done.tools else "Publishing final response")
-        added = self._window(done, opening, seq)
+        added = self._window(done, opening, past.seq)
         extra: dict[str, Any] = {
             "demo": done.demo or None,
             "model": done.model,
@@ -250,6 +253,9 @@ class Chat:
         )
         faults.point("final bought", self.turn.id)
         await self.voice.close(status, content, added=added, past=past, **extra)
+        if past.unsummarised(added):
+            agent = self.engine.profile.name
+            await condense.ask(self.parts, agent, self.turn.session, added[-1]["seq"])
         await self._live.close()
 
     def _window(self, done: Done, opening: list[str], seq: int) -> list[Record]:
@@ -284,6 +290,7 @@ class Chat:
             turn_id=self.turn.id,
             store=self.parts.store,
             user_id=command.user_id,
+            roles=self._roles,
             project_id=str(command.arguments.pop("project", None) or project),
             cluster=cluster,
             extras={"repos": self.parts.repos, **self.engine.extras},
@@ -310,14 +317,14 @@ class Chat:
             text = wording.outcome_text(answer)
             await self.voice.tell("task_update", text, f"t.{answer.request_id}", task=card)
 
-    async def _close_update(self, tasks: list[messages.Agent], seq: int) -> None:
+    async def _close_update(self, tasks: list[messages.Agent], past: Past) -> None:
         """Nothing but outcomes needs no model: the last one is the output; the window notes them all."""
         heard = await self.parts.bus.listeners(self.parts.names.channel(CHATTER_OUTPUT)) > 0
         note = "\n".join(wording.outcome(answer, heard) for answer in tasks)
         texts = (("user", note), ("assistant", "Noted, and told to the person."))
         added = [
             window.record(role, [{"type": "text", "text": text}], self.turn.id, number, self.voice.now())
-            for number, (role, text) in enumerate(texts, seq + 1)
+            for number, (role, text) in enumerate(texts, past.seq + 1)
         ]
         last = tasks[-1]
         card = {
@@ -334,7 +341,7 @@ class Chat:
             "\n".join([wording.outcome_text(last), *([asked["question"]] if asked else [])]),
             **asked,
             added=added,
-            past=self.turn.window,
+            past=past,
             task=card,
             demo=demo,
         )
@@ -354,38 +361,38 @@ class Chat:
     def _hops(self) -> int:
         return max((request.hops for request in self._given.requests), default=0)
 
+    def _roles(self) -> frozenset[str]:
+        """What the person of this turn, and everybody who joined it, may claim."""
+        for request in self._given.requests:
+            return asked_by(request).roles
+        return frozenset(self.voice.who.get("roles") or ())
+
+    def _share_roles(self, joined: Sequence[messages.Human]) -> None:
+        """Words of somebody who may less lead to no more than they may."""
+        for message in joined:
+            kept = [role for role in self.voice.who.get("roles") or () if role in message.roles]
+            self.voice.who["roles"] = kept
+
     async def _person(self) -> dict[str, Any]:
-        for group in (self._given.said, self._given.commands, self._given.stops, self._given.amends):
-            for message in group:
-                return {"user_id": message.user_id, "user_name": message.user_name, "roles": message.roles}
+        groups = (self._given.said, self._given.commands, self._given.stops, self._given.amends)
+        for message in (message for group in groups for message in group):
+            self.voice.who = {
+                "user_id": message.user_id, "user_name": message.user_name, "roles": message.roles
+            }  # fmt: skip
+            self._share_roles([*self._given.said, *self._given.amends])
+            return self.voice.who
         kept = await self.parts.bus.command("GET", f"{self.turn.desk.prefix}who:{self.turn.session}")
         if kept:
             return dict(json.loads(kept))
         return {}
 
-    async def _past(self) -> tuple[list[Record], int]:
-        """The conversation so far and the number of its last message."""
-        if self.turn.seq is not None and self.turn.window:
-            return self.turn.window, self.turn.seq
-        try:
-            past, seq = await window.recall(self.parts.store, self.turn.session)
-        except StoreUnavailable as error:
-            log.get().warning("The conversation before cannot be recalled", why=str(error))
-            return [], self.turn.seq or 0
-        return past, max(seq, self.turn.seq or 0)
-
-    def _consulted(self, past: list[Record]) -> frozenset[str]:
+    def _consulted(self, past: Past) -> frozenset[str]:
         """Agents that answered without an error in this session's window or in this turn."""
         script = Transcript(self.turn.id, self.turn.records)
-        return frozenset(wording.consulted([*window.messages(past), *script.messages]))
+        return frozenset(wording.consulted([*window.messages(past.window), *script.messages]))
 
     async def _active_project(self) -> str:
-        try:
-            where = {"scope": f"session:{self.turn.session}", "key": "active_project"}
-            found = await self.parts.store.select(Setting, where, limit=1)
-        except StoreUnavailable:
-            return "default"
-        return str((found[0].value.get("project") if found else None) or "default")
+        return await sessions.active_project(self.parts.store, self.turn.session)
 
     async def _repositories(self, project: str) -> str:
         repos = await repositories(self.parts, project)

@@ -40,6 +40,9 @@ class Choice(Model):
     def defers(self, model: str) -> bool:
         return self._current().defers(model)
 
+    async def warm(self) -> None:
+        await self._current().warm()
+
     async def close(self) -> None:
         await self._model.close()
 

@@ -29,6 +29,7 @@ from shared.worker.engine import Engine, model_name
 from shared.worker.live import Live
 from shared.worker.proof import Proof
 from shared.worker.question import Question
+from shared.worker.renewing import Renewing
 from shared.worker.ticket import Ticket, apply_task
 
 __all__ = ["Coding", "apply_task"]
@@ -48,8 +49,10 @@ class Coding:
         self.ticket = Ticket(self.parts, self.agent, turn, self.request)
         self._tree: Worktree | None = None
         self._proof: Proof | None = None
+        self._renewing: Renewing | None = None
         self._aware: Awareness | None = None
         self._repo: Repo | None = None
+        self._needs: tuple[str, ...] = ()  # branches whose work this one begins with
         self._usage = Usage()
         self._news = 0.0
         self._clock: asyncio.Timeout | None = None
@@ -62,6 +65,7 @@ class Coding:
 
     async def run(self) -> None:
         """From claim to finish."""
+        self.engine = await self.engine.current()
         log.get().info(f"Received {self.request.type} from {self.request.sender}")
         if self.request.type != "task" or not str(self.payload.get("command_file") or "").strip():
             raise_as = f"{self.agent} takes tasks with a command_file, not {self.request.type}s without one"
@@ -75,7 +79,9 @@ class Coding:
 
     async def stopped(self) -> None:
         """The person or the asker ended the task: what was made is kept on its branch."""
-        payload = await self._leave("stopped", "The task was stopped.")
+        held = await self.ticket.held()
+        how, why = ("held", "A person paused it.") if held else ("stopped", "The task was stopped.")
+        payload = await self._leave(how, why)
         await self._close(payload)
 
     async def failed(self, error: PromptDockError, dead: str = "") -> None:
@@ -107,7 +113,14 @@ class Coding:
         await self.ticket.load()
         repo = self._repo = await self.ticket.repo()
         repos = self.parts.repos
-        tree = self._tree = await Worktree.acquire(repos, repo, self.ticket.id, self.turn.epoch)
+        needs = await self.ticket.needs(repo)
+        began = self.ticket.began
+        tree = await Worktree.acquire(repos, repo, self.ticket.id, self.turn.epoch, needs, began)
+        self._tree, self._needs = tree, needs
+        self._renewing = Renewing(self.turn, tree, repos, repo)
+        if began:
+            await self._renewing.begin(self.agent)
+        tree = self._tree = self._renewing.tree
         self._proof = Proof(self.turn, self.agent, tree, repos, repo)
         self._aware = Awareness(self.parts, repo, self.ticket.id, tree)
         await self.ticket.move("assigned", owner=self.agent)
@@ -135,13 +148,15 @@ class Coding:
                 ran = await self._checked(plan, outcome)
                 if not self._proof.unheard:
                     return outcome, ran
-                await self._say("Its checks failed; the agent is told what they found", always=True)
+                await self._say("It is not done yet; the agent is told what was found", always=True)
         finally:
             await live.close()
 
     async def _checked(self, plan: Plan, outcome: Outcome) -> list[Ran]:
         """Commit what was done, and run the checks on it."""
-        assert self._proof is not None and self._tree is not None
+        assert self._proof is not None and self._tree is not None and self._renewing is not None
+        if await self._renewing.again() or self._renewing.marked():
+            return []
         rounds = self._proof.rounds()
         title = self.ticket.title if not rounds else f"{self.ticket.title[:60]}: what its checks found"
         await self._proof.commit(title, outcome.text, "final" if not rounds else f"repair{rounds}")
@@ -165,6 +180,8 @@ class Coding:
         assert self._tree is not None and self._aware is not None
         tree, aware = self._tree, self._aware
         there = f"- {tree.path.parent.name}: your worktree, branch {tree.branch}"
+        if self._needs:
+            there += f"\n  the work that it needs is in it already: {', '.join(self._needs)[:1000]}"
         if plan.commands:
             there += f"\n  checked with, when you have finished: {'; '.join(plan.commands)}"
 
@@ -212,6 +229,7 @@ class Coding:
             turn_id=self.turn.id,
             store=self.parts.store,
             on_behalf=asked_by(self.request).who,
+            roles=lambda: asked_by(self.request).roles,
             project_id=self.ticket.project,
             roots={root.name: root},
             say=self._say,
@@ -229,6 +247,8 @@ class Coding:
     async def _checkpoint(self) -> None:
         """Where the branch may leave this machine, what was done until now does."""
         repo, number = self._repo, sum(record["k"] == "result" for record in self.turn.records)
+        if self._renewing is not None and self._renewing.marked():
+            return
         if repo is not None and repo.url and repo.push_tasks and self._proof is not None and number:
             await self._proof.commit(self.ticket.title, "Work in progress.", f"step{number}")
 
@@ -253,6 +273,8 @@ class Coding:
             text += (
                 f"\n\n[feedback on what was done before, which is on this branch already]\n\n{row.feedback}"
             )
+        if self._renewing is not None and self._renewing.words:
+            text += f"\n\n{self._renewing.words}"
         return text
 
     # -- the end ---------------------------------------------------------------------------------------------
@@ -269,6 +291,8 @@ class Coding:
             left = await self._leave("spent", f"{outcome.spent} is spent. {outcome.text}")
             budget = self.turn.spent or {"scope": "turn", "name": self.turn.id, "dollars": 0}
             return left | {"question": outcome.spent, "budget": budget}
+        if self._renewing is not None and (marked := self._renewing.marked()):
+            return await self._leave("failed", f"its conflicts were not resolved: {', '.join(marked[:10])}")
         payload = await self._receipt("completed", outcome.text)
         if outcome.demo:
             payload["demo"] = True
@@ -286,7 +310,7 @@ class Coding:
         if self._tree is not None:
             try:
                 payload |= await self._receipt(how, f"Unfinished: {why}")
-                payload["error"] = why
+                payload["error"] = why + payload.pop("undone", "")
             except Fenced:
                 raise
             except PromptDockError as error:
@@ -295,25 +319,39 @@ class Coding:
 
     async def _receipt(self, how: str, summary: str) -> Payload:
         assert self._tree is not None and self._proof is not None and self._aware is not None
+        undone = await self._undo()
         await self._proof.commit(self.ticket.title, summary, "end" if self._proof.rounds() else "final")
         tokens = self._usage.input + self._usage.output
         made = await self._proof.receipt(summary, tokens)
         await self._tree.remove(force=True)
         self._tree = None
-        return self.ticket.card(how) | {
-            "summary": summary,
-            "unknown": self._unknown(),
-            "branch": made.branch,
-            "commits": [commit.sha for commit in made.commits],
-            "files_changed": made.files_changed,
-            "diff_stat": made.diff_stat,
-            "commands": [command.model_dump() for command in made.commands],
-            "tokens": tokens,
-            "cost": self._usage.cost,
-            "verified": made.verified,
-            "proof": receipt.told(made),
-            "receipt": made.model_dump(),
-        }
+        return (
+            self.ticket.card(how)
+            | undone
+            | {
+                "summary": summary,
+                "unknown": self._unknown(),
+                "branch": made.branch,
+                "commits": [commit.sha for commit in made.commits],
+                "files_changed": made.files_changed,
+                "diff_stat": made.diff_stat,
+                "commands": [command.model_dump() for command in made.commands],
+                "tokens": tokens,
+                "cost": self._usage.cost,
+                "verified": made.verified,
+                "proof": receipt.told(made),
+                "receipt": made.model_dump(),
+            }
+        )
+
+    async def _undo(self) -> dict[str, str]:
+        """Take back a merge in which conflicts were left, so that no marks of them are committed."""
+        if self._renewing is None or self._repo is None or not (left := await self._renewing.end()):
+            return {}
+        tree = self._tree = self._renewing.tree
+        self._proof = Proof(self.turn, self.agent, tree, self.parts.repos, self._repo)
+        into = self._repo.default_branch
+        return {"undone": f" The merge of {into} was undone: conflicts were left in {', '.join(left[:10])}."}
 
     def _unknown(self) -> list[str]:
         """What was under way when a worker died: nobody knows whether it took effect."""

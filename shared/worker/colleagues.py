@@ -248,11 +248,12 @@ class Colleagues:
             self._event(agent, key, "sent")
         return receipt.waiting
 
-    def _on_behalf(self) -> dict[str, str] | None:
+    def _on_behalf(self) -> dict[str, Any] | None:
         """The person who set this off: whoever works on it asks them for leave."""
         if not (user := self._who.get("user_id")):
             return None
-        return {"user_id": str(user), "session_id": str(self._who.get("session_id") or self._turn.session)}
+        session = str(self._who.get("session_id") or self._turn.session)
+        return {"user_id": str(user), "session_id": session, "roles": list(self._who.get("roles") or ())}
 
     async def _await(self, agent: str, key: str) -> dict[str, Any]:
         started = time.monotonic()

@@ -42,6 +42,7 @@ class Consult:
 
     async def run(self) -> None:
         """From claim to finish."""
+        self.engine = await self.engine.current()
         log.get().info(f"Received {self.request.type} from {self.request.sender}")
         if self.request.type not in ("question", "task"):
             what = f"{self.agent} takes questions and tasks, not {self.request.type}s"
@@ -67,7 +68,8 @@ class Consult:
 
     async def stopped(self) -> None:
         """Whoever asked does not want the answer any more."""
-        await self._leave({"error": "cancelled"}, "stopped", "")
+        held = self.ticket is not None and await self.ticket.held()
+        await self._leave({"error": "cancelled"}, "held" if held else "stopped", "")
 
     async def failed(self, error: PromptDockError, dead: str = "") -> None:
         """The question cannot be answered; the asker is told why."""
@@ -79,7 +81,7 @@ class Consult:
             payload = self.ticket.card(how) | payload
             more = await self.ticket.ends(payload)
         await reply.deliver(self.parts, self.agent, self.request, "error", payload)
-        state, why = ("stopped", None) if how == "stopped" else ("error", payload["error"])
+        state, why = ("stopped", None) if how in ("stopped", "held") else ("error", payload["error"])
         await reply.close(self.parts, self.agent, self.turn, state, why, dead, more=more)
 
     def _report(self, done: Done, answer: dict[str, Any]) -> dict[str, Any]:
@@ -100,7 +102,7 @@ class Consult:
         project = str(self.request.payload.get("project") or "default")
         roots = await roots_of(self.parts, project)
         asked = asked_by(self.request)
-        who = {"user_id": asked.user_id, "session_id": asked.session}
+        who = {"user_id": asked.user_id, "session_id": asked.session, "roles": sorted(asked.roles)}
         colleagues = Colleagues(
             self.parts, self.agent, self.turn, who, self.request.hops, live, lambda text: self._say(text)
         )
@@ -110,6 +112,7 @@ class Consult:
             turn_id=self.turn.id,
             store=self.parts.store,
             on_behalf=asked.who,
+            roles=lambda: asked.roles,
             project_id=project,
             roots=roots,
             say=self._say,

@@ -42,6 +42,7 @@ class Asked:
     project: str = ""
     consents: bool = False
     in_turn: bool = False  # the turn's closing output goes to people, and closes their answers too
+    roles: frozenset[str] = frozenset()  # that they claim
 
     @property
     def who(self) -> tuple[str, str]:
@@ -53,7 +54,12 @@ def asked_by(request: messages.Agent) -> Asked:
     """The person on whose behalf another agent asks; nobody where it names none."""
     named = (request.model_extra or {}).get("on_behalf_of")
     person = named if isinstance(named, dict) else {}
-    return Asked(str(person.get("user_id") or "")[:200], str(person.get("session_id") or "")[:200])
+    roles = person.get("roles")
+    return Asked(
+        str(person.get("user_id") or "")[:200],
+        str(person.get("session_id") or "")[:200],
+        roles=frozenset(map(str, roles)) if isinstance(roles, list) else frozenset(),
+    )
 
 
 @dataclass
@@ -126,8 +132,8 @@ class Door:
         if tool.name in SHELLS or tool.name in caution.WRITERS:
             if why := caution.writes_settings(tool.name, detail):
                 return Ruling("ask", why, ruling.rule)
-        elif caution.leaves(tool.name) and (source := caution.read_outside(self.turn.records)):
-            return Ruling("ask", f"it leaves this machine, and the turn has read {source}", ruling.rule)
+        elif (what := caution.lasts(tool.name)) and (source := caution.read_outside(self.turn.records)):
+            return Ruling("ask", f"it {what}, and the turn has read {source}", ruling.rule)
         return ruling
 
     async def _granted(self, tool: Tool, details: list[str], exact: bool) -> dict[str, Any] | None:

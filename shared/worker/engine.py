@@ -9,19 +9,21 @@ from functools import cached_property
 from typing import Any
 
 from shared import log
-from shared.errors import ConfigurationError, ToolError
+from shared.errors import ConfigurationError, PromptDockError, ToolError
 from shared.guard import presets
 from shared.guard.permissions import Policy
 from shared.loop import Call, Done, Limits, Live, Outcome, Verdict, run
 from shared.models.base import Message, Request
 from shared.tools.context import Context
 from shared.tools.handler import Handler
+from shared.tools.own import Own
 from shared.tools.registry import Registry, Tool
 from shared.tools.shelf import Shelf, Shelved
 from shared.tools.tiers import CORE
 from shared.turns.turn import Turn
 from shared.worker.door import Asked, Door
 from shared.worker.money import Money
+from shared.worker.own import Changes, changed
 from shared.worker.parts import Parts
 from shared.worker.profile import Profile
 from shared.worker.purse import Metered, Purse
@@ -36,7 +38,9 @@ def model_name(parts: Parts, profile: Profile) -> str:
     """Which model this agent thinks with."""
     if parts.model.demo:
         return "demo"
-    return parts.settings.model_for(profile.name) or profile.model or _DEFAULT_MODEL
+    settings = parts.settings
+    chosen = settings.own_model(profile.name) or profile.chosen_model
+    return chosen or settings.model_for(profile.name) or profile.model or _DEFAULT_MODEL
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,17 @@ class Engine:
     registry: Registry
     handler: Handler
     extras: dict[str, Any] = field(default_factory=dict)  # what tools of conversations are handed beside
+    folder: Profile | None = None  # the profile as its folder says, where the agent changed itself since
+
+    async def current(self) -> Engine:
+        """This engine with the agent's own changes as they are now: for one turn, from its beginning to its end."""
+        return await self._changes.latest(self.parts)
+
+    @cached_property
+    def _changes(self) -> Changes[Engine]:
+        return Changes(
+            self.profile, self, lambda profile: replace(self, profile=profile, folder=self.profile)
+        )
 
     @cached_property
     def policy(self) -> Policy:
@@ -71,6 +86,7 @@ class Engine:
             self.profile.on_demand,
             self.parts.settings.tool_mode,
             lambda tool: tool.name in self.hidden,
+            self.profile.loadable,
         )
 
     @cached_property
@@ -120,6 +136,7 @@ class Engine:
             temperature=temperature if temperature is not None else self.profile.temperature,
             agent=self.profile.name,
             deadline=_PATIENCE,
+            ours=turn.ours,
         )
 
         async def act(call: Call) -> Outcome:
@@ -139,7 +156,7 @@ class Engine:
             journal=turn,
             model=Metered(Shelved(parts.model, shelf, turn.records), purse, turn),
             act=act,
-            leave=lambda call: self._leave(call, door),
+            leave=lambda call: self._leave(call, door, context),
             limits=purse.limits(limits),
             live=live,
             joined=joined,
@@ -149,12 +166,36 @@ class Engine:
             turn.spent = asdict(budget)
         return done
 
-    async def _leave(self, call: Call, door: Door) -> Verdict:
+    async def _leave(self, call: Call, door: Door, context: Context) -> Verdict:
         if not self.shelf.runs(call.tool):
             return door.refuse(call, f"{call.tool} is not among the tools of {self.profile.name}")
         tool = self.registry.get(call.tool)
         # What cannot run needs no leave: the handler says what is wrong with it.
-        return await door.leave(call, tool) if _runs(tool, call) else Verdict(True)
+        return await self._ready(call, tool, door, context) if _runs(tool, call) else Verdict(True)
+
+    async def _ready(self, call: Call, tool: Tool, door: Door, context: Context) -> Verdict:
+        """Leave for a call that can be made; nobody is asked for another."""
+        if tool.ready is not None and not call.again:
+            here = replace(context, extras={**context.extras, "own": self._own(door, context)})
+            try:
+                await tool.ready(here, **tool.check(call.arguments))
+            except PromptDockError as error:
+                return door.refuse(call, str(error))
+        return await door.leave(call, tool)
+
+    def _own(self, door: Door, context: Context) -> Own:
+        """For tools that change an agent: this one, and whose word stands behind the turn."""
+        settings, name = self.parts.settings, self.profile.name
+        named = settings.permission_profile
+        model = settings.own_model(name)
+        return Own(
+            folder=(self.folder or self.profile).permissions,
+            person=door.asked.user_id,
+            approver=bool(context.roles() & settings.approver_roles),
+            tell=lambda agent: changed(self.parts, agent),
+            fixed_permissions=f"PERMISSION_PROFILE is {named} for all agents" if named else "",
+            fixed_model=f"{name.upper()}_MODEL is {model}" if model else "",
+        )
 
     async def command(
         self, turn: Turn, call: Call, context: Context, asked: Asked, live: Live, profile: str | None = None
@@ -168,7 +209,7 @@ class Engine:
         door = self.door(turn, replace(asked, consents=not profile), context, live, policy)
         if not _runs(tool, call):
             return await self.handler.execute(call.tool, call.arguments, context)
-        verdict = await door.leave(call, tool)
+        verdict = await self._ready(call, tool, door, context)
         if not verdict.allowed:
             return {"error": "not allowed", "why": verdict.reason}
         if tool.effect == "once" and not call.again:
@@ -196,8 +237,9 @@ class Engine:
             context,
             intend=intend,
             intended=begun[-1]["does"] if begun else None,
-            extras={**context.extras, "hidden": self.hidden},
+            extras={**context.extras, "hidden": self.hidden, "own": self._own(door, context)},
         )
+        await turn.ours()
         result = await self.handler.execute(call.tool, call.arguments, here, step_id=call.key)
         ends = result if call.tool == "escalate_to_human" and "error" not in result else None
         log.get().info("Continuing conversation with tool result")

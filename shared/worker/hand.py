@@ -64,12 +64,12 @@ class Hand:
 
     def take(self, claim: Claim) -> None:
         """Carry out what was claimed; what is held already of it goes on under the new lease."""
+        faults.point("claim read", claim.entries[0].id if claim.entries else "")
         held = self._held.get(claim.session)
-        if held is not None:
+        if held is not None and not held.turn.closes_before(claim):
             self._acquit(claim.session)
-        if held is not None and held.turn.regain(claim):
-            return
-        if held is not None:
+            if held.turn.regain(claim):
+                return
             held.turn.lost.set()
             held.task.cancel()
         turn = Turn(self.desk, claim)

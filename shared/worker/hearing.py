@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -12,7 +13,7 @@ from shared.bus.keys import BROADCAST, HUMAN_INPUT, STATUS
 from shared.errors import BadMessage, PromptDockError
 from shared.turns.desk import Desk
 from shared.worker import reply
-from shared.worker.hand import Hand
+from shared.worker.hand import Hand, Held
 from shared.worker.parts import Parts
 from shared.worker.profile import Profile
 
@@ -41,6 +42,7 @@ class Hearing:
     def heard(self, channel: str, content: dict[str, Any] | None) -> None:
         """One message of a channel; without a channel, we listen again after a gap."""
         if not channel:
+            self._parts.stale = True  # what was told meanwhile was not heard
             for held in self._hand:  # each turn looks for what it may have missed
                 held.turn.bell.set()
         if not content:
@@ -64,22 +66,28 @@ class Hearing:
             self._joined(content)
 
     def _rung(self, content: dict[str, Any]) -> None:
-        """The desk's own bell: a session is to be stopped, or to look for what it waits for."""
+        """The desk's own bell: a session is to be stopped, or to look for what it waits for; the agent changed."""
+        if content.get("changed"):
+            self._parts.stale = True
         held = self._hand.of(str(content.get("look", "")))
         if held is not None:
             held.turn.bell.set()
+            self._give_up(held, str(content.get("give_up", "")))
+        self._wake_asker(content.get("answered"))
         self._hand.stop(str(content.get("data", "")))
 
     def _answered(self, content: dict[str, Any]) -> None:
         """An answer or a sign of progress, for the turn that asked."""
         payload = content.get("payload")
         request = payload.get("request_id") if isinstance(payload, dict) else None
+        if content["type"] != "progress":
+            if not self._wake_asker(request) and "via" not in content:
+                self._ring({"answered": request})
+            return
         for held in self._hand:
             if not (isinstance(request, str) and request.startswith(f"{held.turn.id}.")):
                 continue
-            if content["type"] != "progress":
-                held.turn.bell.set()
-            elif (hear := getattr(held.runner, "progress", None)) and isinstance(payload, dict):
+            if (hear := getattr(held.runner, "progress", None)) and isinstance(payload, dict):
                 hear(request, str(payload.get("message", ""))[:500])
 
     def _joined(self, content: dict[str, Any]) -> None:
@@ -89,14 +97,41 @@ class Hearing:
         except BadMessage:
             return
         held = self._hand.of(message.session)
+        given_up = (message.request_id or "") if isinstance(message, messages.Stop) else ""
+        stops = isinstance(message, messages.Stop) and not given_up
         if held is None:
+            # What came by plain PUBLISH is taken in by one replica; another may hold the turn that it ends.
+            if isinstance(message, messages.Stop) and "via" not in content:
+                told = {"look": message.session, "give_up": given_up}
+                self._ring(told | ({"data": message.session} if stops else {}))
             return
         held.turn.bell.set()
-        if isinstance(message, messages.Stop) and held.runner is not None:
-            if message.request_id and (stop := getattr(held.runner, "stop_request", None)):
-                stop(message.request_id)
-            elif not message.request_id:
-                held.task.cancel()
+        self._give_up(held, given_up)
+        if stops and held.runner is not None:
+            held.task.cancel()
+
+    def _give_up(self, held: Held, request: str) -> None:
+        """The person ends one consult of a turn."""
+        if request and (stop := getattr(held.runner, "stop_request", None)):
+            stop(request)
+
+    def _wake_asker(self, request: object) -> bool:
+        """Let the turn look that asked this, if it is ours."""
+        found = [
+            held for held in self._hand if isinstance(request, str) and request.startswith(f"{held.turn.id}.")
+        ]
+        for held in found:
+            held.turn.bell.set()
+        return bool(found)
+
+    def _ring(self, told: dict[str, Any]) -> None:
+        """Tell the other replicas of this agent, by the bell of its desk."""
+
+        async def ring() -> None:
+            with contextlib.suppress(PromptDockError):
+                await self._parts.bus.publish(self._desk.bell, json.dumps(told).encode())
+
+        self._spawn(ring())
 
     async def _busy(self, content: dict[str, Any]) -> None:
         """Whoever sends a task to a busy worker is told that it waits."""

@@ -23,6 +23,7 @@ from shared.worker import reply
 from shared.worker.parts import Parts
 
 SERVED = ("files", "git", "history")  # categories whose reading tools are run for others
+ALSO = ("get_task_diff",)  # and these
 _AGAIN = 5.0  # seconds after which a question that nobody answered is published again
 _PATIENCE = 40.0  # seconds that a search, the slowest of these tools, may take with its ways
 
@@ -90,7 +91,7 @@ class Home:
         name, arguments = str(request.payload.get("tool") or ""), request.payload.get("arguments")
         registry = self._handler.registry
         tool = registry.get(name) if name in registry else None
-        if tool is None or not tool.reads_only or tool.category not in SERVED:
+        if tool is None or not tool.reads_only or not (tool.category in SERVED or name in ALSO):
             return {"error": f"{name[:80]!r} is not run for others", "why": "only what reads files is"}
         context = Context(
             agent=self._agent,

@@ -102,11 +102,17 @@ async def _fetch(url: str, timeout: float) -> Found:
     import httpx
 
     try:
-        await _public(url)
+        named, place = httpx.URL(url), await _public(url)
         async with (
             asyncio.timeout(min(60.0, max(1.0, timeout))),
             httpx.AsyncClient(follow_redirects=False, trust_env=False) as client,
-            client.stream("GET", url) as answer,
+            # To the address that was looked at: asked again, the name could lead elsewhere.
+            client.stream(
+                "GET",
+                named.copy_with(host=place),
+                headers={"Host": named.netloc.decode("ascii")},
+                extensions={"sni_hostname": named.host},
+            ) as answer,
         ):
             body = b""
             async for part in answer.aiter_bytes():
@@ -119,15 +125,18 @@ async def _fetch(url: str, timeout: float) -> Found:
         return {"status": 0, "body": "", "url": url, "error": f"{type(error).__name__}: {error}"[:500]}
 
 
-async def _public(url: str) -> None:
-    """ToolError for what is no address of the web. A host that its owner named may be on this machine."""
+async def _public(url: str) -> str:
+    """Where the host is; ToolError for what is no address of the web. One that its owner named may be this machine."""
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+    plain = url.isprintable() and url.isascii() and not set(url) & set(' \\"<>')
+    if not plain or parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
         raise ToolError("this address cannot be asked", url[:200], "name one that begins with https://")
     found = await asyncio.get_running_loop().getaddrinfo(
         parts.hostname, parts.port or 443, type=socket.SOCK_STREAM
     )
     for *_, address in found:
         place = ipaddress.ip_address(str(address[0]).partition("%")[0])
+        place = getattr(place, "ipv4_mapped", None) or place
         if place.is_link_local or place.is_multicast or place.is_unspecified:
             raise ToolError("this address cannot be asked", f"{parts.hostname} leads to {place}", "")
+    return str(found[0][4][0])

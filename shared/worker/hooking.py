@@ -90,12 +90,18 @@ class Hooking:
 
     async def run(self) -> None:
         """Take the lease whenever it is free, and work as long as it is ours."""
+        waits = False
         try:
             while True:
                 try:
                     await self._look()
+                    waits = False
                 except PromptDockError as error:
-                    log.get().warning("Hooks wait", why=str(error))
+                    if (
+                        not waits
+                    ):  # once: each warning is a row on its way to the Store that may be the reason
+                        log.get().warning("Hooks wait", why=str(error))
+                    waits = True
                 await asyncio.sleep(min(_PAUSE, self._parts.settings.lease_ms / 3000))
         finally:
             for task in self._looking.values():

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from shared import log
+from shared.bus.keys import HUMAN_INPUT
 from shared.conversation import sessions
 from shared.errors import ConfigurationError, PromptDockError
 from shared.settings import Settings
@@ -21,6 +22,7 @@ from shared.worker import parts as composition
 from shared.worker.answering import Answering, answers_leave
 from shared.worker.chat import Chat
 from shared.worker.coding import Coding, apply_task
+from shared.worker.condense import Condense, condenses
 from shared.worker.consult import Consult
 from shared.worker.engine import Engine
 from shared.worker.hand import Runner
@@ -95,6 +97,8 @@ def _runner(worker: Worker, engine: Engine, turn: Turn) -> Runner:
     match engine.profile.kind:
         case "chat" if answers_leave(turn):
             return Answering(engine.parts, turn)
+        case "chat" if condenses(turn, engine.parts.names.channel(HUMAN_INPUT)):
+            return Condense(engine, turn)
         case "chat":
             return Chat(engine, turn, worker.spawn)
         case "coding":

@@ -8,16 +8,15 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from shared.store.records import Agent, Profile, Project, Repo, Task, TaskDependency, TaskResult
-from shared.tasks import graph
-from shared.tasks.estimate import Estimate, Past, estimate
+from shared.store.records import Agent, Profile, Project, Repo, Task, TaskDependency
+from shared.tasks import budgets
+from shared.tasks.estimate import Estimate, Past, estimate, recall
 from shared.tasks.scheduler import RUNNING, Seat, Share, Snapshot, Work
 from shared.worker import brief
 from shared.worker.money import Money, Window
 from shared.worker.parts import Parts
 
 _TRUST = 10.0  # seconds after which everything is read again, whatever seems to have changed
-_PAST = 300  # results that estimates rest on
 _OPEN = (
     "DEFINED", "READY", "ASSIGNED", "IN_PROGRESS", "WAITING_INPUT", "PAUSED", "VERIFYING",
     "AWAITING_PLAN_APPROVAL", "AWAITING_APPROVAL", "FAILED", "BLOCKED",
@@ -33,6 +32,7 @@ class Overview:
         self._parts, self._store, self._money = parts, parts.store, money
         self.tasks: dict[str, Task] = {}
         self.projects: dict[str, Project] = {}
+        self.day_budget: float | None = None
         self._needs: dict[str, list[str]] = {}
         self._repos: dict[UUID, str] = {}
         self._profiles: dict[UUID, str] = {}
@@ -52,7 +52,7 @@ class Overview:
             needs=self._needs,
             lost=frozenset(lost),
             paused=await brief.paused(self._store),
-            left=self._left(window),
+            left=await self._left(window),
             backoff=backoff,
         )
 
@@ -78,14 +78,7 @@ class Overview:
         self._seen, self._read_at = seen, time.monotonic()
 
     async def _history(self) -> None:
-        order: Any = [("created_at", "desc")]
-        results = await self._store.select(TaskResult, order=order, limit=_PAST)
-        known = {row.id: row for row in await graph.tasks(self._store, {row.task_id for row in results})}
-        self._past = [
-            Past(known[row.task_id].project_id, row.agent, row.cost, row.tokens_used)
-            for row in results
-            if row.task_id in known
-        ]
+        self._past = await recall(self._store)
         self._past_at = time.monotonic()
 
     def _work(self, task: Task) -> Work:
@@ -106,6 +99,7 @@ class Overview:
             resume=_stamp(task.resume_at),
             asked=task.request_id is not None,
             archived=task.archived,
+            broke=task.status == "PAUSED" and budgets.waits_for_money(task.question),
             # One that was begun goes on as long as there is money: for that a person raised it.
             cost=min(needs.cost, task.budget or needs.cost) if needs and not begun else 0.0,
             tokens=needs.tokens if needs else 0.0,
@@ -132,8 +126,8 @@ class Overview:
             done=window.calls.get(key, 0),
         )
 
-    def _left(self, window: Window) -> float | None:
-        limit = self._parts.settings.budget_day
+    async def _left(self, window: Window) -> float | None:
+        limit = self.day_budget = await budgets.day(self._store, self._parts.settings.budget_day)
         return None if limit is None else limit + window.raised - window.cost
 
     async def _seats(self) -> list[Seat]:

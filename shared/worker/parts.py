@@ -139,6 +139,7 @@ class Parts:
     cluster: str = ""
     desks: dict[str, Desk] = field(default_factory=dict)
     known: dict[str, list[Repo]] = field(default_factory=dict)  # repositories by project, as last read
+    stale: bool = True  # the agent may have changed itself since that was last read
 
     def desk(self, agent: str) -> Desk:
         """The desk of an agent, ours or another's."""

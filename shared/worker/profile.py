@@ -25,10 +25,12 @@ class Profile(BaseModel):
     # chat: a person's conversation; consult: a question and its answer; coding: a task in a worktree
     kind: Literal["chat", "consult", "coding"] = "consult"
     model: str | None = None
+    chosen_model: str | None = None  # that it switched to itself
     max_tokens: Annotated[int, Field(ge=1)] = 4096
     temperature: float | None = None
     tools: list[str] = []
     on_demand: bool = False  # core tools too, and all others can be loaded
+    loadable: list[str] = []  # tools of its own that are not shown before they are loaded, on demand
     permissions: Policies = Policies(preset="locked")
     answer_tool: str | None = None  # the tool whose checked result is the answer
     rounds: int | None = None

@@ -30,11 +30,17 @@ class Proof:
         self._repos, self._repo = repos, repo
 
     async def plan(self, payload: dict[str, Any], task: Task | None) -> Plan:
-        """The checks of this task: its own, else its repository's."""
-        own = checks.given(payload.get("checks"), "the task")
-        if own is None and task is not None:
-            own = checks.given(task.plan.get("checks"), "the plan")
-        return own or await checks.of_repository(self._tree.git, self._tree.base)
+        """The checks of this task: those that its sender gave, else its repository's and its plan's.
+
+        A plan is an agent's: it adds to what the repository wants, and takes nothing from it.
+        """
+        if (given := checks.given(payload.get("checks"), "the task")) is not None:
+            return given
+        # Not at the base: that holds other agents' work, and none of them decides what others are measured by.
+        begun = await self._tree.begun(self._repos, self._repo)
+        standing = await checks.of_repository(self._tree.git, begun)
+        planned = checks.given(task.plan.get("checks"), "the plan") if task is not None else None
+        return checks.both(standing, planned)
 
     async def commit(self, title: str, text: str, mark: str) -> str | None:
         """Commit what there is, once for each mark; and send the branch where it may be sent."""

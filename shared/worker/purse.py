@@ -17,6 +17,7 @@ from shared.models.base import Answer, Model, OnDelta, Request, Usage
 from shared.settings import Settings
 from shared.store.base import Store
 from shared.store.records import Project, Task, project_key
+from shared.tasks import budgets
 from shared.turns.turn import Turn
 from shared.worker.money import Money, Spent, today
 
@@ -57,6 +58,7 @@ class Purse:
         self._session = session  # the conversation that pays; "" for a task, which has money of its own
         self._spent, self._own = Spent(), 0.0
         self._project_budget: float | None = None
+        self._day_budget = settings.budget_day
         turn.project_id, turn.task_id = project_key(project), task.id if task else None
 
     async def open(self) -> None:
@@ -64,8 +66,9 @@ class Purse:
         try:
             found = await self._store.select(Project, {"id": self._turn.project_id}, limit=1)
             self._project_budget = found[0].budget if found else None
+            self._day_budget = await budgets.day(self._store, self._settings.budget_day)
         except StoreUnavailable as error:
-            log.get().warning("The project's budget cannot be read", why=str(error))
+            log.get().warning("Budgets that people set cannot be read", why=str(error))
         models = [record for record in self._turn.records if record["k"] == "model"]
         for number, record in enumerate(models):
             usage = Usage(*record["usage"])
@@ -75,7 +78,7 @@ class Purse:
 
     async def _read(self) -> None:
         """Only where there is a budget that others spend from too."""
-        limits = (self._settings.budget_day, self._settings.budget_session, self._project_budget)
+        limits = (self._day_budget, self._settings.budget_session, self._project_budget)
         if all(limit is None for limit in limits) and (self._task is None or self._task.budget is None):
             return
         task = str(self._task.id) if self._task else ""
@@ -99,7 +102,7 @@ class Purse:
                 spent.session,
             ),
             ("project", self._slug, self._project_budget, 0.0, spent.project),
-            ("day", today(), settings.budget_day, spent.raised_day, spent.day),
+            ("day", today(), self._day_budget, spent.raised_day, spent.day),
         ]
         return [
             (Budget(scope, name, limit + raised), used)

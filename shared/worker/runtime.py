@@ -23,6 +23,7 @@ from shared.worker.hand import Hand, Make
 from shared.worker.hearing import Hearing
 from shared.worker.parts import Parts, redis_warnings
 from shared.worker.profile import Profile
+from shared.worker.room import Room
 from shared.worker.shipping import Shipping
 
 DRAIN = 20.0  # seconds in which a worker hands over
@@ -45,7 +46,7 @@ class Worker:
         self.instance = f"{socket.gethostname()[:20]}-{os.getpid()}-{secrets.token_hex(2)}"
         self.desk = parts.desk(profile.name)
         self.archive = Archive(parts.bus, parts.names, parts.store, profile.name, self.instance, appliers)
-        self.hand = Hand(self.desk, make, self._look)
+        self.hand = Hand(self.desk, make, self._ended)
         self._shipping = Shipping(self.archive, profile.name)
         self._beside = beside  # what else this process does, given its instance's name
         self._wake = asyncio.Event()
@@ -76,6 +77,7 @@ class Worker:
             await self._beat_presence()
             await self._alone()
             log.get().info(f"{called} ready", model=self.parts.model.name, demo=self.parts.model.demo)
+            self.spawn(self.parts.model.warm())
             await self._first_of(self._stop.wait(), services, None)
             await self._drain()
         finally:
@@ -125,7 +127,7 @@ class Worker:
             "presence": self._presence(),
             "archive": self.archive.run(),
             "logs": self._shipping.run(),
-            "memory": self._memory(),
+            "memory": Room(self.desk).run(),
             **self._beside(self.instance),
         }
 
@@ -181,6 +183,12 @@ class Worker:
 
     def _look(self) -> None:
         self._wake.set()
+
+    def _ended(self) -> None:
+        """A turn is over: there is room again. The end of a task is waited for, by its project and by others."""
+        self._look()
+        if self.profile.kind == "coding":
+            self.archive.wake()
 
     async def _leases(self) -> None:
         while True:
@@ -239,22 +247,6 @@ class Worker:
                 "pid": os.getpid(),
             },
         )
-
-    async def _memory(self) -> None:
-        """Watch how full Redis is: at 70 % a warning, over 85 % nothing new is accepted."""
-        warned = False
-        while True:
-            with contextlib.suppress(PromptDockError):
-                info = (await self.parts.bus.command("INFO", "memory")).decode()
-                figures = dict(line.split(":", 1) for line in info.split("\r\n") if ":" in line)
-                limit = int(figures.get("maxmemory", 0))
-                share = int(figures["used_memory"]) / limit if limit else 0.0
-                if share > 0.85:
-                    await self.parts.bus.command("SET", f"{self.desk.prefix}full", f"{share:.2f}", "EX", 10)
-                if share > 0.7 and not warned:
-                    log.get().warning("Redis is filling up", used=f"{share:.0%}")
-                warned = share > 0.7
-            await asyncio.sleep(5)
 
     async def _drain(self) -> None:
         """No new work; what runs may end, what does not is handed over at its last step."""

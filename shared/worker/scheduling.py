@@ -22,7 +22,7 @@ from shared.turns.lease import Lease
 from shared.worker import brief
 from shared.worker.history import Tail
 from shared.worker.live import Live
-from shared.worker.money import Money
+from shared.worker.money import Money, today
 from shared.worker.overview import Overview
 from shared.worker.parts import Parts
 
@@ -158,7 +158,8 @@ class Scheduling:
         await live.close()
 
     async def _broke(self, snapshot: Snapshot) -> None:
-        """Tell, once for each budget, that a project's tasks wait for money."""
+        """Tell, once for each budget, that tasks wait for money of their project, or of the day."""
+        await self._broke_today(snapshot)
         for share in snapshot.shares:
             project = self._overview.projects[share.id]
             told = (share.id, project.budget)
@@ -172,6 +173,20 @@ class Scheduling:
                     f"is left: too little for its next task (expected: ${waiting[0].cost:.2f}), which waits."
                 )
                 await self._tell(self._overview.tasks[waiting[0].id], f"{words} Raise it with edit_project.")
+
+    async def _broke_today(self, snapshot: Snapshot) -> None:
+        waiting = [work for work in snapshot.work if work.status == "READY" and not work.archived]
+        told = (today(), self._overview.day_budget)
+        if snapshot.left is None or told in self._told or not waiting:
+            return
+        first = min(waiting, key=lambda work: work.cost)
+        if snapshot.left <= 0 or first.cost > snapshot.left:
+            self._told.add(told)
+            words = (
+                f"Of today's budget ${max(0.0, snapshot.left):.2f} is left: too little for the next task "
+                f"(expected: ${first.cost:.2f}), which waits. Raise it: promptdock budget day DOLLARS."
+            )
+            await self._tell(self._overview.tasks[first.id], words)
 
     async def _tell(self, task: Task, text: str) -> None:
         """Say to the person what no worker says."""

@@ -8,7 +8,7 @@ from shared import log
 from shared.errors import PromptDockError
 from shared.guard import flock
 from shared.store.records import Repo
-from shared.tasks.meant import SCRATCH
+from shared.tasks.meant import SCRATCH, SCRATCH_ID
 from shared.tools import repositories
 from shared.tools.context import Context
 from shared.worker.parts import Parts
@@ -24,6 +24,11 @@ async def ensure(parts: Parts) -> None:
             here = Context("person", "", "scratch", parts.store, extras={"repos": parts.repos})
             path = str(parts.settings.home / SCRATCH)
             await repositories.add_repo(here, "init", path=path, name=SCRATCH)
+            for row in await parts.store.select(
+                Repo, {"name": SCRATCH, "path": path, "id": ("ne", SCRATCH_ID)}
+            ):
+                await parts.store.delete(Repo, {"id": row.id})
+                await parts.store.insert(row.model_copy(update={"id": SCRATCH_ID}))
         finally:
             os.close(lock)
     except PromptDockError as error:

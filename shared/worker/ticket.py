@@ -8,11 +8,11 @@ from uuid import UUID
 
 from shared import log
 from shared.bus.messages import Agent
-from shared.errors import PromptDockError, ToolError
+from shared.errors import PromptDockError, StoreUnavailable, ToolError
 from shared.store.base import Store
 from shared.store.records import Project, Repo, Task, TaskResult
 from shared.store.row import derived, now
-from shared.tasks import machine
+from shared.tasks import forerunners, machine
 from shared.tasks.meant import meant
 from shared.turns.archive import Change
 from shared.turns.turn import Turn
@@ -23,17 +23,18 @@ from shared.worker.parts import Parts
 Payload = dict[str, Any]
 _RESUMES = timedelta(hours=8)  # after which a task that waits for an answer is tried again without it
 
-REVIEW = "awaiting_approval"  # done, and a person is to look at it before it counts as completed
+REVIEW = machine.REVIEW
 
 # How a task came out -> what that is to the state machine.
 _EVENTS = {
     "completed": ["completed", "passed"],
     REVIEW: ["completed", "needs_review"],
     "unproved": ["completed", "checks_failed"],
-    "failed": ["failed"],
+    "failed": ["started", "failed"],  # what failed at its very beginning was begun, too
     "timeout": ["timeout"],
     "stopped": ["stopped"],
     "paused": ["unanswered"],
+    "held": ["paused"],
     "spent": ["budget_spent"],
     "planned": ["plan_made"],
 }
@@ -97,6 +98,21 @@ class Ticket:
             )
         return fitting[0]
 
+    @property
+    def began(self) -> str:
+        """The commit on which an attempt before began; "" where there was none."""
+        return (self.row.base_commit or "") if self.row is not None else ""
+
+    async def needs(self, repo: Repo) -> tuple[str, ...]:
+        """The branches that the work begins with; without a Store, as without a row, none."""
+        if self.row is None:
+            return ()
+        try:
+            return await forerunners.branches(self._parts.store, self.row, repo)
+        except StoreUnavailable as error:
+            log.get().warning("What the task builds on cannot be read", why=str(error))
+            return ()
+
     async def move(self, event: str, key: str = "", **changes: Any) -> None:
         """Best tried: the end of the turn carries the final state with it, whatever the Store does now."""
         if self.row is None:
@@ -132,7 +148,7 @@ class Ticket:
         how = str(payload["status"])
         if how == "failed" and payload.get("unproved"):
             return "unproved"
-        asked = self.row is not None and (self.row.requires_approval or self.row.verification == "human")
+        asked = self.row is not None and machine.to_review(self.row)
         return REVIEW if how == "completed" and asked else how
 
     async def judged(self, payload: Payload) -> Payload:
@@ -140,6 +156,11 @@ class Ticket:
         if self.row is None:
             await self.load()
         return payload | {"status": REVIEW} if self.outcome(payload) == REVIEW else payload
+
+    async def held(self) -> bool:
+        """Whether it is a pause, not an end, for which a person stopped it: then the row has its time."""
+        await self.load()
+        return self.row is not None and self.row.resume_at is not None
 
     async def ends(self, payload: Payload) -> list[Any]:
         """What the end of the turn leaves in the Store: the result, and the transitions."""
@@ -149,6 +170,8 @@ class Ticket:
             return []
         how = self.outcome(payload)
         changes = {"error": str(payload.get("error") or ""), "ended_at": now(), "owner": None}
+        if how == "held":
+            changes |= {"ended_at": None, "resume_at": self.row.resume_at, "error": ""}
         if how == "planned":
             changes |= {"ended_at": None, "plan": payload.get("plan") or {}}
         if how == "spent":

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from shared import log
 from shared.bus import messages
 from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT
-from shared.conversation import window
+from shared.conversation.past import Past
 from shared.errors import Fenced, PromptDockError
 from shared.store.records import Row
 from shared.turns import archive
@@ -56,7 +56,7 @@ class Voice:
         text: str,
         *,
         added: list[Record] | None = None,
-        past: list[Record] | None = None,
+        past: Past | None = None,
         state: str = "",
         error: str | None = None,
         dead: str = "",
@@ -67,6 +67,7 @@ class Voice:
             extra["demo"] = True
         await Asking(self.parts).withdraw(self.turn)
         added = added or []
+        drop, kept = past.leaves(added) if past else (0, added)
         told = state or {"task_update": "complete"}.get(status, status)
         rows: list[Row | archive.Change] = [
             *turn_rows(
@@ -98,10 +99,9 @@ class Voice:
                 output="" if self._given.requests else self._output(status, text, **extra),
                 archive=archive.pack(rows),
                 dead=dead,
-                drop=window.surplus(past or [], len(added)),
-                window=[pack(item) for item in added],
+                drop=drop,
+                window=[pack(item) for item in kept],
                 seq=added[-1]["seq"] if added else None,
-                window_ms=self.parts.settings.conversation_timeout_ms,
             )
         )
 

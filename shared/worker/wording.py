@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from shared.bus import messages
@@ -35,6 +36,7 @@ def late(answer: messages.Agent) -> str:
 
 
 _UNHEARD = "[outcome of a task, told while nobody listened]: "
+_NEXT = re.compile(r"\n(?=\[(?:outcome of a task, |late answer from |question from |from )[^\]\n]*\]: )")
 
 
 def outcome(answer: messages.Agent, heard: bool = True) -> str:
@@ -51,8 +53,7 @@ def unheard(past: list[dict[str, Any]]) -> list[str]:
         if record.get("user_id"):
             break
         for block in record.get("content", ()):
-            for line in str(block.get("text", "")).split("\n[")[::-1]:
-                text = line if line.startswith("[") else f"[{line}"
+            for text in _NEXT.split(str(block.get("text", "")))[::-1]:
                 if text.startswith(_UNHEARD):
                     found.append(text.removeprefix(_UNHEARD))
     return found[::-1]
@@ -62,7 +63,7 @@ def outcome_text(answer: messages.Agent) -> str:
     """A task's outcome, for the person."""
     payload = answer.payload
     title = payload.get("title") or payload.get("task_id")
-    if payload.get("status") == "spent":
+    if payload.get("status") in ("spent", "held"):
         return f"Task {payload.get('task_id')} ({title}) by {answer.sender} is paused: {payload.get('error')}"
     if answer.type == "error" or payload.get("error"):
         told = f"Task {payload.get('task_id')} ({title}) by {answer.sender} failed: {payload.get('error')}"
@@ -73,7 +74,8 @@ def outcome_text(answer: messages.Agent) -> str:
         return told + (kept or "")
     parts = [f"Task {payload.get('task_id')} ({title}) by {answer.sender}{_came_out(payload)}"]
     if payload.get("summary"):
-        parts.append(str(payload["summary"]))
+        summary = str(payload["summary"])  # the whole is labelled where it is shown
+        parts.append(summary.removeprefix("[demo] ") if payload.get("demo") else summary)
     if payload.get("branch"):
         parts.append(
             f"Branch {payload['branch']}, commits {', '.join(c[:10] for c in payload.get('commits', []))}."

@@ -29,7 +29,8 @@ def test_each_has_a_description_a_prompt_of_its_own_and_tools_that_there_are(nam
     assert found.description
     assert f"You are {found.called}" in found.prompt
     assert found.tools
-    assert [tool.name for tool in registry().pick(found.tools)] == found.tools
+    named = [*found.tools, *found.loadable]
+    assert [tool.name for tool in registry().pick(named)] == named and len(set(named)) == len(named)
     assert found.answer_tool is None or found.answer_tool in found.tools
 
 

@@ -77,7 +77,7 @@ class Ground:
     def __post_init__(self) -> None:
         desk = Desk(cast(Bus, None), Names("attacks"), "backend")
         self.turn = Turn(desk, Claim("s", 1, 1, 0, [], [], [], None, 0))
-        settings, store = Settings(_env_file=None), cast(Store, NoStore())
+        settings, store = Settings(), cast(Store, NoStore())
         parts = SimpleNamespace(
             settings=settings, sandbox=self.sandbox, store=store, bus=None, names=desk.names
         )

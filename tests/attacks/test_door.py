@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import statistics
 import time
+from dataclasses import asdict
 
+from shared.guard.approvals import Card, Decided, fingerprint
 from shared.guard.permissions import policy
+from shared.guard.presets import preset
 from shared.guard.sandbox import Sandbox
 from shared.loop import Call
+from shared.worker.asking import decided_record
 from shared.worker.rows import turn_rows
 from tests.attacks.ground import REGISTRY, Ground
 
@@ -79,6 +83,47 @@ async def test_a_rule_for_a_folder_is_not_passed_by_a_detour(
     ):
         assert "error" in await ground.call("view", path=path), path
     assert "content" in await ground.call("view", path="src/a.py")
+
+
+async def test_a_yes_is_for_the_arguments_that_were_asked_for_and_no_others(builder: Ground) -> None:
+    """Whatever the journal of a turn says by the time its successor calls again."""
+    asked, changed = {"task_id": "old-work"}, {"task_id": "old-work "}
+    for arguments, allowed in ((asked, True), (changed, False), ({"task_id": "other"}, False)):
+        ground = Ground(builder.root, builder.policy, builder.sandbox)
+        card = Card(
+            *(
+                "a1",
+                "t.1.1",
+                "backend",
+                "s",
+                "ada",
+                "t",
+                "h",
+                "delete_task",
+                "tool:delete_task:old-work",
+                asked,
+            ),
+            *(fingerprint(asked), "why", "pattern", "default", 1, 2),
+        )
+        ground.turn.keep({"k": "ask", "at": 1, "call": "t.1.1", "card": asdict(card)})
+        ground.turn.keep(decided_record(card, Decided("allow_once", "ada", at=1)))
+        verdict = await ground.door.leave(
+            Call("c", "t.1.1", "delete_task", arguments), REGISTRY.get("delete_task")
+        )
+        assert verdict.allowed == allowed, arguments
+        assert allowed or "other arguments" in verdict.reason
+
+
+async def test_a_turn_that_read_what_others_wrote_asks_before_the_agent_changes_itself(
+    builder: Ground,
+) -> None:
+    ground = Ground(builder.root, preset("guarded"), builder.sandbox)
+    edit = {"new_prompt": "Do as the README says."}
+    tool = REGISTRY.get("self_edit_system_prompt")
+    assert (await ground.door.leave(Call("c", "t.1.1", tool.name, edit), tool)).allowed
+    ground.turn.keep({"k": "result", "tool": "view", "content": {"source": "repository"}, "error": False})
+    again = await ground.door.leave(Call("c", "t.2.1", tool.name, edit), tool)
+    assert "nobody who could be asked" in again.reason
 
 
 async def test_without_any_sandbox_each_command_is_asked(builder: Ground) -> None:

@@ -118,10 +118,10 @@ async def test_no_byte_reaches_a_server_of_this_machine(builder: Ground) -> None
     ids=lambda data: ascii(data[:20]),
 )
 def test_a_message_that_is_too_much_or_no_text_is_refused_at_once(data: bytes) -> None:
-    began = time.monotonic()
+    began = time.process_time()  # of ours alone: others may have the machine
     with pytest.raises(BadMessage):
         messages.human(messages.read(data))
-    assert time.monotonic() - began < 1
+    assert time.process_time() - began < 1
 
 
 async def test_a_pattern_that_explodes_elsewhere_ends_here(builder: Ground) -> None:

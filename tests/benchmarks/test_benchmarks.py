@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import bus, door, turn
+from benchmarks import bus, door, shelf, turn
 from benchmarks.peers import installed
 from benchmarks.peers.__main__ import PEERS
 from benchmarks.race import Lap, ratio, summed, typical
@@ -38,6 +38,16 @@ async def test_the_door_adds_less_than_a_millisecond_to_a_tool(
     await door.measure(tmp_path, seconds=0.3)
     added = re.search(r"p50 ([\d.]+) us more", capsys.readouterr().out)
     assert added is not None and 0 < float(added[1]) < 1000
+
+
+def test_the_first_request_carries_at_most_a_quarter_of_what_all_tools_take(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    tiered, full = shelf.sizes("tiered"), shelf.sizes("full")
+    assert tiered["tools"] + tiered["index"] <= full["tools"] / 4, (tiered, full)
+    assert full["index"] <= 2 and full["tools"] < full["request"]
+    shelf.measure()
+    assert f"request {tiered['request']}" in capsys.readouterr().out
 
 
 def test_a_lap_tells_the_middle_the_worst_hundredth_and_the_rate() -> None:

@@ -122,7 +122,8 @@ async def test_a_half_open_connection_is_found_although_new_questions_keep_comin
             await asyncio.wait(calls[:1], timeout=SILENCE / 10)
         replies = await asyncio.gather(*calls, return_exceptions=True)
         assert len(replies) > 5
-        assert all(isinstance(reply, BusUnreachable) for reply in replies)
+        # The last one may have been asked on the next connection already.
+        assert all(isinstance(reply, BusUnreachable) for reply in replies[:-1])
         await bus.close()
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 
 import pytest
+import uvloop
 
 from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
@@ -127,3 +128,29 @@ async def test_a_cancelled_listener_leaves_no_subscription(
         return await redis.listeners(names.channel("c")) == 0
 
     await eventually(gone)
+
+
+def test_a_worker_that_was_stalled_itself_does_not_take_its_connections_for_dead(
+    valkey: str, names: Names
+) -> None:
+    """On the loop of the workers, where clocks come before sockets: the replies are there, and still unread."""
+
+    async def stalled() -> tuple[int, list[object]]:
+        bus, ears = RedisBus(valkey, silence=SILENCE), Ears()
+        listening = asyncio.create_task(
+            bus.listener([names.channel("c")], ears.take, ears.on_ready, "").run()
+        )
+        await until(lambda: ears.ready == 1)
+        replies = [await bus.command("PING")]
+        for _ in range(2):
+            asked = asyncio.create_task(bus.command("PING"))
+            await asyncio.sleep(0)
+            time.sleep(1.5 * SILENCE)  # noqa: ASYNC251 - it is this loop that must stand still
+            replies.append(await asked)
+        await asyncio.wait([listening], timeout=SILENCE / 2)
+        listening.cancel()
+        await asyncio.gather(listening, return_exceptions=True)
+        await bus.close()
+        return ears.ready, replies
+
+    assert uvloop.run(stalled()) == (1, [b"PONG"] * 3)

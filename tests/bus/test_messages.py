@@ -28,11 +28,11 @@ def take(data: bytes) -> messages.AnyHuman:
 @pytest.mark.parametrize("kind", EVERYTHING)
 def test_malformed_input_is_refused_with_its_reason_and_quickly(kind: str) -> None:
     data, why = EVERYTHING[kind]
-    started = time.monotonic()
+    started = time.process_time()  # of ours alone: others may have the machine
     with pytest.raises(BadMessage) as told:
         take(data)
     assert why in str(told.value)
-    assert time.monotonic() - started < 1.0
+    assert time.process_time() - started < 1.0
     assert len(str(told.value)) < 1000
 
 

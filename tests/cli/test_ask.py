@@ -32,14 +32,16 @@ def test_a_question_back_is_shown_with_its_options_and_answered_by_the_next_ask(
 
 def test_a_task_ends_with_a_commit_that_can_be_looked_at(cluster: Person) -> None:
     told = cluster.does("ask", "Build a button on the page", "--session", "build")
-    name = re.search(r"Task (\S+) is with frontend", told)
-    assert name is not None, told
+    found = re.search(r"^2\. ([\w-]+): Page for a button on the page \(frontend\)", told, re.MULTILINE)
+    assert found is not None, told
+    name = found[1]
     ends = time.monotonic() + PATIENCE
-    while cluster.reads("tasks", "show", name[1])["status"] != "COMPLETED":
-        assert time.monotonic() < ends, cluster.does("tasks", "show", name[1])
-    assert name[1] in cluster.does("tasks")
-    assert f"branch   promptdock/{name[1]}" in cluster.does("tasks", "show", name[1])
-    assert "+Made by the demo model" in cluster.does("tasks", "diff", name[1])
+    while cluster.reads("tasks", "show", name)["status"] != "COMPLETED":
+        assert time.monotonic() < ends, cluster.does("tasks", "show", name)
+    assert name in cluster.does("tasks")
+    shown = cluster.does("tasks", "show", name)
+    assert f"branch   promptdock/{name}" in shown and "check    exit 0  grep -q" in shown
+    assert "+<h1>A button on the page</h1>" in cluster.does("tasks", "diff", name)
 
 
 def test_a_task_that_nobody_knows_is_refused_with_where_to_look(cluster: Person) -> None:

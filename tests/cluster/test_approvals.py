@@ -29,6 +29,7 @@ BOTH = {
         call("list_projects"),
     ]
 }
+SETTINGS = {"APPROVER_ROLES": "lead, boss"}
 RULES: list[dict[str, Any]] = [
     {"user": "delete and look", "steps": [MAKE, BOTH, TOLD]},
     {
@@ -89,7 +90,7 @@ def test_other_turns_go_on_while_one_waits(wire: Wire) -> None:
     asked = question(wire, "slow")
     began = time.monotonic()
     assert wire.ask("hello", user="quick")["content"].endswith("hello")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20  # the other waits for a person
     wire.closing(answer(wire, asked, "deny", "slow"))
 
 
@@ -167,6 +168,54 @@ def test_always_holds_for_what_its_pattern_means_and_where(wire: Wire, place: Si
     start = len(wire.heard)
     wire.send("delete another", user="gina")
     wire.closing(answer(wire, question(wire, "gina", start), "deny", "gina"))
+
+
+def test_always_in_a_project_holds_in_all_its_conversations_and_in_no_other_project(
+    wire: Wire, place: Site
+) -> None:
+    wire.command("create_project", user="olga", name="Other")
+    start = len(wire.heard)
+    wire.send("delete another", user="olga", project_id="other")
+    asked = question(wire, "olga", start)
+    pattern = "tool:delete_task:.*"
+    wire.closing(answer(wire, asked, "always", "olga", pattern=pattern, scope="project"))
+    said = wire.ask("delete another", user="pia", project_id="other")
+    assert "denied" not in said["content"], "another conversation of the project"
+    start = len(wire.heard)
+    wire.send("delete another", user="olga")
+    wire.closing(answer(wire, question(wire, "olga", start), "deny", "olga"))
+
+
+def test_who_has_the_role_answers_for_others_and_who_claims_another_is_refused(
+    wire: Wire, place: Site
+) -> None:
+    start = len(wire.heard)
+    first = wire.send("delete", user="quin")
+    asked = question(wire, "quin", start)
+    for roles in ([], ["guest"], ["Lead"], ["lead, boss"]):
+        refused = wire.closing(answer(wire, asked, "allow_once", "mallory", roles=roles))
+        assert refused["status"] == "error" and "mallory may not answer" in refused["content"], roles
+    said = wire.closing(answer(wire, asked, "allow_once", "lea", roles=["guest", "lead"]))
+    assert first in said["answers"] and "denied" not in said["content"]
+    assert len(audit(place, "ask_approved", "lea")) == 1
+
+
+def test_a_double_click_and_a_replay_run_the_call_once(wire: Wire, place: Site) -> None:
+    start = len(wire.heard)
+    first = wire.send("delete", user="rosa")
+    asked = question(wire, "rosa", start)["approval"]["id"]
+    click = {"type": "approval", "user_id": "rosa", "approval_id": asked, "decision": "allow_once"}
+    for id in ("click-1", "click-2", "click-1"):
+        wire.publish("human-input", click | {"id": id})
+    one, other = wire.closing("click-1"), wire.closing("click-2")
+    told = sorted((one, other), key=lambda said: first not in said["answers"])
+    assert first in told[0]["answers"] and first not in told[1]["answers"]
+    assert "allowed once by rosa" in told[1]["content"] and told[1]["status"] == "complete"
+    wire.publish("human-input", click | {"id": "click-1"})
+    late = wire.closing(wire.send(user="rosa", **{k: v for k, v in click.items() if k != "user_id"}))
+    assert "Nothing was changed" in late["content"]
+    assert len([said for said in wire.closings("rosa") if first in said["answers"]]) == 1
+    assert len(audit(place, "ask_approved", "rosa")) == 1
 
 
 def test_a_stopped_turn_withdraws_its_question(wire: Wire) -> None:

@@ -83,7 +83,7 @@ def test_an_idle_worker_drains_at_once_and_leaves_the_roster(place: Site, wire: 
     (worker,) = place.up("planner")
     began = time.monotonic()
     assert worker.drain() == 0
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 10  # half of what a turn under way would be given
     assert worker.said()[-2:] == ["Planner draining", "Planner stopped"]
     assert not wire.redis.hlen(place.names.presence)
     wire.wait("agent:status", lambda card: card["agent"] == "planner" and card["status"] == "offline")

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from shared.bus.keys import HUMAN_INPUT
+from tests.support.messages_api import MessagesApi
+from tests.support.messages_script import Rules
 from tests.support.processes import site, until
 from tests.support.wire import Message, Wire
 
@@ -72,6 +74,21 @@ def test_all_are_answered_once_when_one_replica_is_killed_in_the_middle(
         workers[0].kill()
         assert len(wire.closings()) < MESSAGES, "it was killed too late to prove anything"
         check(wire, ids)
+
+
+def test_a_stop_by_plain_publish_ends_the_turn_whichever_replica_holds_it(
+    tmp_path: Path, valkey: str
+) -> None:
+    with MessagesApi(Rules([{"steps": [{"text": "At last", "delay": 60.0}]}])) as api:
+        model = {"ANTHROPIC_API_KEY": "sk-ant-test-key-0000", "ANTHROPIC_BASE_URL": api.url}
+        with site(tmp_path, valkey, **model) as place, Wire(valkey, place.names) as wire:
+            place.up("chatter", "chatter")
+            first = [wire.send("think", user=f"u{n}") for n in range(USERS)]
+            until(lambda: len(api.requests) == USERS, what="the model being asked")
+            stops = [wire.send(user=f"u{n}", type="stop") for n in range(USERS)]
+            for words, stop in zip(first, stops, strict=True):
+                said = wire.closing(stop)
+                assert said["content"].startswith("Stopped") and set(said["answers"]) == {words, stop}
 
 
 def test_a_replica_that_joins_while_messages_flow_changes_nothing(tmp_path: Path, valkey: str) -> None:

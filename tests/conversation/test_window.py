@@ -2,41 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from shared.conversation import sessions
 from shared.conversation.window import KEEP, messages, recall, record, surplus
-from shared.store.records import ConversationMessage, Session
+from shared.store.records import Session
 from shared.store.row import now
 from shared.store.sqlite import SqliteStore
 from shared.turns.records import Record
-
-
-def turn(name: str, size: int, start: int = 1) -> list[Record]:
-    """A turn of a question, rounds of calls and results, and an answer."""
-    return [
-        record(
-            "user" if n % 2 == 0 else "assistant",
-            [{"type": "text", "text": f"{name}.{n}"}],
-            name,
-            start + n,
-            0,
-        )
-        for n in range(size)
-    ]
-
-
-def turns(*sizes: int) -> list[Record]:
-    """One turn after another."""
-    window: list[Record] = []
-    for number, size in enumerate(sizes):
-        window += turn(f"t{number}", size, len(window) + 1)
-    return window
+from tests.conversation.ground import kept, turn, turns
 
 
 def test_a_window_with_room_loses_nothing() -> None:
@@ -75,30 +51,6 @@ def test_messages_have_the_providers_form_and_no_more() -> None:
 
 
 # -- from the Store ----------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
-    made = SqliteStore(tmp_path / "store.db")
-    await made.open()
-    yield made
-    await made.close()
-
-
-async def kept(store: SqliteStore, window: list[Record], session: str = "s", ago: float = 60) -> None:
-    """Messages as finished turns leave them."""
-    begin = now() - timedelta(minutes=ago)
-    for item in window:
-        await store.insert(
-            ConversationMessage(
-                session_id=session,
-                seq=item["seq"],
-                turn_id=item["turn"],
-                role=item["role"],
-                content=item["content"],
-                created_at=begin + timedelta(milliseconds=item["seq"]),
-            )
-        )
 
 
 def told(window: list[Record]) -> list[tuple[Any, ...]]:

@@ -16,7 +16,9 @@ from shared.turns.records import Record
 from tests.tasks.conftest import plain
 
 HAS_CLAUDE_CODE = importlib.util.find_spec("claude_agent_sdk") is not None
-collect_ignore = [] if HAS_CLAUDE_CODE else ["test_claude_code.py", "test_claude_worker.py"]
+collect_ignore = (
+    [] if HAS_CLAUDE_CODE else ["test_claude_code.py", "test_claude_journey.py", "test_claude_worker.py"]
+)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

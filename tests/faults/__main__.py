@@ -121,9 +121,9 @@ def _table(found: list[Findings], known: dict[str, Row], scale: float) -> str:
         f"{faults:,} faults, Python {platform.python_version()}, {os.cpu_count()} cores shared with other work, "
         f"lease {LEASE / 1000:g} s.",
         "",
-        "| row | fault | promises | faults | messages | lost | twice | bought again | in flight | refused "
+        "| row | fault | promises | faults | messages | lost | twice | errors | bought again | in flight | refused "
         "| plain missed | plain swapped | taken over, p50 / p99 | holds |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for row in found:
         about = known.get(row.row)
@@ -135,7 +135,7 @@ def _table(found: list[Findings], known: dict[str, Row], scale: float) -> str:
         grown = f"grew {row.growth:.0f} KiB per 1,000" if row.growth is not None else "yes"
         lines.append(
             f"| {row.row} | {fault} | {promises} | {row.faults} | {row.sent:,} | {row.lost} | {row.doubled} "
-            f"| {row.rebought} | {row.in_flight} | {row.stale} | {plain} | {took} | {broken or grown} |"
+            f"| {row.errors} | {row.rebought} | {row.in_flight} | {row.stale} | {plain} | {took} | {broken or grown} |"
         )
     return "\n".join(lines)
 

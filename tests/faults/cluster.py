@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
+import resource
 import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
+
+import psutil
 
 from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
@@ -22,6 +26,7 @@ from tests.support.processes import Site, Worker
 
 LEASE = 1500  # milliseconds
 AGENTS = ("chatter", "planner", "backend")
+_keys = itertools.count(1)
 
 
 class Cluster:
@@ -41,6 +46,8 @@ class Cluster:
         )
         self.bus = RedisBus(server.url, silence=2.0, client_name="faults")
         self.proxies: dict[int, Proxy] = {}  # by process id
+        self.keys: dict[int, str] = {}  # with which each process buys
+        self.frozen: list[str] = []  # who, from when to when (monotonic)
         self.recoveries: list[float] = []  # seconds from a fault until what it held was held by another
         self._watching: set[asyncio.Task[None]] = set()
         self._forgotten = 0
@@ -59,8 +66,10 @@ class Cluster:
         if proxied:
             proxy = await Proxy(self.server.port).__aenter__()
             environment["REDIS_URL"] = proxy.url
-        told = {"LOG_LEVEL": "info", **environment}
+        # Each buys with a key of its own, so that the model's side can tell who asked.
+        told = {"LOG_LEVEL": "info", "ANTHROPIC_API_KEY": f"sk-test-{agent}-{next(_keys)}", **environment}
         worker = await asyncio.to_thread(lambda: nursery.start(self.site, agent, **told))
+        self.keys[worker.pid] = told["ANTHROPIC_API_KEY"]
         if proxy is not None:
             self.proxies[worker.pid] = proxy
         if wait:
@@ -79,11 +88,12 @@ class Cluster:
         """SIGSTOP, and SIGCONT after so many seconds."""
         held = await self.busy(worker)
         worker.signal(signal.SIGSTOP)
+        since = time.monotonic()
         self._watch(held)
         try:
             await asyncio.sleep(seconds)
         finally:
-            worker.signal(signal.SIGCONT)
+            self._wake(worker, since)
 
     async def busy(self, worker: Worker, patience: float = 1.0) -> dict[str, bytes]:
         """What it holds, as soon as it holds something; a fault that interrupts nothing proves nothing."""
@@ -142,6 +152,51 @@ class Cluster:
                 await keeper
             for worker in self.replicas(agent):
                 await asyncio.to_thread(worker.ready)
+
+    @contextlib.asynccontextmanager
+    async def woken(self, agent: str, seconds: float) -> AsyncIterator[None]:
+        """Meanwhile whoever stops itself is woken up so many seconds later."""
+        asleep: dict[int, float] = {}
+
+        def look() -> None:
+            for worker in self.replicas(agent):
+                if psutil.Process(worker.pid).status() != psutil.STATUS_STOPPED:
+                    continue
+                since = asleep.setdefault(worker.pid, time.monotonic())
+                if time.monotonic() - since > seconds:
+                    self._wake(worker, asleep.pop(worker.pid))
+
+        async def keep() -> None:
+            while True:
+                look()
+                await asyncio.sleep(0.02)
+
+        keeper = asyncio.create_task(keep())
+        try:
+            yield
+        finally:
+            keeper.cancel()
+            await asyncio.gather(keeper, return_exceptions=True)
+            for worker in self.replicas(agent):
+                worker.signal(signal.SIGCONT)
+
+    def _wake(self, worker: Worker, since: float) -> None:
+        worker.signal(signal.SIGCONT)
+        woke = time.monotonic()
+        self.frozen.append(f"{self.keys[worker.pid]} was frozen from {since:.3f} to {woke:.3f}")
+
+    @contextlib.contextmanager
+    def no_room(self, workers: list[Worker]) -> Iterator[None]:
+        """Meanwhile no write of theirs to a file succeeds, as on a full disk."""
+        limits = {worker.pid: resource.prlimit(worker.pid, resource.RLIMIT_FSIZE) for worker in workers}
+        try:
+            for pid, (_, most) in limits.items():
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, most))
+            yield
+        finally:
+            for pid, limit in limits.items():
+                with contextlib.suppress(ProcessLookupError):
+                    resource.prlimit(pid, resource.RLIMIT_FSIZE, limit)
 
     def forget(self) -> None:
         """Let go of the requests of long ago; a long run makes gigabytes of them."""
@@ -238,6 +293,7 @@ async def cluster(
     await server.up()
     try:
         with MessagesApi(model) as api:
+            model.buyer = lambda: api.exchanges[-1].key
             made = Cluster(folder, server, api, model, lease)
             made.site.environment.update(environment)
             try:

@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 
 from tests.support.messages_script import Body, Step, last_words, words
@@ -27,15 +29,27 @@ APPEND = "sleep 0.2; echo {line} >> effects.txt"
 NAP = "sleep 297.47"  # a command that no other process on this machine runs
 
 
+@dataclass(frozen=True)
+class Bought:
+    """One answer that was sold: of which round, to whom (their key), and when they asked (monotonic)."""
+
+    round: int
+    buyer: str
+    at: float
+
+    def __str__(self) -> str:
+        return f"round {self.round} by {self.buyer} at {self.at:.3f}"
+
+
 class Thinker:
     """A script for `MessagesApi`. Thread-safe: the server has a thread of its own."""
 
     def __init__(self, delay: float = 0.05) -> None:
         self.delay = delay
         self.number = 0
-        self.rounds: dict[tuple[str, str], list[int]] = defaultdict(
-            list
-        )  # (agent, words) -> rounds as bought
+        # (agent, words) -> what was bought for them, in order
+        self.sold: dict[tuple[str, str], list[Bought]] = defaultdict(list)
+        self.buyer: Callable[[], str] = str  # the key of the request that is answered
         self.trouble: Callable[[str, int], Step | None] = lambda _said, _tries: None
         self.tries: Counter[str] = Counter()
         self._lock = threading.Lock()
@@ -49,23 +63,32 @@ class Thinker:
             if failing := self.trouble(said, self.tries[said]):
                 return failing
             self.number += 1
-            self.rounds[agent, said].append(done)
+            self.sold[agent, said].append(Bought(done, self.buyer(), time.monotonic()))
             number = self.number
         step = _steps(agent, said)[min(done, len(_steps(agent, said)) - 1)]
         return Step(text=f"{step.text} #{number}" if step.text else "", tools=step.tools, delay=self.delay)
 
     def again(self) -> int:
         """Answers that were bought more than once: what was in flight when somebody died."""
-        return sum(len(bought) - len(set(bought)) for bought in self._told_apart())
+        return sum(len(bought) - len({one.round for one in bought}) for bought in self._told_apart().values())
 
-    def backward(self) -> int:
-        """Answers that were bought again although the turn had gone on behind them: a stored one was lost."""
-        return sum(later < earlier for bought in self._told_apart() for earlier, later in pairwise(bought))
+    def backward(self) -> list[str]:
+        """Answers that were bought again although the turn had gone on behind them: a stored one was lost.
 
-    def _told_apart(self) -> list[list[int]]:
-        """The rounds of each message whose words nobody else used."""
+        In the order in which they were bought; told so that a reader sees who asked when.
+        """
+        found = [
+            (later.at, f"{agent} bought again for {said!r}: {'; '.join(map(str, bought))}")
+            for (agent, said), bought in self._told_apart().items()
+            for earlier, later in pairwise(bought)
+            if later.round < earlier.round
+        ]
+        return [told for _, told in sorted(found)]
+
+    def _told_apart(self) -> dict[tuple[str, str], list[Bought]]:
+        """What was bought for each message whose words nobody else used."""
         with self._lock:
-            return [list(bought) for (_, said), bought in self.rounds.items() if " " in said]
+            return {of: list(bought) for of, bought in self.sold.items() if " " in of[1]}
 
 
 def _agent(body: Body) -> str:

@@ -19,6 +19,7 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 from shared.turns import scripts
+from shared.turns.scripts import carrying, parts
 from tests.support.processes import Site, Worker
 
 _context = multiprocessing.get_context("forkserver")
@@ -77,7 +78,8 @@ def _live(module: str, folder: Path, environment: dict[str, str], log: Path) -> 
     for number in (1, 2):
         os.dup2(out, number)
     if environment.get("PROMPTDOCK_WITHOUT"):
-        importlib.reload(scripts)  # it looks at the switch when it is imported
+        for part in (parts, carrying, scripts):  # they look at the switch when they are imported
+            importlib.reload(part)
     sys.argv = [module]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from tests.faults.checker import Findings, Mark, check
 from tests.faults.cluster import Cluster, happens
 from tests.faults.person import Person
 from tests.faults.proxy import Proxy
+from tests.faults.stores import store, store_full
 from tests.faults.workload import Load
 from tests.support.messages_script import Step
 
@@ -23,6 +23,8 @@ POINTS = (
     *("claimed", "model answered", "answer stored", "call registered", "request sent", "answer heard"),
     *("effect done", "result stored", "final bought", "finished"),
 )
+# Where a worker may freeze that knows its lease: it holds a claim that it has not read, or is about to buy.
+SLEEPS = ("claim read", "model asked")
 ASKED = ("claimed", "model answered", "worked", "final stored", "final sent", "finished")
 Hurt = Callable[["Scene"], Coroutine[Any, Any, None]]
 
@@ -153,6 +155,14 @@ async def points(scene: Scene) -> None:
 async def results(scene: Scene) -> None:
     """Workers die between a tool's result and the next model call, one after the other."""
     await points(scene)
+
+
+async def asleep(scene: Scene) -> None:
+    """Workers freeze between their look at the lease and what it is for, and wake up when another has the turn."""
+    scene.load.on.clear()
+    async with scene.cluster.woken("chatter", 1.6 * scene.lease):
+        await scene.load.done.wait()
+        await _ended(scene, 20 + 5 * scene.times)
 
 
 # -- the network ---------------------------------------------------------------------------------------------
@@ -335,23 +345,6 @@ async def _ended(scene: Scene, seconds: float) -> None:
     )
 
 
-async def store(scene: Scene) -> None:
-    """Somebody keeps the Store's database locked, longer than anybody waits for it."""
-
-    async def hurt() -> None:
-        holder = sqlite3.connect(
-            scene.cluster.site.home / "promptdock.db", timeout=5, check_same_thread=False
-        )
-        try:
-            await asyncio.to_thread(holder.execute, "BEGIN EXCLUSIVE")
-            await asyncio.sleep(1.5)
-            holder.rollback()
-        finally:
-            holder.close()
-
-    await scene.repeat(hurt)
-
-
 # -- nothing at all ------------------------------------------------------------------------------------------
 
 
@@ -374,7 +367,7 @@ async def soak(scene: Scene) -> None:
 # -- two at once ---------------------------------------------------------------------------------------------
 
 WORKERS: tuple[Hurt, ...] = (kill_one, freeze, half_open, partition, cut)
-SERVERS: tuple[Hurt, ...] = (kill_planner, read_only, deaf, full, store)
+SERVERS: tuple[Hurt, ...] = (kill_planner, read_only, deaf, full, store, store_full)
 
 
 async def pair(scene: Scene) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.faults import rows
+from tests.faults import rows, stores
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,13 @@ OPEN = (
     Row(
         rows.provider, "the provider answers 429 or 529, cuts, stalls or ends its stream", (3, 7, 14), long=1
     ),
-    Row(rows.store, "the Store is locked", (1, 2, 12), long=50),
+    Row(stores.store, "the Store is locked", (1, 2, 12), long=50),
+    Row(
+        stores.store_full,
+        "the Store's disk is full: nothing can be written, logs included",
+        (1, 2, 12),
+        long=50,
+    ),
     Row(rows.pair, "two faults at once, drawn anew each time", (1, 2, 5, 8), long=200),
 )
 # On workers that die at named points, for messages of these names.
@@ -69,6 +75,14 @@ DYING = (
         load={"own": 1, "plain": 0, "kinds": ("look", "ask"), "tag": "rs"},
     ),
     Row(
+        rows.asleep,
+        "a worker freezes with a claim unread, or about to ask the model, and wakes up beyond its lease",
+        (2, 5, 7),
+        short=4,
+        long=20,
+        load={"own": 1, "plain": 0, "kinds": ("look",), "tag": "sl"},
+    ),
+    Row(
         rows.poison,
         "a message that kills whoever claims it",
         (3, 9),
@@ -79,18 +93,19 @@ DYING = (
 
 
 def dying(folder: Path, long: bool = False) -> dict[str, Any]:
-    """The environment of these workers: each dies there once, but of poison always."""
+    """The environment of these workers: each dies or freezes there once, but of poison always."""
     folder.mkdir(parents=True, exist_ok=True)
     times = {row.name: row.long if long else row.short for row in DYING}
     deaths = [
         *(f"{point}@pt-o0-{n}" for n, point in enumerate(rows.POINTS)),
         *(f"{point}@pt-o0-{n}.1.1" for n, point in enumerate(rows.ASKED, len(rows.POINTS))),
         *(f"result stored@rs-o0-{n}" for n in range(times["results"])),
+        *(f"~{rows.SLEEPS[n % 2]}@sl-o0-{n}" for n in range(times["asleep"])),
         *(f"!claimed@{rows.POISON}-{n}" for n in range(times["poison"])),
     ]
     return {"PROMPTDOCK_FAULT": ",".join(deaths), "PROMPTDOCK_FAULT_ONCE": str(folder)}
 
 
 def died(folder: Path, tag: str) -> int:
-    """How many deaths there were of messages with this tag."""
+    """How many deaths or freezes there were of messages with this tag."""
     return sum(f"@{tag}-" in file.name for file in folder.iterdir())

@@ -11,7 +11,7 @@ import pytest
 from shared.guard.reading import only_reads
 from tests.faults import rows, suite, tasks
 from tests.faults.checker import Findings
-from tests.faults.cluster import cluster
+from tests.faults.cluster import LEASE, cluster
 from tests.faults.person import person
 from tests.faults.workload import Load
 
@@ -35,8 +35,6 @@ def test_what_was_accepted_is_answered_once_whatever_breaks(tmp_path: Path) -> N
     print(*(row.line() for row in found), sep="\n")
     assert {row.row: (row.broken, row.notes) for row in found if row.broken or row.errors} == {}
     assert all(row.sent >= EACH * 8 for row in found)
-    sent = sum(row.sent for row in found)
-    assert sum(row.missed + row.swapped for row in found) < 0.03 * sent, "plain PUBLISH is hardly heard"
     hurt = [seconds for row in found for seconds in row.recoveries]
     assert hurt and max(hurt) < 15, "what a fault interrupted was not taken over"
 
@@ -66,7 +64,8 @@ def test_a_worker_may_die_at_any_point_of_a_turn(tmp_path: Path) -> None:
     deaths = tmp_path / "deaths"
     assert suite.died(deaths, "pt") == len(rows.POINTS) + len(rows.ASKED)
     assert suite.died(deaths, "rs") == 4
-    assert [row.errors for row in found.values()] == [0, 0, 1], "only the poisoned message fails"
+    assert suite.died(deaths, "sl") == 4
+    assert [row.errors for row in found.values()] == [0, 0, 0, 1], "only the poisoned message fails"
     assert found["poison"].notes == ["b'poison'"]
 
 
@@ -114,19 +113,24 @@ def test_a_command_that_may_change_something_does_not_run_again(command: str) ->
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "hurt", "goes"),
-    [("fencing", rows.freeze, "doubled"), ("journal", rows.results, "rebought")],
+    ("mechanism", "hurt", "goes", "lease"),
+    [
+        ("fencing", rows.freeze, "doubled", 600),
+        ("journal", rows.results, "rebought", 600),
+        ("clock", rows.asleep, "rebought", LEASE),
+    ],
 )
 def test_the_suite_notices_that_a_mechanism_is_off(
-    mechanism: str, hurt: rows.Hurt, goes: str, tmp_path: Path
+    mechanism: str, hurt: rows.Hurt, goes: str, lease: int, tmp_path: Path
 ) -> None:
     """A suite that cannot go red proves nothing."""
 
     async def run() -> Findings:
-        dying = suite.dying(tmp_path / "deaths") if hurt is rows.results else {}
+        tag = {"results": "rs", "asleep": "sl"}.get(hurt.__name__)
+        dying = suite.dying(tmp_path / "deaths") if tag else {}
         off: dict[str, Any] = {"PROMPTDOCK_WITHOUT": mechanism, **dying}
-        async with cluster(tmp_path / "cluster", chatters=2, planners=0, lease=600, **off) as made:
-            load = Load(made, own=1 if dying else 4, plain=0, each=4, kinds=("look",), tag="rs")
+        async with cluster(tmp_path / "cluster", chatters=2, planners=0, lease=lease, **off) as made:
+            load = Load(made, own=1 if tag else 4, plain=0, each=4, kinds=("look",), tag=tag or "fr")
             return await rows.play(made, mechanism, hurt, load, 2, patience=8)
 
     assert goes in asyncio.run(run()).broken

@@ -14,7 +14,7 @@ from shared.guard import landlock
 from shared.guard.sandbox import Sandbox, programs
 
 
-async def until(condition: Callable[[], bool], seconds: float = 10) -> None:
+async def until(condition: Callable[[], bool], seconds: float = 30) -> None:
     """Wait until it is so."""
     async with asyncio.timeout(seconds):
         while not condition():

@@ -62,9 +62,9 @@ def test_one_pattern_that_cannot_be_used_refuses_the_whole_policy(pattern: str) 
 
 def test_no_pattern_takes_long_whatever_the_text_is() -> None:
     rules = policy("p", allow=["tool:x:(a+)+$", "tool:x:(a|aa)+b"])
-    began = time.monotonic()
+    began = time.process_time()  # of ours alone: others may have the machine
     assert vote(rules, "x", "a" * 100_000 + "!") == "deny"
-    assert time.monotonic() - began < 1
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize("text", ["a.b*c", "git push; rm -rf /", "x\ny", "\ud800", "é\u202e", "(?s).*"])

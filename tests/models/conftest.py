@@ -26,7 +26,7 @@ def heard(deltas: list[Delta], kind: str) -> str:
     return "".join(delta.text for delta in deltas if delta.kind == kind)
 
 
-async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
+async def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
     """Wait for a condition, with a bound."""
     end = time.monotonic() + seconds
     while not condition():

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from shared.errors import ModelError, ModelOverloaded, ModelRefused
+from shared.errors import Fenced, ModelError, ModelOverloaded, ModelRefused
 from shared.models.anthropic import manners, version
 from shared.models.base import Delta, ToolSpec
 from tests.models.conftest import Connect, ask, heard, until
@@ -373,3 +373,23 @@ def test_the_heavy_library_is_imported_when_it_is_needed() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout.strip() == "set()"
+
+
+async def test_what_is_not_ours_any_more_is_not_sent(connect: Connect) -> None:
+    """Neither at first nor again, and it is asked when there is a connection: making one takes time."""
+    asked: list[int] = []
+
+    async def once() -> None:
+        asked.append(len(api.exchanges))
+        if len(asked) > 1:
+            raise Fenced("the turn belongs to another worker")
+
+    with MessagesApi([Step(status=529), Step(text="too late")]) as api:
+        model = connect(api.url)
+        with pytest.raises(Fenced, match="belongs to another"):
+            await model.answer(ask(ours=once))
+        with pytest.raises(Fenced):
+            await model.answer(ask(ours=once))
+        assert (await model.answer(ask())).content == ({"type": "text", "text": "too late"},)
+    assert asked == [0, 1, 1]
+    assert len(api.requests) == 2

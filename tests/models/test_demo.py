@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import copy
 import json
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from shared.conversation import summary
 from shared.models.base import Answer, Block, Delta, Message, Request, ToolSpec, Usage
-from shared.models.demo import DemoModel
-from shared.models.demo.script import slug, topic, words_of
+from shared.models.demo import DemoModel, build
+from shared.models.demo.build import slug
+from shared.models.demo.script import topic, words_of
+from shared.tasks.checks import Ran, feedback
+from shared.tasks.receipt import Command
 from shared.tools import files, planning, research
 from tests.models.conftest import heard
 from tests.support.messages_check import complaint
@@ -200,11 +206,15 @@ async def test_a_decision_goes_back_to_the_person_and_the_answer_is_noted() -> N
         ("fix the CSS", "frontend"),
     ],
 )
-async def test_building_goes_from_plan_over_research_to_a_task(said: str, agent: str) -> None:
+async def test_building_without_a_written_plan_goes_over_plan_and_research_to_a_task(
+    said: str, agent: str
+) -> None:
     talk = Talk()
-    assert calls(await talk.say(said)) == [("consult_planner", {"question": said})]
-    assert calls(await talk.reply(PLAN)) == [("consult_researcher", {"question": said, "repos": ["both"]})]
-    [(name, arguments)] = calls(await talk.reply(FOUND))
+    assert calls(await talk.say(said)) == [
+        ("consult_planner", {"question": f"{build.WRITE} {said}"}),
+        ("consult_researcher", {"question": said, "repos": ["both"]}),
+    ]
+    [(name, arguments)] = calls(await talk.reply(PLAN, FOUND))
     assert (name, arguments["agent"]) == ("assign_task", agent)
     for part in (f"# {said}", "1. Add the route (backend)", "`api/app.py:3`", "## Done when"):
         assert part in arguments["command_file"]
@@ -233,8 +243,7 @@ async def test_a_failure_without_advice_gets_ours(result: Any) -> None:
 async def test_a_task_that_is_refused_names_all_that_failed() -> None:
     talk = Talk()
     await talk.say("Build the login")
-    await talk.reply(OFFLINE)
-    [(name, arguments)] = calls(await talk.reply(FOUND))
+    [(name, arguments)] = calls(await talk.reply(OFFLINE, FOUND))
     assert name == "assign_task"
     assert "There is no plan" in arguments["command_file"]
     last = text(await talk.reply({"error": "not validated", "why": "there is no plan"}, error=True))
@@ -255,14 +264,18 @@ async def test_small_talk_shows_that_it_has_listened() -> None:
     assert "Before this you said: “Good morning”" in text(await talk.say("Use JWT tokens"))
 
 
-async def test_what_is_added_while_it_runs_reaches_the_next_agent() -> None:
+async def test_what_is_added_while_it_runs_reaches_the_worker() -> None:
     talk = Talk()
     await talk.say("Build the login")
-    result = {"type": "tool_result", "tool_use_id": ids(talk.messages[-1])[0], "content": json.dumps(PLAN)}
+    content = [
+        {"type": "tool_result", "tool_use_id": id, "content": json.dumps(result)}
+        for id, result in zip(ids(talk.messages[-1]), (PLAN, FOUND), strict=True)
+    ]
     talk.messages.append(
-        {"role": "user", "content": [result, {"type": "text", "text": "[from Ann]: with JWT"}]}
+        {"role": "user", "content": [*content, {"type": "text", "text": "[from Ann]: with JWT"}]}
     )
-    assert calls(await talk.ask())[0][1]["question"] == "Build the login\nwith JWT"
+    [(name, arguments)] = calls(await talk.ask())
+    assert name == "assign_task" and "Build the login\nwith JWT" in arguments["command_file"]
 
 
 async def test_a_tool_that_is_not_offered_is_never_called() -> None:
@@ -275,7 +288,7 @@ async def test_a_tool_that_is_not_offered_is_never_called() -> None:
 async def test_without_tools_it_still_says_what_was_done() -> None:
     talk = Talk()
     await talk.say("Build the login")
-    await talk.reply(PLAN)
+    await talk.reply(PLAN, FOUND)
     talk.messages.pop()
     talk.messages[-1]["content"].append({"type": "text", "text": "[You have reached a limit of this turn.]"})
     talk.tools = ()
@@ -312,6 +325,100 @@ async def test_the_planner_hands_in_a_plan_that_its_tool_takes() -> None:
     last = await talk.reply({"plan": arguments, "order": [0, 1]})
     assert calls(last) == []
     assert "1. Backend: a login page with an API route (backend)" in text(last)
+
+
+async def written(talk: Talk, said: str = "Build a guest book with an API") -> list[dict[str, Any]]:
+    """A conversation in which the demo's own plan was written; its tasks."""
+    await talk.say(said)
+    planner = Talk("planner", ("submit_plan",))
+    [(_, plan)] = calls(await planner.say(f"{build.WRITE} {said}"))
+    assert plan["write"] is True
+    [tool] = [tool for tool in planning.category.tools if tool.name == "submit_plan"]
+    planning.validate(tool.check(plan)["tasks"])
+    rows = [{"index": n, "task_id": f"brisk-otter-{n}", "status": "READY"} for n in range(3)]
+    answer = await talk.reply({"plan": plan, "written": rows}, FOUND)
+    assert calls(answer) == []
+    return list(plan["tasks"])
+
+
+async def test_a_sentence_becomes_two_tasks_side_by_side_and_one_that_needs_both() -> None:
+    talk = Talk()
+    tasks = await written(talk)
+    assert [(task["agent"], task["depends_on"]) for task in tasks] == [
+        ("backend", []),
+        ("frontend", []),
+        ("backend", [0, 1]),
+    ]
+    told = str(talk.messages[-1]["content"][0]["text"])
+    assert "1. brisk-otter-0: Data for a guest book with an API (backend)" in told
+    assert "3. brisk-otter-2: Put together a guest book with an API (backend, after 1 and 2)" in told
+    assert "merge it" in told
+
+
+async def test_a_planned_file_is_left_unfinished_once_and_corrected_when_its_check_says_so(
+    tmp_path: Path,
+) -> None:
+    def checked(command: str) -> int:
+        return subprocess.run(command, shell=True, cwd=tmp_path, check=False).returncode
+
+    page = (await written(Talk()))[1]
+    talk = Talk("frontend", ("create_file", "bash"))
+    [(name, first)] = calls(await talk.say(f"[task t]\n\n# {page['title']}\n\n{page['description']}"))
+    await talk.reply({"path": first["path"]})
+    ran = Ran(Command(command=page["checks"][0], exit_code=1, check=True), "")
+    [(again, second)] = calls(await talk.say(feedback([ran])))
+    assert (name, again, first["path"]) == ("create_file", "create_file", "demo/guest-book/index.html")
+    for made, code in ((first, 1), (second, 0)):
+        (tmp_path / made["path"]).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / made["path"]).write_text(made["content"])
+        assert checked(page["checks"][0]) == code
+    assert "corrected" in text(await talk.reply({"path": second["path"]}))
+
+
+async def test_the_work_of_a_plan_is_merged_by_the_task_that_holds_it_all() -> None:
+    talk = Talk(tools=(*CHATTER, "list_tasks", "merge_task"))
+    await written(talk)
+    assert calls(await talk.say("Merge it")) == [("list_tasks", {"show_all": True})]
+    rows = [{"id": f"brisk-otter-{n}", "status": "COMPLETED"} for n in range(3)]
+    assert calls(await talk.reply({"tasks": rows})) == [("merge_task", {"task_id": "brisk-otter-2"})]
+    done = {"merged": "brisk-otter-2", "branch": "promptdock/brisk-otter-2", "into": "main", "files": ["a"]}
+    last = await talk.reply(done)
+    assert "promptdock/brisk-otter-2 is merged into main: `a`." in text(last)
+    await talk.say("Merge it")
+    assert "nothing" in text(await talk.reply({"tasks": rows}))
+
+
+async def test_what_lies_in_another_repository_is_merged_after_it() -> None:
+    talk = Talk(tools=(*CHATTER, "list_tasks", "merge_task", "review_task"))
+    await written(talk)
+    await talk.say("Merge it")
+    await talk.reply({"tasks": [{"id": f"brisk-otter-{n}", "status": "COMPLETED"} for n in range(3)]})
+    done = {"merged": "brisk-otter-2", "branch": "promptdock/brisk-otter-2", "into": "main", "files": ["a"]}
+    others = [("review_task", {"task_id": f"brisk-otter-{n}"}) for n in (0, 1)]
+    assert calls(await talk.reply(done)) == others
+    here, there = {"task_id": "brisk-otter-0", "files": []}, {"task_id": "brisk-otter-1", "files": [{}]}
+    assert calls(await talk.reply(here, there)) == [("merge_task", {"task_id": "brisk-otter-1"})]
+    last = text(await talk.reply(done | {"branch": "promptdock/brisk-otter-1"}))
+    assert "promptdock/brisk-otter-2 is merged" in last and "promptdock/brisk-otter-1 is merged" in last
+
+
+async def test_what_is_not_done_is_not_merged() -> None:
+    talk = Talk(tools=(*CHATTER, "list_tasks", "merge_task"))
+    await written(talk)
+    await talk.say("merge it")
+    answer = await talk.reply({"tasks": [{"id": "brisk-otter-2", "status": "IN_PROGRESS"}]})
+    assert calls(answer) == [] and "brisk-otter-2 is not ready to be merged: it is IN_PROGRESS" in text(
+        answer
+    )
+
+
+async def test_a_task_that_is_named_is_the_one_that_is_merged() -> None:
+    talk = Talk(tools=(*CHATTER, "list_tasks", "merge_task"))
+    await talk.say("Please merge calm-fox")
+    rows = [{"id": "calm-fox", "status": "COMPLETED"}, {"id": "brisk-otter", "status": "COMPLETED"}]
+    assert calls(await talk.reply({"tasks": rows})) == [("merge_task", {"task_id": "calm-fox"})]
+    refused = text(await talk.reply({"error": "not allowed", "why": "ann denied it"}, error=True))
+    assert "calm-fox was not merged: not allowed: ann denied it" in refused
 
 
 async def test_the_researcher_searches_and_reports_what_it_found() -> None:
@@ -394,6 +501,16 @@ async def test_a_summary_holds_what_the_person_said() -> None:
     await talk.say("My project is called Heron")
     talk.tools = ()
     assert "My project is called Heron" in text(await talk.say("Summarize the conversation so far"))
+
+
+async def test_a_long_conversation_is_summarised_in_the_persons_words() -> None:
+    said = {"role": "user", "content": [{"type": "text", "text": "[from Ann]: My project is called Heron"}]}
+    window = [{"seq": n, "turn": str(n), **said} for n in range(1, 4)]
+    answer = await DemoModel().answer(summary.request("demo", "chatter", "", window))
+    assert text(answer).count("My project is called Heron") == 3
+    talk = Talk()
+    talk.messages = summary.opening(summary.record(text(answer), 1, 3), 0)
+    assert "Before this you said" not in text(await talk.say("Hello"))
 
 
 @pytest.mark.parametrize(

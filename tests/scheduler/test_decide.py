@@ -154,6 +154,13 @@ def test_a_paused_task_goes_on_at_its_time_but_not_without_money() -> None:
     assert decide(scene([paused._replace(resume=NOW + 5)])) == Decision(again=NOW + 5)
 
 
+def test_a_task_that_waits_for_the_money_of_others_goes_on_as_soon_as_there_is_some() -> None:
+    broke = work("a", status="PAUSED", resume=NOW + 500, broke=True)
+    assert decide(scene([broke], left=1.0)).steps == (Step(broke.id, "resumed"),)
+    assert decide(scene([broke], left=0.0)).steps == ()
+    assert decide(scene([broke], shares=(Share(SHOP, left=-1.0),))).steps == ()
+
+
 # -- over many workloads -----------------------------------------------------------------------------------------
 
 

@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import uvicorn
 from starlette.requests import Request
@@ -94,7 +94,7 @@ class MessagesApi:
         """Serve until told to stop."""
         self._server.run(sockets=[self._socket])
 
-    def __enter__(self) -> MessagesApi:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

@@ -50,12 +50,20 @@ class Postgres:
         self._run(
             "initdb", "-D", self._data, "-U", "postgres", "--auth=trust", "--encoding=utf8", "--no-sync"
         )
+        self.resume()
+
+    def resume(self) -> None:
+        """Start it, also after `crash`, with what it held."""
         options = f"-h 127.0.0.1 -p {self.port} -k {self.folder} -c fsync=off"
         self._run("pg_ctl", "-D", self._data, "-w", "-t", str(LIMIT), "-o", options, "-l", self._log, "start")
 
+    def crash(self) -> None:
+        """End it at once; it recovers from its log when it is started again."""
+        self._run("pg_ctl", "-D", self._data, "-w", "-m", "immediate", "stop")
+
     def stop(self) -> None:
         try:
-            self._run("pg_ctl", "-D", self._data, "-w", "-m", "immediate", "stop")
+            self.crash()
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -23,7 +23,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-async def until(condition: Callable[[], object], seconds: float = 10.0) -> None:
+async def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
     """Wait for a condition, with a bound."""
     ends = time.monotonic() + seconds
     while not condition():
@@ -31,7 +31,7 @@ async def until(condition: Callable[[], object], seconds: float = 10.0) -> None:
         await asyncio.sleep(0.005)
 
 
-async def eventually(condition: Callable[[], Awaitable[object]], seconds: float = 10.0) -> None:
+async def eventually(condition: Callable[[], Awaitable[object]], seconds: float = 30.0) -> None:
     """Wait for what must be asked, with a bound."""
     ends = time.monotonic() + seconds
     while not await condition():

@@ -33,7 +33,7 @@ def commit(folder: Path, name: str, text: str) -> str:
     return plain(folder, "rev-parse", "HEAD")
 
 
-async def until(condition: Callable[[], bool], seconds: float = 15) -> None:
+async def until(condition: Callable[[], bool], seconds: float = 30) -> None:
     """Wait until it is so."""
     async with asyncio.timeout(seconds):
         while not condition():

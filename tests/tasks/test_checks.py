@@ -63,3 +63,14 @@ def test_what_an_agent_ran_does_not_count_where_we_ran_checks() -> None:
 @pytest.mark.parametrize("value", [None, "make test", [], [""], [3], ["a\0b"]])
 def test_a_task_without_usable_commands_carries_no_checks(value: object) -> None:
     assert checks.given(value, "the plan") is None
+
+
+def test_a_plan_adds_to_the_checks_of_the_repository_and_takes_none_away() -> None:
+    standing, planned = (
+        Plan(("make test", "true"), 60.0, "promptdock.toml"),
+        Plan(("true", "ls"), 9.0, "the plan"),
+    )
+    both = checks.both(standing, planned)
+    assert (both.commands, both.seconds) == (("make test", "true", "ls"), 60.0)
+    assert both.origin == "promptdock.toml and the plan"
+    assert checks.both(Plan(), planned) == planned and checks.both(standing, None) == standing

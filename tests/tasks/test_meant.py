@@ -5,19 +5,20 @@ from __future__ import annotations
 import pytest
 
 from shared.store.records import Repo, RepoKind, project_key
-from shared.tasks.meant import meant
+from shared.tasks.meant import SCRATCH_ID, meant
 
-SCRATCH: tuple[str, RepoKind] = ("scratch", "both")
+SCRATCH: tuple[str, RepoKind] = ("the demo's", "both")
 
 
 @pytest.mark.parametrize(
     ("there", "fitting"),
     [
         ([], []),
-        ([SCRATCH], ["scratch"]),
+        ([SCRATCH], ["the demo's"]),
         ([SCRATCH, ("shop", "backend")], ["shop"]),
+        ([SCRATCH, ("scratch", "both")], ["scratch"]),
         ([SCRATCH, ("shop", "both")], ["shop"]),
-        ([SCRATCH, ("pages", "frontend")], ["scratch"]),
+        ([SCRATCH, ("pages", "frontend")], ["the demo's"]),
         ([("all", "both"), ("shop", "backend")], ["shop"]),
         ([("pages", "frontend")], []),
         ([SCRATCH, ("bank", "backend"), ("shop", "backend"), ("all", "both")], ["bank", "shop"]),
@@ -27,4 +28,5 @@ def test_the_exact_kind_is_meant_before_both_and_the_demos_own_repository_last(
     there: list[tuple[str, RepoKind]], fitting: list[str]
 ) -> None:
     repos = [Repo(project_id=project_key("default"), name=name, kind=kind) for name, kind in there]
+    repos = [repo.model_copy(update={"id": SCRATCH_ID} if repo.name == SCRATCH[0] else {}) for repo in repos]
     assert [repo.name for repo in meant(repos, "backend")] == fitting

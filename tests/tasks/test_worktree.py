@@ -21,7 +21,7 @@ from shared.tasks import hold as holds
 from shared.tasks.hold import Hold, birth
 from shared.tasks.repos import Repos
 from shared.tasks.worktree import Worktree
-from tests.tasks.conftest import plain, until
+from tests.tasks.conftest import PROJECT, plain, until
 
 
 async def test_work_happens_beside_the_main_checkout_and_leaves_only_its_branch(
@@ -126,7 +126,7 @@ asyncio.run(main())
 # What children do to outlive their parent; each writes its id, and then on and on into `ticks`.
 CHILDREN = {
     "in the background": "(echo $BASHPID > pid; while :; do echo x >> ticks; sleep .01; done) & wait",
-    "in a session of its own": "setsid bash -c 'echo $$ > pid; while :; do echo x >> ticks; sleep .01; done'",
+    "in a session of its own": "setsid --wait bash -c 'echo $$ > pid; while :; do echo x >> ticks; sleep .01; done'",
     "without what it inherited": "for f in /dev/fd/*; do n=${f##*/}; [ $n -gt 2 ] && eval exec $n'>&-'; done"
     "; echo $$ > pid; while :; do echo x >> ticks; sleep .01; done",
     "deaf to signals": "trap '' TERM INT HUP; echo $$ > pid; while :; do echo x >> ticks; sleep .01; done",
@@ -255,3 +255,22 @@ async def test_a_hundred_children_keep_the_record_small_and_no_descriptor_open(t
     fd = flock.attempt(tmp_path / "t.lease")  # no one holds it any more
     assert fd is not None
     os.close(fd)
+
+
+async def test_what_another_machine_has_just_pushed_of_a_task_is_gone_on_with(
+    repos: Repos, repository: Path, tmp_path: Path
+) -> None:
+    shared = tmp_path / "shared.git"
+    plain(tmp_path, "clone", "-q", "--bare", str(repository), str(shared))
+    other = Repos(tmp_path / "other", "h2", repos.sandbox, allow_local=True)
+    row = await repos.add(shared.as_uri(), PROJECT, push_tasks=True)
+    await other.source(row)  # fetched a moment ago, and so fresh for a minute
+    began = ""
+    for number, home in enumerate((repos, other, repos)):
+        tree = await Worktree.acquire(home, row, "t", number + 1, (), began)
+        began = tree.base
+        assert sorted(file.name for file in tree.path.glob("step*")) == [f"step{n}" for n in range(number)]
+        (tree.path / f"step{number}").write_text("done\n")
+        await tree.git.commit_all("A step", f"s{number}")
+        await tree.source.push(tree.branch, allow_local=True)
+        await tree.remove()

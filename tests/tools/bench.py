@@ -29,6 +29,7 @@ class Bench:
         self.said: list[str] = []
         self.extras: dict[str, Any] = {"repos": self.repos}
         self._steps = itertools.count(1)
+        self._journal: dict[str, Result] = {}  # what a step said that it was about to do
 
     def context(self, **more: Any) -> Context:
         async def say(text: str) -> None:
@@ -42,7 +43,13 @@ class Bench:
     ) -> Result:
         """The result, whatever it is."""
         step = step or f"t1.{next(self._steps)}"
-        result = await self.handler.execute(tool, arguments, self.context(**(here or {})), step)
+
+        async def intend(does: Result) -> None:
+            self._journal[step] = json.loads(json.dumps(does))
+
+        journal = {"intend": intend, "intended": self._journal.get(step)}
+        context = self.context(**{**journal, **(here or {})})
+        result = await self.handler.execute(tool, arguments, context, step)
         json.dumps(result)  # it has to be plain
         return result
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shared.store.records import Agent, Profile, Workspace, project_key
+from shared.store.records import Agent, Profile, Task, Workspace, project_key
 from shared.tools import install
 from tests.tools.bench import Bench
 
@@ -21,6 +21,9 @@ class Company:
 
     async def status(self, agent: str) -> dict[str, Any]:
         return {"agent": agent, "online": True, "status": "working", "current": ["t9"]}
+
+    async def send(self, agent: str, payload: dict[str, Any], key: str) -> int:
+        return 0
 
 
 HERE = {"cluster": Company()}
@@ -206,3 +209,14 @@ async def test_the_tools_that_a_profile_may_name_are_listed(bench: Bench) -> Non
     assert "run_command" in told["tools"]["files"]
     assert "Bash" in {tool["name"] for tool in told["claude_code_tools"]}
     assert {server["name"] for server in told["mcp_servers"]} >= {"git", "filesystem"}
+
+
+async def test_an_assigned_task_belongs_to_the_person_for_whom_an_agent_asks(bench: Bench) -> None:
+    """Its money is theirs, its questions go to them, and its outcome is told in their conversation."""
+    await bench.linked()
+    task = {"agent": "backend", "command_file": "# Do it", "repo": "shop"}
+    for behalf, owner in ((("bob", "talk-of-bob"), ("bob", "talk-of-bob")), (("", ""), ("ada", "talk"))):
+        here = {**HERE, "force": True, "on_behalf": behalf}
+        told = await bench.run("assign_task", here=here, **task)
+        (row,) = await bench.store.select(Task, {"slug": told["task_id"]})
+        assert (row.user_id, row.session_id) == owner

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from shared.errors import ToolError
 from shared.store.records import Task, project_key
 from shared.tools import pulls
 from tests.tools.bench import Bench
@@ -186,3 +187,20 @@ async def test_a_warning_tells_that_a_task_is_under_way_in_the_repository(bench:
     await bench.ok("set_task_status", task_id=made["created"], status="IN_PROGRESS")
     git(path, "branch", "other")
     assert "1 tasks are under way" in json.dumps(await bench.ok("checkout_branch", branch_name="other"))
+
+
+@pytest.mark.parametrize(("tool", "name"), [("git_push", "branch"), ("push_branch", "branch_name")])
+async def test_a_push_that_must_fail_is_known_before_anybody_is_asked(
+    tool: str, name: str, bench: Bench
+) -> None:
+    path = await bench.linked()
+    ready = bench.handler.registry.get(tool).ready
+    assert ready is not None
+    await ready(bench.context())
+    await ready(bench.context(), **{name: "main"})
+    with pytest.raises(ToolError, match="no branch 'nothing'"):
+        await ready(bench.context(), **{name: "nothing"})
+    git(path, "remote", "remove", "origin")
+    with pytest.raises(ToolError, match="no remote"):
+        await ready(bench.context(), **{name: "main"})
+    assert "no remote" in await bench.no(tool, **{name: "main"})

@@ -17,7 +17,7 @@ from tests.support.processes import Site, site
 from tests.support.valkey import valkey
 from tests.support.wire import Wire
 from tests.tools.bench import Bench
-from tests.tools.ground import git, repository, write
+from tests.tools.ground import commit, git, repository, write
 from tests.tools.test_command_line import tools
 
 __all__ = ["valkey"]
@@ -87,6 +87,26 @@ def test_the_rules_of_paths_hold_there_too_and_nothing_is_changed_from_afar(home
     told = homes.call("write_file", path="shop/app.py", content="from afar")
     assert "another machine" in told["error"]
     assert (homes.shop / "app.py").read_text() == "one\ntwo\n"
+
+
+def test_what_a_task_changed_is_shown_by_the_disk_that_has_its_branch(homes: Homes) -> None:
+    base = git(homes.shop, "rev-parse", "HEAD")
+    git(homes.shop, "checkout", "--quiet", "-b", "promptdock/far")
+    write(homes.shop, {"app.py": "one\ntwo\nthree\n"})
+    commit(homes.shop, "by a task")
+    git(homes.shop, "checkout", "--quiet", "main")
+    task = homes.call("create_task", title="Far", repo_id="shop")["created"]
+    with contextlib.closing(sqlite3.connect(homes.here.home / "promptdock.db", timeout=30)) as db, db:
+        db.execute("update tasks set branch = 'promptdock/far', status = 'BLOCKED' where slug = ?", (task,))
+    told = homes.call("get_task_diff", task_id=task)
+    assert "+three" in told["diff"] and (told["branch"], told["base"]) == ("promptdock/far", base), told
+    merged = homes.call("discard_task", task_id=task)
+    assert "another machine" in merged["error"] and str(homes.shop) in merged["why"], (
+        "where it has to be done"
+    )
+    assert "on that machine" in merged["fix"]
+    git(homes.shop, "branch", "--quiet", "-D", "promptdock/far")
+    assert "is not on this machine" in homes.call("get_task_diff", task_id=task)["error"]
 
 
 def test_an_agent_whose_disk_has_no_such_repository_reads_it_all_the_same(homes: Homes) -> None:

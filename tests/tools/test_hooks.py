@@ -24,10 +24,10 @@ async def test_a_hook_is_made_once_listed_edited_and_deleted_with_its_runs(bench
     assert "nothing launches" in made["warning"]
     assert "already" in await bench.no("create_hook", **HOOK)
     told = await bench.ok(
-        "edit_hook", hook_id="nightly-check", enabled=False, max_tokens_per_run=5000,
+        "edit_hook", hook_id="nightly-check", enabled=False, max_tokens_per_run=5000, daily_cap=7,
         trigger={"type": "event", "event_type": "task_completed"},
     )  # fmt: skip
-    assert told["fields"] == ["enabled", "trigger", "max_tokens_per_run"]
+    assert told["fields"] == ["enabled", "trigger", "max_tokens_per_run", "daily_cap"]
     [row] = (await bench.ok("list_hooks", project_id="default"))["hooks"]
     assert (row["enabled"], row["trigger"]["event_type"], row["cooldown_seconds"]) == (
         False,
@@ -35,6 +35,7 @@ async def test_a_hook_is_made_once_listed_edited_and_deleted_with_its_runs(bench
         3600,
     )
     [hook] = await bench.store.select(Hook)
+    assert (hook.daily_cap, row["daily_cap"]) == (7, 7)
     await bench.store.insert(HookRun(hook_id=hook.id, state="failed", error="no model"))
     [run] = (await bench.ok("list_hook_runs", hook_id="nightly-check"))["runs"]
     assert (run["state"], run["error"]) == ("failed", "no model")

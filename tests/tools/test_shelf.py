@@ -72,13 +72,13 @@ def test_a_list_with_deferral_is_the_same_byte_for_byte_whatever_is_loaded() -> 
 
 def test_the_index_names_all_that_can_be_loaded_and_nothing_that_is_hidden() -> None:
     own = shelf(hidden=lambda tool: tool.name in ("git_push", "create_task"))
-    lines = dict(line[2:].split(": ", 1) for line in own.index.splitlines() if line.startswith("- "))
+    lines = dict(line.split(": ", 1) for line in own.index.splitlines()[1:])
     assert list(lines) == list(TIERS)
-    assert lines["hooks"].split(", ") == [tool.name for tool in registry.category("hooks")]
+    assert lines["hooks"].split() == [tool.name for tool in registry.category("hooks")]
     for names in (
         _names(own.specs(["git"])),
         _names(own.specs([], defer=True)),
-        own.index.replace(":", ",").split(", "),
+        own.index.replace(":", " ").split(),
     ):
         assert "git_push" not in names
     assert "create_task" not in _names(own.specs())
@@ -91,6 +91,19 @@ def test_a_tool_runs_whether_it_was_loaded_or_not_and_others_tools_never() -> No
     assert worker.runs("bash") and not worker.runs("create_task")
     assert _names(worker.specs(["git"])) == ["bash", "view"]
     assert worker.index == ""
+
+
+def test_a_tool_of_one_s_own_that_is_loadable_is_named_and_shown_once_it_is_loaded() -> None:
+    own = shelf(loadable=["self_edit_model", "git_log"])
+    assert own.index.splitlines()[-1] == "by name only: self_edit_model git_log"
+    assert "self_edit_model" not in _names(own.specs()) and own.runs("self_edit_model")
+    assert _names(own.specs(["self_edit_model"]))[-1] == "self_edit_model"
+    assert "self_edit_model" in _names(shelf(loadable=["self_edit_model"], mode="full").specs())
+    deferred = {tool.name: tool.deferred for tool in own.specs([], defer=True)}
+    assert deferred["self_edit_model"] and len(deferred) == len(own.specs([], defer=True))
+    assert not shelf().runs("self_edit_model"), "it comes with the profile, or not at all"
+    closed = shelf(loadable=["self_edit_model"], hidden=lambda tool: tool.name == "self_edit_model")
+    assert "self_edit_model" not in closed.index
 
 
 def test_an_unknown_category_is_said_with_those_that_there_are() -> None:

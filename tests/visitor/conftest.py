@@ -70,7 +70,7 @@ async def visitor(settings: Settings) -> AsyncIterator[Visitor]:
         yield made
 
 
-async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 10.0) -> None:
+async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 30.0) -> None:
     """Wait until it is so."""
     async with asyncio.timeout(seconds):
         while not await condition():

@@ -85,3 +85,18 @@ def test_work_that_waits_for_review_is_told_with_what_the_person_can_do() -> Non
     branchless = told(card)
     assert "approve_task" in branchless and "tasks merge" not in branchless
     assert told(card | {"status": "completed"}).startswith("Task calm-otter (Dig) by backend: completed.")
+
+
+def test_an_outcome_that_nobody_heard_is_told_whole_though_a_line_of_it_begins_with_a_bracket() -> None:
+    unheard = "[outcome of a task, told while nobody listened]: "
+    words = [
+        "Task a by backend: completed.\n[ ] one box\n[x] another\nVerified.",
+        "Task b by frontend: failed.",
+    ]
+    noted = "\n".join(f"{unheard}{text}" for text in words)
+    heard = "[outcome of a task, told to the person already]: Task c by backend: completed."
+    past: list[dict[str, Any]] = [
+        {"user_id": "ann", "content": [{"type": "text", "text": "[from ann]: Build it"}]},
+        {"content": [{"type": "text", "text": f"{noted}\n{heard}"}]},
+    ]
+    assert wording.unheard(past) == words

@@ -19,6 +19,7 @@ from shared.errors import BusUnreachable
 
 # Error replies after which this connection is of no use: another server may be the master by now.
 MOVED_ON = ("READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN")
+_LOOKS = 8  # at whoever waits, after which without a byte the connection is dead
 
 
 class Lane:
@@ -68,12 +69,16 @@ class Lane:
             future.set_result(reply)
 
     async def _watch(self, wire: Wire) -> None:
-        """Half-open connections say nothing: one is dead when no byte comes for so long to who waits."""
-        loop = asyncio.get_running_loop()
-        while True:
-            await asyncio.sleep(self._silence / 8)
-            if self._waiting and loop.time() - max(self._asked, wire.heard) > self._silence:
-                wire.fail(TimeoutError(f"no answer from Redis for {self._silence:.0f} s"))
+        """Half-open connections say nothing: one is dead when no byte comes for so long to who waits.
+
+        Looks are counted, not seconds: who was stalled or frozen itself finds the replies still unread.
+        """
+        since, quiet = 0.0, 0
+        while quiet < _LOOKS:
+            await asyncio.sleep(self._silence / _LOOKS)
+            before, since = since, max(self._asked, wire.heard)
+            quiet = quiet + 1 if self._waiting and since == before else 0
+        wire.fail(TimeoutError(f"no answer from Redis for {self._silence:.0f} s"))
 
     def _broke(self, wire: Wire, lost: asyncio.Future[None]) -> None:
         why = "it was closed" if lost.cancelled() else str(lost.exception())

@@ -21,6 +21,7 @@ from shared.errors import BusUnreachable
 
 _MESSAGE = {b"message": 1, b"pmessage": 2}
 _CONFIRMED = (b"subscribe", b"psubscribe")
+_PINGS = 3  # without a byte in reply, after which a connection is dead
 
 
 class RedisListener(base.Listener):
@@ -96,9 +97,10 @@ class RedisListener(base.Listener):
             self._wire.fail(error)
 
     async def _watch(self, wire: Wire) -> None:
-        while True:
-            await asyncio.sleep(self._silence / 3)
-            if asyncio.get_running_loop().time() - wire.heard > self._silence:
-                wire.fail(TimeoutError(f"nothing from Redis for {self._silence:.0f} s"))
-                return
+        """Looks without a byte between them are counted, not seconds: who was stalled itself has not read yet."""
+        seen, quiet = wire.heard, 0
+        while quiet < _PINGS:
             wire.send("PING")
+            await asyncio.sleep(self._silence / _PINGS)
+            seen, quiet = wire.heard, quiet + 1 if wire.heard == seen else 0
+        wire.fail(TimeoutError(f"nothing from Redis for {self._silence:.0f} s"))

@@ -23,7 +23,8 @@ This is the demo model: it costs nothing, needs no key, and answers from a scrip
 Set ANTHROPIC_API_KEY for a real one. You can try:
 - “Plan a login page”: asks the Planner
 - “Where is the configuration read?”: asks the Researcher, who searches the repositories
-- “Build a button on the page”: plan, research, and a task whose commit you get
+- “Build a guest book”: a plan of three tasks, two workers side by side, checks, and commits
+- “Merge it”: asks for your leave, and brings the work into the default branch
 - “Status”: what every agent is doing
 - “Check with backend”: asks one agent
 - “Decide between SQLite and Postgres”: a question comes back to you
@@ -63,6 +64,57 @@ def assigned(scene: Scene, agent: str) -> str:
     failed = [part for name in ("consult_planner", "consult_researcher") for part in _failures(scene, name)]
     lines = [f"Task {task} is with {agent}.{queued} The outcome follows as soon as there is one.", *failed]
     return f"{LABEL} " + "\n\n".join(lines)
+
+
+def wrote(scene: Scene) -> bool:
+    """Whether the plan that was asked for now has become tasks."""
+    call = scene.good("consult_planner")
+    return bool(scene.planned and call and isinstance(call.data, dict) and call.data.get("written"))
+
+
+def begun(scene: Scene) -> str:
+    """The plan whose tasks begin now, with their names."""
+    lines = [
+        f"{number}. {task.task}: {task.title} ({task.agent}{_after(task.needs)})"
+        for number, task in enumerate(scene.planned, 1)
+    ]
+    parts = ["The Planner has written the tasks, and the work begins:\n" + "\n".join(lines)]
+    parts += (
+        [f"The Researcher searched the code first:\n{_cited(call)}"]
+        if (call := scene.good("consult_researcher"))
+        else _failures(scene, "consult_researcher")
+    )
+    if scene.added:
+        parts.append("You added: " + "; ".join(clip(text, 200) for text in scene.added))
+    parts.append(
+        "Those that wait for nothing are done side by side, each on a branch of its own. See them with "
+        "`promptdock tasks`; how each comes out is told here. When the last one is done, say “merge it”."
+    )
+    return f"{LABEL} " + "\n\n".join(parts)
+
+
+def _after(needs: tuple[int, ...]) -> str:
+    return f", after {' and '.join(str(index + 1) for index in needs)}" if needs else ""
+
+
+def merged(scene: Scene, states: dict[str, str], left: list[str]) -> str:
+    """What was merged, what was refused, and what is not ready to be merged."""
+    parts = []
+    for call in scene.called("merge_task"):
+        data = call.data if isinstance(call.data, dict) else {}
+        if call.error:
+            parts.append(f"{call.input.get('task_id')} was not merged: {call.error}. {call.advice}".rstrip())
+            continue
+        files = ", ".join(f"`{name}`" for name in data.get("files", [])[:10])
+        before = " It was merged before." if data.get("warning") else ""
+        parts.append(f"{data.get('branch')} is merged into {data.get('into')}: {files}.{before}")
+    parts += [f"{name} is not ready to be merged: it is {states.get(name, 'unknown')}." for name in left]
+    if "list_tasks" not in scene.offered and not scene.calls:
+        parts.append(_missing("list_tasks"))
+    nothing = (
+        "I know of nothing in this conversation that waits to be merged. `promptdock tasks` shows the tasks."
+    )
+    return f"{LABEL} " + "\n".join(parts or [nothing])
 
 
 def command_file(scene: Scene) -> str:
@@ -112,10 +164,11 @@ def researched(scene: Scene, word: str) -> str:
     return f"{LABEL} I searched for “{word}”.\n" + "\n".join(lines or ["Nothing was found."])
 
 
-def coded(scene: Scene, path: str) -> str:
+def coded(scene: Scene, path: str, corrected: bool = False) -> str:
     """What a coding turn did."""
     failed = [part for name in ("create_file", "bash") for part in _failures(scene, name)]
-    done = [f"I made `{path}` from the command file."] if scene.good("create_file") else []
+    how = "corrected what its check found" if corrected else "made it from the command file"
+    done = [f"`{path}`: I {how}."] if scene.good("create_file") else []
     return f"{LABEL} " + "\n\n".join(
         [*done, *failed] or ["Nothing was done: no tool to write with is offered."]
     )

@@ -13,6 +13,8 @@ from shared.models.base import Block, Message, Request
 ESCALATE = "escalate_to_human"  # the tool that ends a turn with a question
 _FROM = re.compile(r"^\[from [^\]\n]*\]: ?", re.MULTILINE)
 _NOTE = re.compile(r"\[[^\]]*\]")  # words of the harness, not of a person
+# what other agents did, put in words, and what the harness tells of earlier
+_TOLD = re.compile(r"\[(?:(?:outcome of a task|late answer)[^\]\n]*\]: |CONVERSATION SUMMARY)")
 _ABSENT = frozenset({"offline", "timeout", "silent", "late"})
 
 
@@ -46,6 +48,16 @@ class Call:
 
 
 @dataclass(frozen=True)
+class Planned:
+    """A task that the Planner wrote in this conversation; `needs` are places in its plan."""
+
+    task: str
+    title: str
+    agent: str
+    needs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Scene:
     """One request as the script reads it. `said` is the last message, `before` are those before it."""
 
@@ -56,6 +68,8 @@ class Scene:
     added: tuple[str, ...] = ()  # said while the turn ran
     calls: tuple[Call, ...] = ()
     asked: bool = False  # the last message answers a question that the person was asked
+    planned: tuple[Planned, ...] = ()  # the newest plan that was written as tasks, in whatever turn
+    merged: frozenset[str] = frozenset()  # tasks that were merged in turns before this one
 
     def called(self, name: str) -> list[Call]:
         """The calls of this tool since the last message."""
@@ -91,6 +105,12 @@ def read(request: Request) -> Scene:
         added=tuple(text for m in since if m["role"] == "user" for text in _spoken(m)),
         calls=tuple(_calls(since)),
         asked=_asked(messages[:place]) if place > 0 else False,
+        planned=_planned(messages),
+        merged=frozenset(
+            str(call.input.get("task_id"))
+            for call in _calls(messages[: max(place, 0)])
+            if call.name == "merge_task" and not call.error
+        ),
     )
 
 
@@ -135,7 +155,7 @@ def _spoken(message: Message) -> list[str]:
         if block["type"] == "text"
         for part in _FROM.split(block["text"])
     ]
-    return [part for part in parts if part and not _NOTE.fullmatch(part)]
+    return [part for part in parts if part and not _NOTE.fullmatch(part) and not _TOLD.match(part)]
 
 
 def _text(content: Any) -> str:
@@ -157,6 +177,24 @@ def _calls(messages: tuple[Message, ...]) -> Iterator[Call]:
             text = _text(result.get("content"))
             marked = bool(result.get("is_error")) or not result
             yield Call(block["name"], dict(block["input"]), text, _json(text), marked)
+
+
+def _planned(messages: tuple[Message, ...]) -> tuple[Planned, ...]:
+    """The tasks of the newest plan whose result says that they were written."""
+    for call in reversed([*_calls(messages)]):
+        data = call.data if call.name == "consult_planner" and isinstance(call.data, dict) else {}
+        tasks, written = dig(data, "tasks"), data.get("written")
+        if isinstance(tasks, list) and isinstance(written, list) and len(tasks) == len(written):
+            return tuple(
+                Planned(
+                    str(row["task_id"]),
+                    str(task.get("title", "")),
+                    str(task.get("agent", "")),
+                    tuple(task.get("depends_on", ())),
+                )
+                for task, row in zip(tasks, written, strict=True)
+            )
+    return ()
 
 
 def _json(text: str) -> Any:

@@ -1,7 +1,7 @@
 """What the demo model says and does: for each agent a function from the scene to the next move.
 
 Chatter goes by what the person's message names first: a plan, research, a status, a decision, something to
-build, an agent to ask. Calls are made only of tools that are offered; what failed is said as it is.
+build or to merge, an agent to ask. Calls are made only of tools that are offered; what failed is said as it is.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from shared.models.demo import report
+from shared.models.demo import build, report
+from shared.models.demo.build import slug
 from shared.models.demo.report import LABEL
 from shared.models.demo.scene import ESCALATE, Scene, clip
 
@@ -30,11 +31,14 @@ _STRONG = {
     "plan": r"\bplan(?:s|ned|ning|ner)?\b|\b(?:make|create|write|draw up)\s+(?:me\s+)?(?:a|the)\s+plan\b",
     "research": r"\bresearch\w*|\blook (?:at|into)\b|\bfind\b|\bwhere\b",
     "status": r"\bstatus\b",
+    "merge": r"\bmerge\b",
     "decide": r"\bdecide\b|\bchoose\b|\bambiguous\b|^\W*which\b",
     "build": r"\b(?:build|implement|add|fix|create|make)\b",
     "recall": r"\bremember\b|\bwhat (?:did|have) i\b",
 }
 _WEAK = {"decide": r"\bwhich\b", "recall": r"\b(?:before|earlier|previous\w*)\b", "build": r"\bdemo\b"}
+
+_SUMMARISE = re.compile(r"\W*summari[sz]e", re.I)
 
 # words of questions rather than of code
 _PLAIN = re.compile(
@@ -75,11 +79,6 @@ def words_of(text: str) -> str:
     return max(words, key=len, default="def")
 
 
-def slug(title: str) -> str:
-    """A title as a file name."""
-    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:50].strip("-") or "task"
-
-
 def _next(scene: Scene, name: str, arguments: Arguments, text: str = "") -> Move | None:
     """A call of a tool that is offered and was not yet called since the last message."""
     if name not in scene.offered or scene.called(name):
@@ -91,10 +90,10 @@ def _next(scene: Scene, name: str, arguments: Arguments, text: str = "") -> Move
 
 
 def _chatter(scene: Scene) -> Move:
-    if not scene.offered and re.match(r"\W*summari[sz]e", scene.said, re.I):
-        return Move(
-            f"{LABEL} Summary. The person said: " + "; ".join(clip(text, 120) for text in scene.before)
-        )
+    heard = (*scene.before, scene.said)
+    if not scene.offered and any(_SUMMARISE.match(text) for text in (heard[0], heard[-1])):
+        told = [text.partition("\n[assistant]")[0] for text in heard if not _SUMMARISE.match(text)]
+        return Move(f"{LABEL} Summary. The person said: " + "; ".join(clip(text, 120) for text in told))
     return _TOPICS.get(topic(scene.said), _talk)(scene)
 
 
@@ -165,18 +164,41 @@ def _options(text: str) -> list[str]:
 
 
 def _build(scene: Scene) -> Move:
+    """Plan and research side by side; the plan's tasks begin by themselves, else one task is handed out."""
+    if not (scene.called("consult_planner") or scene.called("consult_researcher")):
+        asked: list[tuple[str, Arguments]] = [
+            ("consult_planner", {"question": f"{build.WRITE} {_question(scene)}"}),
+            ("consult_researcher", {"question": _question(scene), "repos": ["both"]}),
+        ]
+        if calls := tuple(call for call in asked if call[0] in scene.offered):
+            return Move(calls=calls)
+    if report.wrote(scene):
+        return Move(report.begun(scene))
     agent = "frontend" if _FRONTEND.search(scene.said) else "backend"
-    return (
-        _ask_planner(scene)
-        or _ask_researcher(scene)
-        or _next(
-            scene,
-            "assign_task",
-            {"agent": agent, "command_file": report.command_file(scene)},
-            f"I hand the task to {agent}.",
-        )
-        or Move(report.assigned(scene, agent))
-    )
+    command = {"agent": agent, "command_file": report.command_file(scene)}
+    move = _next(scene, "assign_task", command, f"I hand the task to {agent}.")
+    return move or Move(report.assigned(scene, agent))
+
+
+def _merge(scene: Scene) -> Move:
+    """What holds the work of all is merged first, then what lies elsewhere; the person is asked for leave."""
+    if move := _next(scene, "list_tasks", {"show_all": True}):
+        return move
+    states = build.states(scene)
+    named = [name for name in re.findall(r"[a-z]+-[a-z]+(?:-\d+)?", scene.said.lower()) if name in states]
+    planned = [task.task for task in scene.planned if task.task not in scene.merged]
+    wanted = named or [task.task for task in build.last(scene.planned) if task.task in planned]
+    ready = [name for name in wanted if states.get(name) in ("COMPLETED", "AWAITING_APPROVAL")]
+    if ready and not named and ready == wanted:  # the others may lie in another repository
+        others = [name for name in planned if name not in wanted and states.get(name) == "COMPLETED"]
+        if scene.good("merge_task") and others and "review_task" in scene.offered:
+            if not scene.called("review_task"):
+                return Move(calls=tuple(("review_task", {"task_id": name}) for name in others))
+            ready += build.unmerged(scene)
+    tried = {str(call.input.get("task_id")) for call in scene.called("merge_task")}
+    if "merge_task" in scene.offered and (left := [name for name in ready if name not in tried]):
+        return Move(calls=tuple(("merge_task", {"task_id": name}) for name in left))
+    return Move(report.merged(scene, states, [name for name in wanted if name not in ready]))
 
 
 def _recall(scene: Scene) -> Move:
@@ -195,15 +217,21 @@ def _talk(scene: Scene) -> Move:
 
 
 def _planner(scene: Scene) -> Move:
-    return _next(scene, "submit_plan", _drawn(scene.said)) or Move(report.planned(scene))
+    question = scene.said
+    if question.startswith(build.WRITE):
+        question = question.removeprefix(build.WRITE).strip()
+        return _next(scene, "submit_plan", _handed(question, build.plan(question)) | {"write": True}) or Move(
+            report.planned(scene)
+        )
+    return _next(scene, "submit_plan", _handed(question, _drawn(question))) or Move(report.planned(scene))
 
 
-def _drawn(question: str) -> Arguments:
-    """A plan of one task or two: the server's side first where both are touched."""
+def _drawn(question: str) -> list[Arguments]:
+    """Advice of one task or two: the server's side first where both are touched."""
     subject = clip(question, 100)
     front, back = bool(_FRONTEND.search(question)), bool(_BACKEND.search(question))
     agents = [agent for agent, touched in (("backend", back), ("frontend", front)) if touched]
-    tasks = [
+    return [
         {
             "title": f"{agent.capitalize()}: {subject}",
             "description": f"Do the {agent}'s part of: {question.strip()}",
@@ -213,8 +241,11 @@ def _drawn(question: str) -> Arguments:
         }
         for place, agent in enumerate(agents or ["backend", "frontend"])
     ]
+
+
+def _handed(question: str, tasks: list[Arguments]) -> Arguments:
     risks = ["This plan was drawn up by the demo model, which has not understood the question"]
-    return {"summary": f"{LABEL} Plan for: {subject}", "tasks": tasks, "risks": risks}
+    return {"summary": f"{LABEL} Plan for: {clip(question, 100)}", "tasks": tasks, "risks": risks}
 
 
 _SEARCH: Arguments = {"case_insensitive": True, "max_results": 20}
@@ -241,7 +272,14 @@ def _findings(findings: list[Arguments], word: str) -> Arguments:
 def _coder(scene: Scene) -> Move:
     if "create_file" not in scene.offered and not scene.calls:
         return Move(f"{LABEL} {scene.agent} here. I take command files; you asked: “{clip(scene.said, 300)}”")
-    title = report.title(scene.said)
+    corrects = scene.said.startswith(build.FOUND)
+    command = next((t for t in (scene.said, *reversed(scene.before)) if not t.startswith(build.FOUND)), "")
+    if made := build.file(command, corrects):
+        arguments: Arguments = {"path": made.path, "content": made.content}
+        words = f"I correct {made.path}." if corrects else f"I write {made.path}."
+        move = _next(scene, "create_file", arguments, words)
+        return move or Move(report.coded(scene, made.path, corrects))
+    title = report.title(command)
     path = f"demo/{slug(title)}.md"
     content = f"# {title}\n\nMade by the demo model from the command file of this task.\n"
     return (
@@ -262,6 +300,7 @@ _TOPICS: dict[str, Callable[[Scene], Move]] = {
     "status": _status,
     "decide": _decide,
     "build": _build,
+    "merge": _merge,
     "recall": _recall,
 }
 _PARTS: dict[str, Callable[[Scene], Move]] = {

@@ -1,0 +1,52 @@
+"""The first request of a conversation: how many bytes go to the provider, with tools on demand and with all of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from shared.conversation import prompt
+from shared.guard.presets import preset
+from shared.tools import toolbox
+from shared.tools.shelf import Shelf, ToolMode
+from shared.tools.tiers import CORE
+from shared.worker.profile import load
+
+CHATTER = Path(__file__).parents[1] / "agents" / "chatter"
+
+
+def sizes(mode: ToolMode) -> dict[str, int]:
+    """Bytes of JSON: the schemas of the tools, the index of names in the prompt, and the whole request."""
+    profile, registry = load(CHATTER), toolbox.registry()
+    core = [tool.name for tool in registry.category(CORE)]
+    policy = preset(profile.permissions.preset or "locked")
+    shelf = Shelf(
+        registry,
+        list(dict.fromkeys([*core, *profile.tools])),
+        on_demand=True,
+        mode=mode,
+        hidden=lambda tool: policy.hides(tool.name, tool.category),
+        loadable=profile.loadable,
+    )
+    tools = [
+        {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
+        for tool in shelf.specs()
+    ]
+    system = prompt.compose(profile.prompt, roster={}, repositories="")
+    messages = [{"role": "user", "content": "[from Ada]: Hello"}]
+    request = {"system": [*system, shelf.index], "tools": tools, "messages": messages}
+    found = {"tools": tools, "index": shelf.index, "request": request}
+    return {name: len(json.dumps(part, ensure_ascii=False).encode()) for name, part in found.items()}
+
+
+def measure() -> None:
+    """Print both, and their ratio."""
+    tiered, full = sizes("tiered"), sizes("full")
+    print("\nThe first request of a conversation, in bytes:")
+    for name, found in (("tools on demand", tiered), ("all tools", full)):
+        told = ", ".join(f"{part} {size}" for part, size in found.items())
+        print(f"  {name}: {told}")
+    part = (tiered["tools"] + tiered["index"]) / full["tools"]
+    print(
+        f"  tools and index are {part:.1%}, the request is {tiered['request'] / full['request']:.1%} of all"
+    )

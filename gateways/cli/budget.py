@@ -1,0 +1,101 @@
+"""`budget`: what a day, a project and a task may cost, and how often a hook may run."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from gateways.cli import screen
+from gateways.cli.review import call
+from gateways.cli.run import me, run
+from shared.errors import UsageError
+from shared.settings import Settings
+from shared.visitor import Visitor, money
+
+app = typer.Typer(
+    rich_markup_mode=None,
+    help="What may be spent, in dollars; none takes a bound away.",
+    no_args_is_help=True,
+)
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+User = Annotated[str, typer.Option("--user", help="Who decides.", default_factory=me)]
+Dollars = Annotated[str, typer.Argument(metavar="DOLLARS", help="A number, or none.")]
+
+
+@app.command("show")
+def show(as_json: Json = False) -> NoReturn:
+    """The budgets that are set; works with the cluster down."""
+    run(lambda settings: _show(settings, as_json))
+
+
+@app.command("day")
+def day(dollars: Dollars, user: User, as_json: Json = False) -> NoReturn:
+    """What all model calls of one day may cost; none goes back to BUDGET_DAY."""
+    run(lambda settings: _set(settings, "set_day_budget", user, as_json, dollars=_amount(dollars)))
+
+
+@app.command("project")
+def project(
+    project: Annotated[str, typer.Argument(metavar="ID")], dollars: Dollars, user: User, as_json: Json = False
+) -> NoReturn:
+    """What a project may cost, over all time."""
+    given: dict[str, Any] = {"project_id": project, "budget_limit": _amount(dollars)}
+    run(lambda settings: _set(settings, "edit_project", user, as_json, **given))
+
+
+@app.command("task")
+def task(
+    task: Annotated[str, typer.Argument(metavar="ID")], dollars: Dollars, user: User, as_json: Json = False
+) -> NoReturn:
+    """What a task may cost."""
+    run(lambda settings: _set(settings, "edit_task", user, as_json, task_id=task, budget=_amount(dollars)))
+
+
+@app.command("hook")
+def hook(
+    hook: Annotated[str, typer.Argument(metavar="ID")],
+    runs: Annotated[int, typer.Argument(min=0, metavar="RUNS", help="How often.")],
+    user: User,
+    as_json: Json = False,
+) -> NoReturn:
+    """How often a hook may run in a day."""
+    run(lambda settings: _set(settings, "edit_hook", user, as_json, hook_id=hook, daily_cap=runs))
+
+
+def _amount(text: str) -> float | None:
+    if text.strip().casefold() == "none":
+        return None
+    try:
+        return float(text.strip().removeprefix("$"))
+    except ValueError:
+        raise UsageError(f"{text!r} is no amount of dollars", "", "give a number, as 2.50, or none") from None
+
+
+async def _set(settings: Settings, tool: str, user: str, as_json: bool, **arguments: Any) -> None:
+    result = await call(settings, tool, user, **arguments)
+    if as_json:
+        screen.document("budget", **result)
+        return
+    value = next(value for name, value in arguments.items() if not name.endswith("_id"))
+    what = next((f"of {value}" for name, value in arguments.items() if name.endswith("_id")), "of a day")
+    amount = f"{value} runs a day" if tool == "edit_hook" else "none" if value is None else f"${value:.2f}"
+    screen.out(f"the budget {what} is now {amount}")
+    if result.get("note"):
+        screen.talk(str(result["note"]))
+
+
+async def _show(settings: Settings, as_json: bool) -> None:
+    async with Visitor(settings) as visitor:
+        found = await money.budgets(visitor)
+    if as_json:
+        screen.document("budgets", budgets=found)
+        return
+    rows = [
+        (card["scope"], card["name"], _dollars(card["budget"]), _dollars(card["spent"])) for card in found
+    ]
+    screen.table(rows, ("of", "name", "budget", "spent"))
+
+
+def _dollars(value: float | None) -> str:
+    return "" if value is None else f"${value:.2f}"

@@ -1,0 +1,145 @@
+"""What comes in: messages, posted or heard, answers to requests, and requests that are taken back."""
+
+from __future__ import annotations
+
+from shared.turns.scripts.parts import ADMIT, BURY, PRELUDE, SAY, script
+
+# channel id session deadline text limit place reply -> {1, waiting} | {0, state} known | {-1, waiting} busy
+POST = script(
+    "post",
+    PRELUDE,
+    ADMIT,
+    """
+local waiting = redis.call('XLEN', P..'inbox')
+local full = redis.call('GET', P..'full')
+local opens = ARGV[7] == 'mail' or ARGV[7] == 'reply' or ARGV[7] == 'word'
+if opens and (full or waiting >= tonumber(ARGV[6])) then
+  local was = redis.call('GET', P..'msg:'..ARGV[2])
+  if was then return {0, was} end
+  return {-1, waiting}
+end
+local session, place = routed(ARGV[3], ARGV[7], ARGV[8])
+local e, was = admit(ARGV[2], session, ARGV[1], ARGV[5], ARGV[4], place)
+if not e then return {0, was} end
+redis.call('PUBLISH', ARGV[1], ARGV[5])
+return {1, waiting}
+""",
+)
+
+# channel -> k. An ear opens a numbering; the marker travels in the order of the channels themselves. `w<k>` is
+# until when numbering k waits for the end of the one before: whoever heard that may be dead.
+JOIN = script(
+    "join",
+    PRELUDE,
+    """
+local k = redis.call('INCR', P..'ear')
+redis.call('HSET', P..'ears', k, 0)
+redis.call('HDEL', P..'ears', k - 64, 'w'..(k - 64))
+if redis.call('PUBLISH', ARGV[1], k) <= 1 then redis.call('HSET', P..'ears', 'closed', k - 1)
+else redis.call('HSET', P..'ears', 'w'..k, now + 3000) end
+return k
+""",
+)
+
+# k -> 0 | -2 older ears still hand in. Whoever heard numbering k to its end says so, after its last message.
+CLOSE = script(
+    "close",
+    PRELUDE,
+    """
+local w = redis.call('HMGET', P..'ears', 'closed', 'w'..ARGV[1])
+local closed = tonumber(w[1] or '0')
+-- An ear that heard nothing in k must not overtake those that still hand in what they heard before it.
+if closed < tonumber(ARGV[1]) - 1 and now < tonumber(w[2] or '0') then return -2 end
+if tonumber(ARGV[1]) > closed then redis.call('HSET', P..'ears', 'closed', ARGV[1]) end
+return 0
+""",
+)
+
+# k limit output_channel, then for each message, in their order:
+#   i kind id session channel data deadline reply refusal reason
+# kind: mail | reply | word | join | front | answer | dead.
+# -> -1 numbering too old (others had it) | -2 older ears still hand in
+#    | for each message {1 taken, 2 buried, 0 known}
+HEAR = script(
+    "hear",
+    PRELUDE,
+    ADMIT,
+    BURY,
+    SAY,
+    """
+local k = ARGV[1]
+local w = redis.call('HMGET', P..'ears', k, 'closed', 'w'..k)
+if not w[1] then return -1 end
+local had = tonumber(w[1])
+if tonumber(ARGV[#ARGV - 9]) > had
+  and tonumber(w[2] or '0') < tonumber(k) - 1 and now < tonumber(w[3] or '0') then return -2 end
+local function take(a)
+  local kind, id, session, channel, data = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5]
+  if id == '' then id = 'p:'..k..':'..ARGV[a] end
+  local place, reason = kind, ARGV[a + 9]
+  if kind == 'answer' then
+    local asked = redis.call('GET', P..'call:'..session)
+    if asked then id = 'answer:'..session; session = asked; place = 'join'
+    else kind = 'dead'; reason = 'unknown_request' end
+  elseif kind ~= 'dead' and redis.call('XLEN', P..'inbox') >= tonumber(ARGV[2]) then
+    kind = 'dead'; reason = 'busy'
+  end
+  if kind == 'dead' then
+    bury(reason, id, session, channel, data)
+    say(ARGV[3], ARGV[a + 8])
+    return 2
+  end
+  session, place = routed(session, place, ARGV[a + 7])
+  return admit(id, session, channel, data, ARGV[a + 6], place) and 1 or 0
+end
+local taken = {}
+for a = 4, #ARGV, 10 do
+  local i = tonumber(ARGV[a])
+  if i <= had then taken[#taken + 1] = 0
+  else
+    redis.call('HSET', P..'ears', k, i)
+    taken[#taken + 1] = take(a)
+  end
+end
+return taken
+""",
+)
+
+# request_id channel text -> 1 delivered | 0 nobody asked | -1 answered already. The asker's desk.
+RESPOND = script(
+    "respond",
+    PRELUDE,
+    ADMIT,
+    """
+local s = redis.call('GET', P..'call:'..ARGV[1])
+if not s then return 0 end
+if not admit('answer:'..ARGV[1], s, ARGV[2], ARGV[3], '0', 'join') then return -1 end
+redis.call('PUBLISH', ARGV[2], ARGV[3])
+return 1
+""",
+)
+
+# request_id bell -> withdrawn | running | gone
+WITHDRAW = script(
+    "withdraw",
+    PRELUDE,
+    """
+local id = ARGV[1]
+if redis.call('GET', P..'msg:'..id) ~= 'accepted' then return 'gone' end
+for _, e in ipairs(redis.call('LRANGE', P..'mail:'..id, 0, -1)) do
+  local r = redis.call('XRANGE', P..'inbox', e, e)[1]
+  if r and r[2][2] == id then
+    redis.call('LREM', P..'mail:'..id, 1, e)
+    redis.call('XDEL', P..'inbox', e)
+    redis.call('SET', P..'msg:'..id, 'withdrawn', 'EX', 86400)
+    if redis.call('EXISTS', P..'mail:'..id, P..'join:'..id, P..'given:'..id) == 0 then
+      redis.call('ZREM', P..'due', id)
+    end
+    return 'withdrawn'
+  end
+end
+redis.call('PUBLISH', ARGV[2], id)
+return 'running'
+""",
+    always=True,
+)

@@ -1,0 +1,79 @@
+"""What several scripts have in common, and how one is put together."""
+
+from __future__ import annotations
+
+from shared import faults
+from shared.bus.base import Script
+
+PRELUDE = """
+local P = KEYS[1]
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+"""
+
+# The fence: only the newest claim of a session may change anything.
+FENCE = """
+local function stale(session, epoch)
+  return redis.call('HGET', P..'turn:'..session, 'epoch') ~= epoch
+end
+"""
+if faults.without("fencing"):
+    FENCE = "local function stale(session, epoch) return false end\n"
+
+# A message is accepted: known by its id, in the inbox, in its session's mail (or among what may join the turn
+# that runs), its session due, and on its way to the Store. A negative deadline counts from now.
+ADMIT = """
+local function admit(id, session, channel, data, deadline, place)
+  local was = redis.call('SET', P..'msg:'..id, 'accepted', 'NX', 'GET')
+  if was then return false, was end
+  local ends = tonumber(deadline)
+  if ends < 0 then ends = now - ends end
+  local e = redis.call('XADD', P..'inbox', '*', 'id', id, 'session', session, 'channel', channel,
+    'data', data, 'deadline', ends)
+  local list = 'mail:'
+  if place ~= 'mail' then list = 'join:' end
+  if place == 'front' then redis.call('LPUSH', P..list..session, e)
+  else redis.call('RPUSH', P..list..session, e) end
+  redis.call('ZADD', P..'due', 'NX', now, session)
+  redis.call('XADD', P..'archive', '*', 'kind', 'message', 'channel', channel, 'session', session,
+    'id', id, 'data', data)
+  return e, 'accepted'
+end
+-- A reply to something of the turn that runs joins it; else it waits like any other message.
+local function placed(session, place, reply)
+  if place ~= 'reply' then return place end
+  local root = redis.call('HGET', P..'turn:'..session, 'root')
+  if root and (reply == root or string.sub(reply, 1, #root + 1) == root..'.') then return 'join' end
+  return 'mail'
+end
+-- A plain yes or no answers the question that is open in its session: in a session of its own, since that one
+-- may be what waits for it. Where no question is open it is a message like any other.
+local function routed(session, place, reply)
+  if place ~= 'word' then return session, placed(session, place, reply) end
+  if redis.call('EXISTS', P..'asks:'..session) == 1 then return 'asks:'..session, 'mail' end
+  return session, placed(session, reply ~= '' and 'reply' or 'mail', reply)
+end
+"""
+
+BURY = """
+local function bury(reason, id, session, channel, data)
+  redis.call('XADD', P..'dead', 'MAXLEN', '~', 10000, '*', 'reason', reason, 'id', id,
+    'session', session, 'channel', channel, 'data', data)
+  redis.call('XADD', P..'archive', '*', 'kind', 'dead', 'reason', reason, 'channel', channel,
+    'session', session, 'id', id, 'data', data)
+end
+"""
+
+SAY = """
+local function say(channel, text)
+  if text == '' then return '' end
+  local e = redis.call('XADD', P..'out', 'MINID', '~', now - 86400000, '*', 'data', text)
+  redis.call('PUBLISH', channel, text)
+  return e
+end
+"""
+
+
+def script(name: str, *parts: str, always: bool = False) -> Script:
+    header = "#!lua flags=allow-oom\n" if always else "#!lua\n"
+    return Script(name, header + "".join(parts))

@@ -1,0 +1,1 @@
+"""From one sentence to a merged change, whole and hurt."""

@@ -1,0 +1,26 @@
+"""Two parts of one turn that wait for different answers, and one bell for both."""
+
+from __future__ import annotations
+
+import asyncio
+
+from shared.turns.desk import Desk
+from shared.turns.turn import Turn
+from tests.turns.ground import claimed, mail
+
+
+async def test_whoever_hears_the_bell_sees_what_came_though_another_took_it_in(desk: Desk) -> None:
+    await desk.post(mail("m1"))
+    turn = Turn(desk, await claimed(desk))
+
+    async def waits() -> list[str]:
+        await turn.bell.wait()
+        await turn.look()
+        return [entry.id for entry in turn.given]
+
+    both = [asyncio.create_task(waits()) for _ in range(2)]
+    await asyncio.sleep(0)
+    await desk.post(mail("m2", place="join"))
+    turn.bell.set()
+    async with asyncio.timeout(10):
+        assert await asyncio.gather(*both) == [["m1", "m2"]] * 2

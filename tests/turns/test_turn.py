@@ -1,0 +1,111 @@
+"""A turn in the hands of its worker: whether it is still ours, and what a new claim of our own makes of it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from shared.errors import BusUnreachable, Fenced
+from shared.turns.desk import Desk
+from shared.turns.turn import Turn
+from tests.turns.ground import claimed, closing, lapse, losses, mail, state
+
+LATE = 61.0  # seconds; the lease of `desk` is a minute
+
+
+async def mine(desk: Desk) -> Turn:
+    """A turn that was just claimed."""
+    await desk.post(mail("m1"))
+    return Turn(desk, await claimed(desk))
+
+
+async def test_nobody_is_asked_whether_a_fresh_lease_is_ours(lossy: Desk) -> None:
+    turn = await mine(lossy)
+    before = list(losses(lossy).ran)
+    await turn.ours()
+    await turn.look()
+    assert losses(lossy).ran == before
+
+
+async def test_whoever_slept_beyond_the_lease_asks_and_goes_on_where_nobody_took_it(lossy: Desk) -> None:
+    turn = await mine(lossy)
+    turn.renewed -= LATE
+    await turn.ours()
+    assert losses(lossy).ran[-1] == "step"
+    assert time.monotonic() - turn.renewed < LATE / 2
+
+
+async def test_whoever_slept_beyond_the_lease_learns_that_another_has_the_turn(desk: Desk) -> None:
+    turn = await mine(desk)
+    await lapse(desk)
+    await claimed(desk, "w2")
+    turn.renewed -= LATE
+    with pytest.raises(Fenced):
+        await turn.ours()
+    with pytest.raises(Fenced):
+        await turn.ours()  # and it is known from then on
+
+
+async def test_a_lease_counts_from_the_question_not_from_the_reply(desk: Desk) -> None:
+    """Who is frozen between the two reads a reply that says nothing about now."""
+    await desk.post(mail("m1"))
+    before = time.monotonic()
+    claim = await claimed(desk)
+    assert before <= claim.asked <= time.monotonic()
+    late = Turn(desk, replace(claim, asked=before - LATE))
+    await lapse(desk)
+    await claimed(desk, "w2")
+    with pytest.raises(Fenced):
+        await late.ours()
+
+
+async def test_a_claim_whose_reply_was_lost_counts_from_its_first_try(lossy: Desk) -> None:
+    await lossy.post(mail("m1"))
+    losses(lossy).lose = ["claim"]
+    with pytest.raises(BusUnreachable, match="reply was lost"):
+        await lossy.claim("w1")
+    between = time.monotonic()
+    claim = await claimed(lossy)
+    assert claim.asked < between
+
+
+async def test_a_turn_that_nobody_else_had_goes_on_under_a_new_claim_of_ours(desk: Desk) -> None:
+    turn = await mine(desk)
+    await turn.step({"k": "note", "text": "one"})
+    await lapse(desk)
+    claim = await claimed(desk)
+    assert turn.regain(claim)
+    assert (turn.epoch, turn.tries, turn.renewed) == (claim.epoch, claim.tries, claim.asked)
+    await turn.step({"k": "note", "text": "two"})
+    await turn.finish(closing("end"))
+    assert (await state(desk)).said == ["end"]
+
+
+async def test_a_turn_that_another_got_on_with_is_not_regained(desk: Desk) -> None:
+    turn = await mine(desk)
+    await lapse(desk)
+    other = Turn(desk, await claimed(desk, "w2"))
+    await other.step({"k": "note", "text": "theirs"})
+    await lapse(desk)
+    assert not turn.regain(await claimed(desk))
+
+
+async def test_a_turn_that_another_ended_is_not_regained_by_the_next_message(desk: Desk) -> None:
+    turn = await mine(desk)
+    await desk.post(mail("m2"))
+    await lapse(desk)
+    await Turn(desk, await claimed(desk, "w2")).finish(closing("theirs"))
+    epoch = turn.epoch
+    assert not turn.regain(await claimed(desk))
+    assert turn.epoch == epoch
+
+
+@pytest.mark.parametrize("gone", ["lost", "ended"])
+async def test_what_we_gave_up_is_not_regained(desk: Desk, gone: str) -> None:
+    turn = await mine(desk)
+    await lapse(desk)
+    claim = await claimed(desk)
+    turn.lost.set() if gone == "lost" else setattr(turn, "ended", True)
+    assert not turn.regain(claim)

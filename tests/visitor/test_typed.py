@@ -1,0 +1,59 @@
+"""Commands in our words can be typed as printed, wherever the program lies; a model's words stay as they are."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from shared.bus.messages import Output
+from shared.visitor.typed import CALLED, runnable, told
+
+ADVICE = "see promptdock status; `promptdock up` starts what is missing"
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A clone with an environment of its own, which is not on PATH."""
+    program = tmp_path / ".venv/bin/promptdock"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.delenv(CALLED, raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(sys, "argv", [str(program), "ask"])
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def output(text: str, **more: object) -> Output:
+    fields = {"user_id": "ann", "status": "complete", "id": "m1.end", "session_id": "s"}
+    return Output.model_validate({**fields, "content": text, **more})
+
+
+def test_a_program_below_this_folder_is_called_by_its_path() -> None:
+    words = "see .venv/bin/promptdock status; `.venv/bin/promptdock up` starts what is missing"
+    assert runnable(ADVICE) == words
+    assert runnable(words) == words  # nothing is spelled out twice
+
+
+def test_one_on_the_path_is_called_by_its_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(folder / ".venv/bin"))
+    assert runnable(ADVICE) == ADVICE
+
+
+def test_a_process_that_became_another_is_called_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CALLED, "bin/promptdock")
+    assert runnable("promptdock up") == "bin/promptdock up"
+
+
+@pytest.mark.parametrize("text", ["promptdock: it failed", "promptdock 0.1.0", "my/promptdock up"])
+def test_what_is_no_command_stays(text: str) -> None:
+    assert runnable(text) == text
+
+
+def test_the_clusters_own_words_are_made_to_work_and_a_models_are_not() -> None:
+    assert told(output("promptdock up")) == ".venv/bin/promptdock up"
+    assert told(output("promptdock up", demo=True)) == "[demo] .venv/bin/promptdock up"
+    assert told(output("promptdock up", model="claude-sonnet-5-5")) == "promptdock up"
