@@ -93,6 +93,11 @@ class Settings(BaseModel):
         """The model that the environment names for this agent, else the default one, else None."""
         return self.own_model(agent) or self.model
 
+    def secrets(self) -> list[str]:
+        """The values that may never be logged or shown."""
+        values = (getattr(self, name) for name in type(self).model_fields)
+        return [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
+
     @property
     def demo(self) -> bool:
         """No provider is configured: the scripted model answers, and every surface says so."""

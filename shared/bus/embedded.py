@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.errors import BusUnreachable, ConfigurationError
+from shared.settings import Settings
 
 PORT = 6379
 
@@ -39,6 +40,20 @@ def running(home: Path) -> str | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return str(note["url"]) if _answers(int(note["port"])) else None
+
+
+def address(settings: Settings) -> str:
+    """Where Redis is: as configured, else the embedded server that runs in this home."""
+    if settings.redis_url is not None:
+        return settings.redis_url.get_secret_value()
+    url = running(settings.home)
+    if url is None:
+        raise BusUnreachable(
+            "no cluster runs here",
+            f"REDIS_URL is not set and no embedded Redis runs in {settings.home}",
+            "start one with: promptdock up",
+        )
+    return url
 
 
 def _answers(port: int) -> bool:

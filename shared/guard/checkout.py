@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shared.errors import ToolError
-from shared.guard.git import Git, check_commit, check_ref, check_remote
+from shared.guard.git import Git, check_commit, check_reach, check_ref
 from shared.guard.gitdir import layout
 
 _SEARCHED = 50  # branches that are tried for conflicts
@@ -14,7 +14,7 @@ class Checkout(Git):
 
     async def clone(self, url: str, branch: str = "", allow_local: bool = False) -> None:
         """Make `path` a clone of `url` with `branch` (by default the remote's) checked out."""
-        check_remote(url, allow_local)
+        await check_reach(url, allow_local)
         if self.where is not None or (self.path.exists() and any(self.path.iterdir())):
             raise ToolError(f"{self.path.name!r} cannot be cloned into", "the folder is not empty", "")
         await self.init(branch or "main")

@@ -11,9 +11,9 @@ from pathlib import Path
 from shared.errors import ToolError
 from shared.guard.gitdir import layout
 from shared.guard.gitrun import OUTPUT, Runner
-from shared.guard.refs import check_commit, check_ref, check_remote
+from shared.guard.refs import check_commit, check_reach, check_ref, check_remote
 
-__all__ = ["STEP", "Change", "Commit", "Git", "check_commit", "check_ref", "check_remote"]
+__all__ = ["STEP", "Change", "Commit", "Git", "check_commit", "check_reach", "check_ref", "check_remote"]
 
 STEP = "PromptDock-Step"
 _LISTS = 8 * 1024 * 1024  # for lists that are cut by us afterwards, not by bytes
@@ -248,7 +248,7 @@ class Git(Runner):
 
         So our own branches, under `refs/heads`, are never overwritten by a fetch.
         """
-        check_remote(url, allow_local)
+        await check_reach(url, allow_local)
         if self.where is None:
             self.path.mkdir(parents=True, exist_ok=True)
             await self._raw(
@@ -308,7 +308,7 @@ class Git(Runner):
         if not any(urls):
             raise ToolError(f"there is no remote called {remote!r}", "", "ask the person to add one")
         for url in filter(None, urls):
-            check_remote(url, allow_local)
+            await check_reach(url, allow_local)
 
     async def _need_commit(self, name: str) -> None:
         # Only whole ids are known: they stay what they are, and a name does not.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import re
 import socket
@@ -17,6 +18,7 @@ _SCP = re.compile(
     r"(?:(?P<user>[\w.][\w.-]*)@)?(?P<host>[\w.][\w.-]*|\[[0-9A-Fa-f:.]+\]):(?P<path>[^:].*)", re.S
 )
 _HELPER = re.compile(r"[A-Za-z0-9][A-Za-z0-9+.-]*::")
+_LOOKUP = 5.0  # seconds
 _INNER_NAMES = ("localhost", "localhost.localdomain", "metadata", "metadata.google.internal", "ip6-localhost")
 
 
@@ -65,6 +67,26 @@ def check_remote(url: str, allow_local: bool = False) -> str:
             f"{shown!a} cannot be used as a remote", rule, "use https://host/path or git@host:path"
         )
     return url
+
+
+async def check_reach(url: str, allow_local: bool = False) -> None:
+    """The same, and ToolError for a name that leads to this machine. One that leads nowhere is git's to tell."""
+    check_remote(url, allow_local)
+    host = _SCP.fullmatch(url)["host"] if "://" not in url and _SCP.fullmatch(url) else urlsplit(url).hostname
+    if allow_local or not host:
+        return
+    try:
+        async with asyncio.timeout(_LOOKUP):
+            found = await asyncio.get_running_loop().getaddrinfo(host.strip("[]"), 443)
+    except (OSError, UnicodeError, TimeoutError):
+        return
+    for address in sorted({str(entry[4][0]).partition("%")[0] for entry in found}):
+        if _is_inner(address):
+            raise ToolError(
+                f"{host!a} cannot be used as a remote",
+                f"it leads to {address}, an address of this machine",
+                "",
+            )
 
 
 def _broken_rule(url: str, allow_local: bool) -> str:

@@ -7,7 +7,6 @@ from byte to byte, so that pings keep a long thought alive and silence does not.
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from shared.errors import ModelError, ModelOverloaded, ModelRefused, PromptDockError
 from shared.models.base import Answer, Block, Delta, Model, OnDelta, Request, ToolSpec, Usage
+from shared.models.loading import load
 from shared.models.prices import priced
 from shared.models.retry import persist
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from anthropic.types import Message
     from httpx2 import Request as Sent
 
+# Imported in a thread: seconds on the event loop would cost a worker its lease.
+_HEAVY = ("anthropic", "genai_prices")
 DEFAULT_MODEL = "claude-sonnet-5-5"
 PROVIDER = "https://api.anthropic.com"
 IDLE = 60.0
@@ -140,7 +142,7 @@ class AnthropicModel(Model):
         await self._ask(1)
 
     async def warm(self) -> None:
-        await asyncio.to_thread(_load)
+        await load(*_HEAVY)
 
     async def close(self) -> None:
         client, self._client = self._client, None
@@ -180,7 +182,7 @@ class AnthropicModel(Model):
 
     async def _open(self) -> AsyncAnthropic:
         if self._client is None:
-            await asyncio.to_thread(_load)
+            await load(*_HEAVY)
             self._client = self._client or self._connect(self._secret())
         return self._client
 
@@ -225,12 +227,6 @@ async def _gated(sent: Sent) -> None:
 
 def _unheard(_delta: Delta) -> None:
     return None
-
-
-def _load() -> None:
-    """Import what is heavy, in a thread: seconds on the event loop would cost a worker its lease."""
-    import anthropic  # noqa: F401
-    import genai_prices  # noqa: F401
 
 
 def _answer(message: Message) -> Answer:

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shared import log
-from shared.bus import embedded
 from shared.bus.base import Bus
-from shared.errors import BusUnreachable, ConfigurationError, StoreUnavailable
+from shared.errors import ConfigurationError, StoreUnavailable
 from shared.settings import Settings
 
 if TYPE_CHECKING:
@@ -16,20 +15,6 @@ if TYPE_CHECKING:
     from shared.store.base import Store
 
 _SILENCE = 0.75  # of a lease: after so long without an answer, a connection is dead
-
-
-def redis_url(settings: Settings) -> str:
-    """Where Redis is: as configured, else the embedded server that runs in this home."""
-    if settings.redis_url is not None:
-        return settings.redis_url.get_secret_value()
-    url = embedded.running(settings.home)
-    if url is None:
-        raise BusUnreachable(
-            "no cluster runs here",
-            f"REDIS_URL is not set and no embedded Redis runs in {settings.home}",
-            "start one with: promptdock up",
-        )
-    return url
 
 
 def line(settings: Settings) -> str:
@@ -79,11 +64,3 @@ def make_model(settings: Settings, key: str) -> Model:
     from shared.models.anthropic import AnthropicModel
 
     return AnthropicModel(key=lambda: key, base_url=settings.anthropic_base_url)
-
-
-def hide_secrets(settings: Settings) -> None:
-    """Nothing of these may ever be shown."""
-    for name in type(settings).model_fields:
-        value = getattr(settings, name)
-        if hasattr(value, "get_secret_value"):
-            log.hide(value.get_secret_value())

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from shared import log
+from shared.bus import embedded
 from shared.bus.base import Bus, OnMessage, OnReady
 from shared.bus.keys import CHATTER, HUMAN_INPUT, Names
 from shared.bus.presence import Presence
@@ -37,7 +38,7 @@ class Visitor:
     """Made by a gateway from its settings; an async context manager that gives everything back."""
 
     def __init__(self, settings: Settings) -> None:
-        connect.hide_secrets(settings)
+        log.hide(*settings.secrets())
         self.settings, self.names = settings, Names(settings.namespace)
         self.outbox = Outbox(settings.home / "outbox", connect.line(settings))
         self._url = ""
@@ -77,14 +78,14 @@ class Visitor:
     def bus(self) -> Bus:
         """The bus, made on first use; BusUnreachable where no cluster runs."""
         if self._bus is None:
-            self._url = connect.redis_url(self.settings)
+            self._url = embedded.address(self.settings)
             self._bus = connect.make_bus(self._url, self.settings)
         return self._bus
 
     @property
     def url(self) -> str:
         """Where the bus is; it may hold a password."""
-        return self._url or connect.redis_url(self.settings)
+        return self._url or embedded.address(self.settings)
 
     @property
     def presence(self) -> Presence:
@@ -111,7 +112,7 @@ class Visitor:
     async def moved(self) -> None:
         """Look whether the embedded server listens somewhere else by now, and go there."""
         try:
-            url = connect.redis_url(self.settings)
+            url = embedded.address(self.settings)
         except BusUnreachable:
             return
         if url == self._url or self._bus is None:

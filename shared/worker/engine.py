@@ -136,7 +136,6 @@ class Engine:
             temperature=temperature if temperature is not None else self.profile.temperature,
             agent=self.profile.name,
             deadline=_PATIENCE,
-            ours=turn.ours,
         )
 
         async def act(call: Call) -> Outcome:

@@ -12,7 +12,7 @@ from shared.bus import embedded
 from shared.bus.base import Bus
 from shared.bus.keys import SCHEMA, Names
 from shared.bus.presence import Presence
-from shared.errors import BusUnreachable, ConfigurationError, StoreUnavailable
+from shared.errors import ConfigurationError, StoreUnavailable
 from shared.guard.sandbox import Sandbox
 from shared.models.base import Model
 from shared.settings import Settings, load
@@ -24,26 +24,12 @@ from shared.turns.desk import Desk
 from shared.worker.choice import Choice
 
 
-def redis_url(settings: Settings) -> str:
-    """Where Redis is: as configured, else the embedded server that runs in this home."""
-    if settings.redis_url is not None:
-        return settings.redis_url.get_secret_value()
-    url = embedded.running(settings.home)
-    if url is None:
-        raise BusUnreachable(
-            "no cluster runs here",
-            f"REDIS_URL is not set and no embedded Redis runs in {settings.home}",
-            "start one with: promptdock up",
-        )
-    return url
-
-
 def make_bus(settings: Settings, client: str) -> Bus:
     """The bus on the configured server."""
     from shared.bus.redis import RedisBus
 
     # A watchdog follows from the lease (12 s gives 9 s), so that a test can run both faster.
-    return RedisBus(redis_url(settings), silence=settings.lease_ms * 0.75 / 1000, client_name=client)
+    return RedisBus(embedded.address(settings), silence=settings.lease_ms * 0.75 / 1000, client_name=client)
 
 
 def make_store(settings: Settings) -> Store:
@@ -65,16 +51,8 @@ def make_store(settings: Settings) -> Store:
 
 def _reload() -> Settings:
     settings = load()
-    hide_secrets(settings)
+    log.hide(*settings.secrets())
     return settings
-
-
-def hide_secrets(settings: Settings) -> None:
-    """Nothing of these may ever be logged."""
-    for name in type(settings).model_fields:
-        value = getattr(settings, name)
-        if hasattr(value, "get_secret_value"):
-            log.hide(value.get_secret_value())
 
 
 def home_id(home: Path) -> str:
@@ -161,7 +139,7 @@ class Parts:
 
 async def build(settings: Settings, agent: str) -> Parts:
     """Connect everything; a wrong setting or a Redis that does not answer is said now."""
-    hide_secrets(settings)
+    log.hide(*settings.secrets())
     model = Choice(settings, _reload)
     names = Names(settings.namespace)
     bus, store = make_bus(settings, f"promptdock-{agent}"), Breaker(make_store(settings))

@@ -161,7 +161,7 @@ class Purse:
 
 
 class Metered(Model):
-    """A model whose calls are booked."""
+    """A model that is asked in the name of one turn: its calls are booked, and none leaves once the turn is lost."""
 
     def __init__(self, model: Model, purse: Purse, turn: Turn) -> None:
         self._model, self._purse, self._turn = model, purse, turn
@@ -169,7 +169,7 @@ class Metered(Model):
 
     async def answer(self, request: Request, on_delta: OnDelta | None = None) -> Answer:
         number = sum(record["k"] == "model" for record in self._turn.records)
-        answer = await self._model.answer(request, on_delta)
+        answer = await self._model.answer(replace(request, ours=self._turn.ours), on_delta)
         await self._purse.bought(number, answer.usage)
         return answer
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from shared.errors import Denied, ToolError
+from shared.guard.checkout import Checkout
+from shared.guard.git import Git
 from shared.guard.sandbox import Sandbox
 from shared.settings import Settings
 from shared.store.records import Hook, HookRun, Project
@@ -18,7 +21,7 @@ from shared.tools.handler import Handler
 from shared.turns.archive import Archive
 from shared.worker.hookdoor import HookDoor
 from shared.worker.parts import Parts
-from tests.attacks.ground import HOSTILE, REGISTRY
+from tests.attacks.ground import HOSTILE, REGISTRY, Ground
 
 NAMED = "service.example"
 
@@ -80,7 +83,7 @@ def get(at: HookDoor, url: str) -> Any:
     return at("http_get", {"url": url, "timeout": 5})
 
 
-@pytest.mark.parametrize("url", HOSTILE["addresses"], ids=ascii)
+@pytest.mark.parametrize("url", [*HOSTILE["addresses"], "http://127.0.0.1.nip.io/"], ids=ascii)
 async def test_an_address_that_nobody_named_is_not_asked(url: str, server: Server) -> None:
     with pytest.raises(Denied, match="not allowed in a hook"):
         await get(door(NAMED), url.replace(":6379", f":{server.port}"))
@@ -132,6 +135,23 @@ async def test_a_name_that_leads_elsewhere_the_second_time_is_asked_where_it_was
     assert (
         request.startswith(b"GET /page?x=1 ") and f"\r\nHost: {NAMED}:{server.port}\r\n".encode() in request
     )
+
+
+@pytest.mark.parametrize("place", ["127.0.0.1", "169.254.169.254", "::1"])
+async def test_git_asks_no_name_that_leads_to_this_machine(
+    place: str, builder: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lookups = Lookups(monkeypatch, place)
+    for url in (f"http://{NAMED}/x", f"git@{NAMED}:x.git", f"ssh://{NAMED}/x"):
+        clone = tmp_path / "clone"
+        with pytest.raises(ToolError, match="cannot be used as a remote"):
+            await Checkout(clone, builder.sandbox).clone(url)
+        assert not clone.exists()
+        config = f'[core]\n\tbare = false\n[remote "origin"]\n\turl = {url}\n'
+        (builder.root / ".git" / "config").write_text(config)
+        with pytest.raises(ToolError, match="cannot be used as a remote"):
+            await Git(builder.root, builder.sandbox).fetch()
+    assert len(lookups.asked) == 6
 
 
 async def test_a_redirect_is_told_and_not_followed(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from shared.guard.checkout import Checkout
 from shared.guard.display import plain
 from shared.guard.git import Git, check_ref, check_remote
 from shared.worker.given import said
-from tests.attacks.ground import CANARY, HOSTILE, Ground, git
+from tests.attacks.ground import CANARY, HOSTILE, REGISTRY, Ground, git
 
 SECRET = "sk-ant-api03-Zq8Wv3Lk0Xr5Ty7Ub2Nm"
 
@@ -136,6 +136,14 @@ async def test_a_result_is_cut_before_a_model_reads_it(builder: Ground) -> None:
     (builder.root / "long.txt").write_text("\n".join("y" * 1900 for _ in range(1900)))
     result = await builder.call("view", path="long.txt")
     assert len(json.dumps(result)) < 80_000
+
+
+def test_a_task_takes_no_thousand_attachments() -> None:
+    tool = REGISTRY.get("create_task")
+    assert tool.check({"title": "x", "attachments": ["a.png"] * 50})["attachments"]
+    for attachments in (["a.png"] * 1000, ["x" * 5000]):
+        with pytest.raises(ToolError, match="attachments"):
+            tool.check({"title": "x", "attachments": attachments})
 
 
 async def test_a_file_larger_than_its_limit_is_not_written(builder: Ground) -> None:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from shared.bus.base import Script
 from shared.bus.embedded import Embedded
@@ -237,3 +238,23 @@ async def test_closing_tells_whoever_still_waits(valkey: str) -> None:
     await bus.close()
     with pytest.raises(BusUnreachable, match="closed"):
         await asyncio.wait_for(waiting, 2)
+
+
+def test_a_command_in_the_moment_after_the_connection_was_lost_is_a_bus_that_is_away(valkey: str) -> None:
+    """On the event loop of workers, which raises where the standard one says nothing."""
+
+    async def run() -> None:
+        bus = RedisBus(valkey, silence=2.0)
+        assert await bus.command("PING") == b"PONG"
+        (lane,) = bus._lanes.values()
+        wire = lane._wire
+        assert wire is not None
+        wire._transport.abort()  # what follows is asked before anybody was told
+        calls = [asyncio.create_task(bus.command("PING")) for _ in range(2)]
+        for reply in await asyncio.gather(*calls, return_exceptions=True):
+            assert isinstance(reply, BusUnreachable), reply
+        assert await answers(bus)
+        await bus.close()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(run())

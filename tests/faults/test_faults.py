@@ -33,7 +33,7 @@ def test_what_was_accepted_is_answered_once_whatever_breaks(tmp_path: Path) -> N
 
     found = asyncio.run(run())
     print(*(row.line() for row in found), sep="\n")
-    assert {row.row: (row.broken, row.notes) for row in found if row.broken or row.errors} == {}
+    assert {row.row: (row.broken, row.notes) for row in found if row.broken} == {}
     assert all(row.sent >= EACH * 8 for row in found)
     hurt = [seconds for row in found for seconds in row.recoveries]
     assert hurt and max(hurt) < 15, "what a fault interrupted was not taken over"

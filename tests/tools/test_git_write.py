@@ -204,3 +204,23 @@ async def test_a_push_that_must_fail_is_known_before_anybody_is_asked(
     with pytest.raises(ToolError, match="no remote"):
         await ready(bench.context(), **{name: "main"})
     assert "no remote" in await bench.no(tool, **{name: "main"})
+
+
+async def test_a_repository_is_named_by_its_id_wherever_a_project_is(bench: Bench) -> None:
+    """Two repositories in one project: each tool takes `repo_id`, the older spellings too."""
+    for name in ("shop", "site"):
+        await bench.linked(name, **{"app.py": f"{name}\n"})
+    site = {"repo_id": "site"}
+    assert (await bench.ok("git_log", **site))["workspace"] == "site"
+    assert [row["repo_id"] for row in (await bench.ok("get_git_status", **site))["repos"]] == ["site"]
+    assert (await bench.ok("list_directory", **site))["path"] == "site"
+    assert (await bench.ok("create_branch", branch_name="feature", **site))["branch"] == "feature"
+    (bench.home.parent / "work" / "site" / "app.py").write_text("changed\n")
+    assert "changed" in (await bench.ok("git_diff", **site))["diff"]
+    assert (await bench.ok("commit_changes", message="Change", **site))["status"] == "committed"
+    assert (await bench.ok("push_branch", **site))["branch"] == "feature"
+    assert (await bench.ok("checkout_branch", branch_name="main", **site))["status"] == "checked_out"
+    assert (await bench.ok("merge_branch", branch_name="feature", **site))["status"] == "merged"
+    assert (await bench.ok("git_pull", branch="main", **site))["branch"] == "main"
+    assert "does not begin with a repository" in await bench.no("git_log"), "it has to be named"
+    assert "no repository called" in await bench.no("git_log", repo_id="nothing")

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from shared.store.records import Project, Task, now
+from shared.store.records import Project, Task, TaskResult, now
 from shared.tasks import budgets
 from tests.tools.bench import Bench
+from tests.tools.test_agents import HERE
 
 
 async def made(bench: Bench, **values: Any) -> Task:
@@ -62,3 +63,17 @@ async def test_budgets_are_set_and_taken_away(bench: Bench) -> None:
     assert await budgets.day(bench.store, 7.0) == 20.0
     assert "BUDGET_DAY" in (await bench.ok("set_day_budget", dollars=None))["note"]
     assert await budgets.day(bench.store, 7.0) == 7.0
+
+
+async def test_what_a_task_will_probably_need_is_told_when_it_is_assigned(bench: Bench) -> None:
+    await bench.linked()
+    here = {**HERE, "force": True}
+    given = {"agent": "backend", "command_file": "# Do it", "repo": "shop"}
+    assert "expected" not in await bench.run("assign_task", here=here, **given)
+    for cost in (0.25, 0.5, 4.0):
+        task = await made(bench)
+        await bench.store.insert(
+            TaskResult(task_id=task.id, agent="backend", cost=cost, tokens_used=int(cost * 1000))
+        )
+    told = await bench.run("assign_task", here=here, **given)
+    assert told["expected"] == {"cost": 0.5, "tokens": 500, "from_tasks": 3}

@@ -57,7 +57,7 @@ class Wire(asyncio.Protocol):
 
     def send(self, *arguments: Argument) -> None:
         """Put one command on its way at once."""
-        self._transport.write(hiredis.pack_command(arguments))  # type: ignore[arg-type]
+        self._write(hiredis.pack_command(arguments))  # type: ignore[arg-type]
 
     def join(self, *arguments: Argument) -> None:
         """Put one command on its way, in one write with all others of this turn of the event loop."""
@@ -67,7 +67,13 @@ class Wire(asyncio.Protocol):
 
     def _flush(self) -> None:
         packed, self._packed = self._packed, []
-        self._transport.write(b"".join(packed))
+        self._write(b"".join(packed))
+
+    def _write(self, data: bytes) -> None:
+        try:
+            self._transport.write(data)
+        except RuntimeError as error:  # of uvloop: the connection is closed, and `lost` is about to say so
+            self.fail(ConnectionResetError(str(error)))
 
     def data_received(self, data: bytes) -> None:
         self.heard = self._loop.time()
