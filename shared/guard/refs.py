@@ -72,7 +72,8 @@ def check_remote(url: str, allow_local: bool = False) -> str:
 async def check_reach(url: str, allow_local: bool = False) -> None:
     """The same, and ToolError for a name that leads to this machine. One that leads nowhere is git's to tell."""
     check_remote(url, allow_local)
-    host = _SCP.fullmatch(url)["host"] if "://" not in url and _SCP.fullmatch(url) else urlsplit(url).hostname
+    short = None if "://" in url else _SCP.fullmatch(url)
+    host = short["host"] if short else urlsplit(url).hostname
     if allow_local or not host:
         return
     try:

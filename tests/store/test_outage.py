@@ -65,9 +65,14 @@ def test_conversations_go_on_and_nothing_is_missing_or_double_when_it_is_back(
         *texts,
         "and now?",
     ]
-    sent = postgres.query("select message_id, count(*) from messages where user_id = 'keeper' group by 1")
-    assert {count for _, count in sent} == {"1"}
-    assert len(sent) == 2 * len(texts) + 4  # each message and its answer, the command and its refusal
+    # Each message and its answer, the command and its refusal; what was said is stored a moment later.
+    until(lambda: len(_sent(postgres)) >= 2 * len(texts) + 4, what="all that was said in the store")
+    sent = _sent(postgres)
+    assert ({count for _, count in sent}, len(sent)) == ({"1"}, 2 * len(texts) + 4)
+
+
+def _sent(postgres: Postgres) -> list[list[str]]:
+    return postgres.query("select message_id, count(*) from messages where user_id = 'keeper' group by 1")
 
 
 def _rows(postgres: Postgres) -> list[list[str]]:

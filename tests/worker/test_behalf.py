@@ -18,7 +18,7 @@ def request(**more: Any) -> messages.Agent:
 def test_the_person_their_conversation_and_their_roles_come_with_the_request() -> None:
     who = {"user_id": "ada", "session_id": "talk", "roles": ["lead"]}
     asked = asked_by(request(on_behalf_of=who))
-    assert (asked.who, asked.roles) == (("ada", "talk"), {"lead"})
+    assert asked.who == ("ada", "talk") and asked.roles == {"lead"}
 
 
 @pytest.mark.parametrize("roles", [None, "lead", {"lead": True}, 7])
