@@ -79,7 +79,7 @@ def stub() -> Iterator[Stub]:
 
 
 def _version() -> bytes:
-    setting = Setting(scope="@schema", key="version", value={"version": 1})
+    setting = Setting(scope="@schema", key="version", value={"version": schema.VERSION})
     return json.dumps([setting.model_dump(mode="json")]).encode()
 
 
