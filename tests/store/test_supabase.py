@@ -15,6 +15,7 @@ from typing import ClassVar
 import pytest
 
 from shared.errors import ConfigurationError, Conflict, PromptDockError, StoreUnavailable
+from shared.store import schema
 from shared.store import supabase as module
 from shared.store.records import Log, Setting, Task
 from shared.store.supabase import SupabaseStore
@@ -141,7 +142,7 @@ async def test_a_project_of_another_version_is_refused(
         with pytest.raises(ConfigurationError, match=told):
             await SupabaseStore(endpoint.url, SECRET, limit=60.0).open()
     finally:
-        postgres.query(change.format(1))
+        postgres.query(change.format(schema.VERSION))
 
 
 @pytest.mark.parametrize("status", [404, 301, 400])
