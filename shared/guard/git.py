@@ -54,6 +54,8 @@ class Git(Runner):
 
     async def commit_of(self, name: str) -> str:
         """The commit id that a branch, tag or id means; "" for one that does not exist."""
+        if name in self._known:
+            return name
         done = await self._git(
             "rev-parse", "--verify", "--quiet", f"{check_commit(name)}^{{commit}}", check=False
         )

@@ -103,8 +103,10 @@ class Runner:
         home = self.where.tree or self.where.folder
         if self.sandbox.confines and not network:
             argv = ["/usr/bin/env", *(f"{k}={v}" for k, v in _variables(local).items()), *argv]
+            writable = [self.where.common, *write]
+            # Nothing of the repository's runs in it (see above), so that it starts no processes without end.
             argv = self.sandbox.wrap(
-                argv, home, True, extra_write=[self.where.common, *write], protect=_protected(self.where)
+                argv, home, True, extra_write=writable, protect=_protected(self.where), bounded=False
             )
         done = await run(
             argv, cwd=home, env=_surroundings(network, local), stdin=stdin, limit=limit, lock=self.lock,

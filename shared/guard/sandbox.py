@@ -128,11 +128,13 @@ class Sandbox:
         extra_read: Paths = (),
         extra_write: Paths = (),
         protect: Paths | None = None,
+        bounded: bool = True,
     ) -> list[str]:
         """The command that runs `argv` confined to `root` (where it starts) with an environment of its own.
 
         `protect` stays read-only although it lies in something writable: by default git's own folders of
         `root`, which are also made readable where they lie outside. Landlock cannot protect inside `root`.
+        `bounded` counts its processes with those of all commands; entering that group costs 12 ms.
         Raises ToolError where there is no sandbox.
         """
         if self.mode == "refused":
@@ -144,7 +146,7 @@ class Sandbox:
             outside = [path for path in kept if not path.is_relative_to(root)]
             write = [*([root] if writable else []), *extra_write]
             command = self._plain(argv, root, network, [root, *outside, *extra_read], write)
-        return pids.entered(command, self.group)
+        return pids.entered(command, self.group if bounded else None)
 
     def _bwrap(
         self,
