@@ -36,6 +36,8 @@ async def merge(settings: Settings, task: str, user: str, as_json: bool) -> None
         screen.document("merge", **result)
         return
     screen.out(f"{result['branch']} is merged into {result['into']}: {len(result['files'])} files")
+    if along := result.get("came_with_it"):
+        screen.talk(f"with it came what it was built on: {', '.join(along)}")
     if result.get("warning"):
         screen.talk(str(result["warning"]))
 

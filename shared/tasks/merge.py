@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from shared.errors import Busy, PromptDockError, ToolError
 from shared.guard.merging import Merger
 from shared.store.base import Store
 from shared.store.records import Repo, Task, TaskEvent
 from shared.store.row import derived, now
-from shared.tasks import machine
+from shared.tasks import graph, machine
 from shared.tasks.hold import Hold
 from shared.tasks.names import slug
 from shared.tasks.receipt import Clash
@@ -24,12 +24,13 @@ _OTHERS = 20  # branches that one is tried against
 
 @dataclass(frozen=True)
 class Merged:
-    """What a merge came to; `commit` is "" where the branch was merged before."""
+    """What a merge came to; `commit` is "" where the branch was merged before, `along` names tasks within it."""
 
     commit: str
     branch: str
     into: str
     files: list[str]
+    along: list[str] = field(default_factory=list)
 
 
 async def source(repos: Repos, repo: Repo, fresh: bool = False) -> Merger:
@@ -96,7 +97,26 @@ async def merge(repos: Repos, repo: Repo, store: Store, task: Task, actor: str, 
     await _note(store, task, "merged", actor, key, {"commit": made or head, "into": repo.default_branch})
     if task.status == "AWAITING_APPROVAL":
         await machine.move(store, task.id, "approved", actor, key, ended_at=now())
-    return Merged(made, branch, repo.default_branch, files)
+    along = await _along(store, repo, git, task, actor, key)
+    return Merged(made, branch, repo.default_branch, files, along)
+
+
+async def _along(store: Store, repo: Repo, git: Merger, task: Task, actor: str, key: str) -> list[str]:
+    """The tasks that this one was built on: their work has come with it, which their histories say too."""
+    came, into = [], {"with": task.slug, "into": repo.default_branch}
+    for row in await graph.tasks(store, await graph.closure(store, task.id, upstream=True)):
+        if row.repo_id != repo.id or row.status != "COMPLETED" or not row.branch or row.error:
+            continue
+        head = await git.commit_of(f"refs/heads/{row.branch}")
+        if not head or not await git.contains(f"refs/heads/{task.branch}", head):
+            continue
+        id = f"{key}:{row.slug}"
+        told = await store.select(TaskEvent, {"task_id": row.id, "event": "merged"}, limit=1)
+        if told and told[0].id != derived("task-event", id, "merged"):
+            continue  # merged before, by itself or with another
+        await _note(store, row, "merged", actor, id, {"commit": head, **into})
+        came.append(row.slug)
+    return came
 
 
 async def _put(repos: Repos, repo: Repo, git: Merger, old: str, made: str) -> None:

@@ -48,6 +48,7 @@ async def merge_task(here: Context, task_id: str) -> Result:
         "branch": done.branch,
         "into": done.into,
         "files": done.files[:_FILES],
+        **({"came_with_it": done.along} if done.along else {}),
     }
     return told | ({"commit": done.commit} if done.commit else {"warning": "it was merged before"})
 

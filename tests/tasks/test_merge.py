@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from shared.errors import Busy, ToolError
-from shared.store.records import Project, Repo, Task, TaskEvent
+from shared.store.records import Project, Repo, Task, TaskDependency, TaskEvent
+from shared.store.row import new_id
 from shared.store.sqlite import SqliteStore
 from shared.tasks import merge
 from shared.tasks.repos import Repos
@@ -63,6 +64,29 @@ async def test_a_merge_brings_the_work_into_the_checkout_and_leaves_a_persons_ch
     again = await merge.merge(repos, repo, store, task, "ann", "k1")
     assert again.commit == "" and plain(repository, "rev-parse", "HEAD") == done.commit
     assert await events(store) == ["merged"]
+
+
+async def test_what_a_task_was_built_on_comes_with_it_and_its_history_says_so(
+    repos: Repos, repo: Repo, store: SqliteStore
+) -> None:
+    first = await worked(repos, repo, store, "t-1", b_txt="b\n")
+    aside = await worked(repos, repo, store, "t-2", c_txt="c\n")
+    tree = await Worktree.acquire(repos, repo, "t-3", 1, [str(first.branch)])
+    (tree.path / "d.txt").write_text("d\n")
+    await tree.git.commit_all("Go on", "t-3:1")
+    await tree.remove()
+    last = aside.model_copy(update={"id": new_id(), "slug": "t-3", "branch": tree.branch})
+    await store.upsert([last, *(edge(last, needs) for needs in (first, aside))])
+    for _ in ("once", "and again after a crash"):
+        done = await merge.merge(repos, repo, store, last, "ann", "k1")
+        assert done.along == ["t-1"], "only what is in its history came with it"
+    told = {(row.task_id, row.event) for row in await store.select(TaskEvent)}
+    assert told == {(last.id, "merged"), (first.id, "merged")}
+    assert (await merge.merge(repos, repo, store, first, "ann", "k2")).commit == ""
+
+
+def edge(task: Task, needs: Task) -> TaskDependency:
+    return TaskDependency(id=new_id(), task_id=task.id, depends_on_id=needs.id)
 
 
 async def test_a_merge_that_would_overwrite_a_persons_changes_is_refused_and_changes_nothing(
