@@ -11,7 +11,7 @@ from gateways.cli.review import call
 from gateways.cli.run import me, run
 from shared.errors import UsageError
 from shared.settings import Settings
-from shared.visitor import Visitor, money
+from shared.visitor import Visitor
 
 app = typer.Typer(
     rich_markup_mode=None,
@@ -86,6 +86,8 @@ async def _set(settings: Settings, tool: str, user: str, as_json: bool, **argume
 
 
 async def _show(settings: Settings, as_json: bool) -> None:
+    from shared.visitor import money  # reads the Store, which no other command's start should pay for
+
     async with Visitor(settings) as visitor:
         found = await money.budgets(visitor)
     if as_json:
