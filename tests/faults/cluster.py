@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 
 from shared.bus.keys import Names
+from shared.bus.presence import Presence
 from shared.bus.redis import RedisBus
 from shared.errors import PromptDockError
 from shared.turns.desk import Desk
@@ -22,7 +23,7 @@ from tests.faults.model import Thinker
 from tests.faults.proxy import Proxy
 from tests.faults.server import Server
 from tests.support.messages_api import MessagesApi
-from tests.support.processes import Site, Worker
+from tests.support.processes import PATIENCE, Site, Worker
 
 LEASE = 1500  # milliseconds
 AGENTS = ("chatter", "planner", "backend")
@@ -45,6 +46,7 @@ class Cluster:
             LOG_LEVEL="warning",
         )
         self.bus = RedisBus(server.url, silence=2.0, client_name="faults")
+        self._presence = Presence(self.bus, self.names)
         self.proxies: dict[int, Proxy] = {}  # by process id
         self.keys: dict[int, str] = {}  # with which each process buys
         self.frozen: list[str] = []  # who, from when to when (monotonic)
@@ -73,8 +75,13 @@ class Cluster:
         if proxy is not None:
             self.proxies[worker.pid] = proxy
         if wait:
-            await asyncio.to_thread(worker.ready)
+            assert await happens(lambda: self._listens(worker), PATIENCE), worker.tail()
         return worker
+
+    async def _listens(self, worker: Worker) -> bool:
+        """Whether it has shown itself on the bus; its log takes no word where the disk is full."""
+        assert worker.process.poll() is None, f"ended with {worker.process.poll()}: {worker.tail()}"
+        return any(card["pid"] == worker.pid for card in await self._presence.here(worker.name))
 
     async def kill(self, worker: Worker, *, again: bool = True) -> None:
         """kill -9; what it held is watched until another holds it; a new replica takes its place."""
