@@ -17,6 +17,7 @@ from tests.faults.stores import store
 from tests.faults.workload import Load
 from tests.support.messages_script import Step
 
+WARM = 25_000  # messages in which caches and the allocator of the workers fill up
 POISON = "poison"  # how the id of a message begins that kills whoever claims it
 # Where a worker may die on its way through a turn: those of whoever asks, then those of whoever is asked.
 POINTS = (
@@ -352,16 +353,19 @@ async def soak(scene: Scene) -> None:
     """No fault: how much the workers grow, once the first messages have filled what is filled once."""
     load, workers = scene.load, scene.cluster.replicas("chatter")
     load.on.clear()
-    quarter = load.each * (load.own + load.plain) // 4
-    while load.sent < quarter:
-        await asyncio.sleep(0.2)
-        scene.cluster.forget()
-    scene.cluster.sizes.append((load.sent, sum(worker.rss() for worker in workers)))
-    while not load.done.is_set():
-        await asyncio.sleep(0.2)
-        scene.cluster.forget()
+
+    async def said(messages: int) -> None:
+        while load.sent < messages and not load.done.is_set():
+            await asyncio.sleep(0.2)
+            scene.cluster.forget()
+        if messages >= WARM:
+            scene.cluster.sizes.append((load.sent, sum(worker.rss() for worker in workers)))
+
+    total = load.each * (load.own + load.plain)
+    if total >= 2 * WARM:
+        await said(WARM)
+    await said(total)
     await happens(lambda: _all_closed(scene), 120)
-    scene.cluster.sizes.append((load.sent, sum(worker.rss() for worker in workers)))
 
 
 # -- two at once ---------------------------------------------------------------------------------------------
