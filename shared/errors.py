@@ -12,7 +12,8 @@ PromptDockError           what happened, why, and what to do
 ├─ BadMessage             the sender: the message was not understood
 ├─ Conflict               the caller: the row changed meanwhile, or exists
 ├─ ToolError              the model: a tool could not do what was asked
-│  └─ Missing             what it was to work on is not there
+│  ├─ Missing             what it was to work on is not there
+│  └─ Lasting             another try changes nothing: somebody has to decide first
 ├─ ModelError             the person: the model provider failed
 │  ├─ ModelRefused        the provider does not take the key
 │  └─ ModelOverloaded     busy, stalled or cut; was tried again
@@ -96,6 +97,10 @@ class ToolError(PromptDockError):
 
 class Missing(ToolError):
     """What a tool was to work on is not there (any more)."""
+
+
+class Lasting(ToolError):
+    """Another try would end the same: somebody has to decide something first."""
 
 
 class ModelError(PromptDockError):

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shlex
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import uuid4
 
 from gateways.cli import screen
 from gateways.cli.leave import Leave
+from gateways.cli.run import me
 from shared.bus.messages import CLOSING, Output
 from shared.errors import BadMessage, PromptDockError, TimedOut, UsageError
 from shared.settings import Settings
 from shared.visitor import Visitor, look
 from shared.visitor.feed import Feed
 from shared.visitor.typed import told
+from shared.visitor.words import Heard
 from shared.visitor.work import Work
 
 _SETTLE = 0.5  # seconds that the last events may come behind the answer
@@ -36,7 +40,7 @@ class Asking:
 
 async def ask(settings: Settings, asking: Asking) -> int:
     """0 for an answer or a question back, 1 for an error; TimedOut when neither came."""
-    text = sys.stdin.read() if asking.text == "-" else asking.text
+    text = screen.typed(asking.text)
     if not text.strip():
         raise UsageError(
             "there is nothing to ask", "the text is empty", 'e.g. promptdock ask "Plan a login page"'
@@ -71,16 +75,16 @@ async def _asked(
     elif not await look.serves(visitor):
         screen.talk("… nobody is here as Chatter: the message waits until somebody is")
     try:
-        if not asking.timeout:  # sent, and not awaited at all
-            raise TimeoutError
+        if not asking.timeout:
+            return _accepted(asking, message_id, sent.outcome)
         async with asyncio.timeout(asking.timeout), Leave(visitor, asking.user) as leave:
             here = leave if sys.stdin.isatty() and not asking.as_json else None
-            output = await _closing(heard, asking.user, message_id, here)
+            output = await _closing(heard, asking.user, message_id, here, visitor.shown)
         if output.usage:  # else it is not a turn of ours, which tells its events
             await _briefly(ended)
     except TimeoutError:
         raise TimedOut(
-            f"no answer came in {asking.timeout:.0f} s",
+            f"no answer came in {asking.timeout:g} s",
             f"message {message_id} is accepted and will still be answered",
             "see what it waits for: promptdock pending",
         ) from None
@@ -88,10 +92,22 @@ async def _asked(
         live.cancel()
         with contextlib.suppress(asyncio.CancelledError, PromptDockError):
             await live
-    return _answer(output, asking.as_json)
+    return _answer(output, asking)
 
 
-async def _closing(heard: Feed, user: str, message_id: str, leave: Leave | None) -> Output:
+def _accepted(asking: Asking, message_id: str, outcome: str) -> int:
+    """Sent, and not awaited at all."""
+    if asking.as_json:
+        screen.document("accepted", id=message_id, outcome=outcome)
+    else:
+        screen.out(f"{outcome}: message {message_id}")
+        screen.talk("… see what it waits for: promptdock pending")
+    return 0
+
+
+async def _closing(
+    heard: Feed, user: str, message_id: str, leave: Leave | None, shown: Callable[[Heard], None]
+) -> Output:
     async for item in heard:
         output = item.output
         ours = message_id in (output.in_reply_to, *output.answers)
@@ -101,6 +117,7 @@ async def _closing(heard: Feed, user: str, message_id: str, leave: Leave | None)
         )
         if not (ours or foreign):
             continue
+        shown(item)
         if output.status in CLOSING:
             return output
         screen.talk(f"… {told(output)}")
@@ -138,23 +155,25 @@ async def _stop(visitor: Visitor, asking: Asking, message_id: str, work: Work) -
                 screen.talk("… stopped")
 
 
-def _answer(output: Output, as_json: bool) -> int:
+def _answer(output: Output, asking: Asking) -> int:
     failed = output.status == "error"
-    if as_json:
+    if asking.as_json:
         screen.document("ask", **output.model_dump(exclude_none=True, exclude={"via", "v"}))
     elif failed:
         screen.talk(f"promptdock: {told(output)}")
     else:
         screen.out(told(output))
-        _options(output)
+        _options(output, asking)
     return 1 if failed else 0
 
 
-def _options(output: Output) -> None:
+def _options(output: Output, asking: Asking) -> None:
     if output.status != "awaiting_input":
         return
     if output.question and output.question not in output.content:
         screen.out(output.question)
     for number, option in enumerate(output.options or [], 1):
         screen.out(f"  {number}. {option}")
-    screen.talk('… this is a question to you; answer it with: promptdock ask "…" in the same session')
+    same = f" --session {shlex.quote(asking.session)}" if asking.session else ""
+    same += f" --user {shlex.quote(asking.user)}" if asking.user != me() else ""
+    screen.talk(f'… this is a question to you; answer it with: promptdock ask "…"{same}')

@@ -94,10 +94,13 @@ async def _show(settings: Settings, as_json: bool) -> None:
         screen.document("budgets", budgets=found)
         return
     rows = [
-        (card["scope"], card["name"], _dollars(card["budget"]), _dollars(card["spent"])) for card in found
+        (card["scope"], card["name"], *(_amounts(card[part], card["unit"]) for part in ("budget", "spent")))
+        for card in found
     ]
     screen.table(rows, ("of", "name", "budget", "spent"))
 
 
-def _dollars(value: float | None) -> str:
-    return "" if value is None else f"${value:.2f}"
+def _amounts(value: float | None, unit: str) -> str:
+    if value is None:
+        return ""
+    return f"${value:.2f}" if unit == "dollars" else f"{value} {unit}"

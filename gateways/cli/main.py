@@ -7,7 +7,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from gateways.cli import approvals, budget, permissions, tools
+from gateways.cli import approvals, budget, permissions, steer, tools
 from gateways.cli.run import me, run
 
 app = typer.Typer(
@@ -30,6 +30,7 @@ key = _group("The model provider's key.", no_args_is_help=True)
 config = _group("Settings.", no_args_is_help=True)
 for name, group in (("repo", repo), ("tasks", tasks), ("dead", dead), ("key", key), ("config", config)):
     app.add_typer(group, name=name)
+steer.add_to(tasks)
 app.add_typer(tools.app, name="tools")
 app.add_typer(approvals.app, name="approvals")
 app.add_typer(budget.app, name="budget")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gateways.cli import screen
+from gateways.cli import remedy, screen
 from shared.errors import PromptDockError, UsageError
 from shared.settings import Settings
 from shared.visitor import Visitor, tasks
@@ -51,7 +51,8 @@ async def add(settings: Settings, adding: Adding, user: str, as_json: bool) -> i
         await visitor.reach()
         result = await visitor.command("add_repo", arguments, user, patience=_CLONING)
     if "error" in result:
-        raise PromptDockError(*(str(result.get(name) or "") for name in ("error", "why", "fix")))
+        what, why, fix = (str(result.get(name) or "") for name in ("error", "why", "fix"))
+        raise PromptDockError(what, why, remedy.typed(fix, arguments))
     if as_json:
         screen.document("repo", **result)
     else:

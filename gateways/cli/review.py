@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gateways.cli import screen
+from gateways.cli import remedy, screen
 from shared.errors import Denied, PromptDockError, UsageError
 from shared.settings import Settings
 from shared.visitor import Visitor
@@ -25,7 +25,7 @@ async def call(settings: Settings, tool: str, user: str, **arguments: Any) -> di
                 f"there is no task {arguments['task_id']!r}", "", "promptdock tasks list shows them"
             )
         kind = Denied if told[0].startswith(_REFUSED) else PromptDockError
-        raise kind(*told)
+        raise kind(told[0], told[1], remedy.typed(told[2], arguments))
     return result
 
 
@@ -35,11 +35,13 @@ async def merge(settings: Settings, task: str, user: str, as_json: bool) -> None
     if as_json:
         screen.document("merge", **result)
         return
-    screen.out(f"{result['branch']} is merged into {result['into']}: {len(result['files'])} files")
+    if "commit" not in result:
+        screen.out(f"{result['branch']} was merged into {result['into']} before: nothing is changed")
+        return
+    count = len(result["files"])
+    screen.out(f"{result['branch']} is merged into {result['into']}: {count} file{'s' * (count != 1)}")
     if along := result.get("came_with_it"):
         screen.talk(f"with it came what it was built on: {', '.join(along)}")
-    if result.get("warning"):
-        screen.talk(str(result["warning"]))
 
 
 async def discard(settings: Settings, task: str, user: str, as_json: bool) -> None:
@@ -76,7 +78,7 @@ async def pause(settings: Settings, task: str, hours: float, user: str, as_json:
     if as_json:
         screen.document("pause", **result)
         return
-    screen.out(f"{result['paused']} is paused until {result['resumes']}")
+    screen.out(f"{result['paused']} is paused until {screen.moment(result['resumes'])}")
     screen.talk(f"sooner with: promptdock tasks resume {task}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import getpass
 import os
 import sys
@@ -17,6 +18,7 @@ from shared.errors import PromptDockError
 from shared.settings import Settings, load
 
 INTERRUPTED = 130
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 Work = Callable[[Settings], Coroutine[Any, Any, int | None]]
 
 
@@ -46,6 +48,13 @@ def _code(work: Work) -> int:
         # Whoever read us has seen enough; Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        where = str(error.filename or "the disk of this home")
+        fix = "make room there, and try again"
+        screen.complain(PromptDockError("nothing can be written", f"{where}: {error.strerror}", fix))
+        return 1
     except KeyboardInterrupt:
         return INTERRUPTED
     return code

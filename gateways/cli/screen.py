@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from shared.errors import PromptDockError
+from shared.errors import PromptDockError, UsageError
 from shared.visitor.plain import encoded, line, safe
 from shared.visitor.typed import runnable
 
@@ -52,6 +52,24 @@ def complain(error: PromptDockError) -> None:
         talk(f"  why: {error.why}")
     if error.fix:
         talk(f"  do:  {error.fix}")
+
+
+def typed(argument: str) -> str:
+    """What a person gave: an argument, or what stands on stdin where it is `-`."""
+    data = sys.stdin.buffer.read() if argument == "-" else argument.encode("utf-8", "surrogateescape")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        where = f"byte {error.start} is {error.object[error.start]:#04x}"
+        raise UsageError("the text is not UTF-8", where, "convert it first, as iconv does") from None
+
+
+def moment(iso: str) -> str:
+    """A moment in the person's own time, to the minute."""
+    try:
+        return datetime.fromisoformat(iso).astimezone().strftime("%Y-%m-%d %H:%M %Z").rstrip()
+    except ValueError:
+        return iso
 
 
 def ago(seconds: float) -> str:

@@ -46,6 +46,8 @@ def _whole(state: dict[str, Any]) -> None:
     for name in state["offline"]:
         told = "unannounced: a program listens on its channel" if name in state["unannounced"] else "offline"
         screen.out(f"{name}  {told}, {state['queues'].get(name, 0)} waiting")
+    if not state["supervised"] and state["left"]:
+        screen.talk(f"nobody supervises what still runs here: {', '.join(state['left'])} (promptdock down)")
     if state["dead"]:
         told = ", ".join(f"{name} {count}" for name, count in state["dead"].items())
         screen.talk(f"dead letters: {told} (promptdock dead list)")

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from gateways.cli import screen
+from gateways.cli import remedy, screen
 from gateways.cli.run import me, run
 from shared.errors import Denied, PromptDockError, UsageError
 from shared.settings import Settings
@@ -111,6 +111,7 @@ async def _call(
         result = await visitor.command(name, arguments, user, patience=timeout, profile=profile)
     if "error" in result:
         parts = [str(result.get(part) or "") for part in ("error", "why", "fix")]
+        parts[2] = remedy.typed(parts[2], arguments)
         raise (Denied if parts[0].startswith(_REFUSED) else PromptDockError)(*parts)
     if as_json:
         screen.document("tool_result", tool=name, result=result)

@@ -60,15 +60,16 @@ async def _ready(
             found = supervision.running(settings.home)
             if found is not None and found.pid == process.pid:
                 with contextlib.suppress(BusUnreachable):
-                    missing = set(found.agents) - await _here(visitor, time.monotonic() - began)
+                    missing = set(found.agents) - await _here(visitor, found, time.monotonic() - began)
             await asyncio.sleep(0.05)
     return missing
 
 
-async def _here(visitor: Visitor, age: float) -> set[str]:
-    """The agents that joined since we started: a card of before lives on for a while."""
+async def _here(visitor: Visitor, ours: supervision.Supervised, age: float) -> set[str]:
+    """Our agents that joined since we started: others may be on this Redis, and a card lives on for a while."""
     cards = await visitor.presence.here()
-    return {str(card["agent"]) for card in cards if float(card.get("uptime") or 0) <= age}
+    joined = [card for card in cards if float(card.get("uptime") or 0) <= age]
+    return {str(card["agent"]) for card in joined if card.get("pid") in ours.processes}
 
 
 async def _facts(visitor: Visitor, seconds: float, missing: set[str]) -> None:
@@ -93,6 +94,8 @@ async def _facts(visitor: Visitor, seconds: float, missing: set[str]) -> None:
         )
     else:
         _line("ok", "agents", f"{here}  ready in {seconds:.1f} s")
+    if shared := look.other_homes(state["agents"]):
+        _line("!", "homes", shared.told, shared.fix)
     channel = visitor.names.channel("human-input")
     server = _redis_cli(redis["address"], redis["embedded"])
     screen.out(f"  Try  {called()} chat   or   {server} PUBLISH {channel} {shlex.quote(_EXAMPLE)}")
@@ -144,6 +147,7 @@ async def _end(process: subprocess.Popen[bytes], home: Path) -> None:
 
 async def down(settings: Settings) -> int:
     """Only what `up` started in this home."""
-    pid = await asyncio.to_thread(supervision.stop, settings.home)
-    screen.talk(f"Ended (process {pid})." if pid else f"Nothing that `up` started runs in {settings.home}.")
+    ended = await asyncio.to_thread(supervision.stop, settings.home)
+    told = f"Ended ({'; '.join(ended)})." if ended else f"Nothing that `up` started runs in {settings.home}."
+    screen.talk(told)
     return 0

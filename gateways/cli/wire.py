@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
 from typing import Any
 
 from gateways.cli import screen
 from shared.bus import messages
 from shared.errors import BadMessage, UsageError
 from shared.settings import Settings
-from shared.visitor import Visitor
+from shared.visitor import Visitor, look
 
 _WATCHED = ("human-input", "chatter-output", "agent:*", "home:*", "broadcast")
 _BEATS = "agent:status"
+_CHATTER = "chatter"
 
 
 async def tail(settings: Settings, channels: list[str]) -> None:
@@ -38,12 +38,13 @@ def _read(data: bytes) -> Any:
 
 async def publish(settings: Settings, channel: str, message: str, as_json: bool) -> None:
     """Post or publish it; UsageError for what nobody could read."""
-    text = sys.stdin.read() if message == "-" else message
+    text = screen.typed(message)
     async with Visitor(settings) as visitor:
         try:
-            content = messages.read(text.encode("utf-8", "surrogateescape"))
+            content = messages.read(text.encode())
             await visitor.reach()
             sent = await visitor.publish(channel, content)
+            unread = await _unread(visitor, channel) if sent.outcome == "accepted" else ""
         except BadMessage as error:
             raise UsageError(error.what, error.why, error.fix) from error
     if as_json:
@@ -66,3 +67,11 @@ async def publish(settings: Settings, channel: str, message: str, as_json: bool)
             "heard": f"published; {sent.heard} heard it, nobody acknowledges it",
         }[sent.outcome]
     )
+    if unread:
+        screen.talk(f"nobody is here as {unread}: the message waits until somebody is (promptdock status)")
+
+
+async def _unread(visitor: Visitor, channel: str) -> str:
+    """The agent whose inbox took the message, where nobody is there to read it."""
+    agent = _CHATTER if channel == "human-input" else channel.removeprefix("agent:")
+    return "" if await look.serves(visitor, agent) else agent

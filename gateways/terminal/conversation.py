@@ -173,6 +173,8 @@ class Conversation:
             output = item.output
             foreign = not output.session_id and output.user_id == self.user
             if output.session_id == self.session or foreign:
+                if output.user_id == self.user:  # in a conversation of several each is told their own
+                    self.visitor.shown(item)
                 await self._show(output, foreign)
 
     async def _show(self, output: Output, foreign: bool) -> None:

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -22,6 +23,7 @@ from shared.errors import BusUnreachable, ConfigurationError
 from shared.settings import Settings
 
 PORT = 6379
+_ROOM = 1 << 20  # bytes that must be free for the server to write anything
 
 
 def _note(home: Path) -> Path:
@@ -48,12 +50,22 @@ def address(settings: Settings) -> str:
         return settings.redis_url.get_secret_value()
     url = running(settings.home)
     if url is None:
+        if settings.home.exists() and _is_full(settings.home):
+            raise BusUnreachable(
+                "the embedded Redis does not run",
+                f"the disk of {settings.home} is full",
+                "make room on it; if nothing answers 10 s later: promptdock up",
+            )
         raise BusUnreachable(
             "no cluster runs here",
             f"REDIS_URL is not set and no embedded Redis runs in {settings.home}",
             "start one with: promptdock up",
         )
     return url
+
+
+def _is_full(folder: Path) -> bool:
+    return shutil.disk_usage(folder).free < _ROOM
 
 
 def _answers(port: int) -> bool:
@@ -117,6 +129,16 @@ def binary() -> Path:
     return Path(get_binary_path())
 
 
+def _complaint(file: Path, pid: int) -> str:
+    """What this very process wrote last, without the hints that it always gives."""
+    try:
+        lines = file.read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    own = [line.partition(" # ")[2] for line in lines if line.startswith(f"{pid}:")]
+    return "; ".join([line for line in own if line and not line.startswith("WARNING")][-2:])[:400]
+
+
 class Embedded:
     """The server as a child of this process."""
 
@@ -142,7 +164,12 @@ class Embedded:
             "loglevel": "warning",
         }
         config = _config(self.home)
-        config.write_text("".join(f'{name} "{value}"\n' for name, value in options.items()))
+        text = "".join(f'{name} "{value}"\n' for name, value in options.items())
+        try:
+            if not config.exists() or config.read_text() != text:  # on a full disk it would be emptied
+                config.write_text(text)
+        except OSError as error:
+            raise self._failed(str(error)) from error
         # Its own session: a Ctrl-C at the terminal is for us, and the server goes last.
         self._process = subprocess.Popen(
             [str(binary()), str(config)],
@@ -156,15 +183,30 @@ class Embedded:
             if state == "loading":  # a large file takes its time, and is being read
                 ends = time.monotonic() + patience
             if self._process.poll() is not None or time.monotonic() > ends:
+                pid = self._process.pid
                 self.stop()
-                log = (folder / "valkey.log").read_text(errors="replace")[-400:] if folder.exists() else ""
-                raise BusUnreachable(
-                    "the embedded Redis did not start", log.strip(), f"see {folder / 'valkey.log'}"
-                )
+                raise self._failed(_complaint(folder / "valkey.log", pid))
             time.sleep(0.01)
         note = {"url": self.url, "port": self.port, "pid": self._process.pid, "id": secrets.token_hex(4)}
-        _note(self.home).write_text(json.dumps(note))
+        try:
+            _note(self.home).write_text(json.dumps(note))
+        except OSError as error:  # nobody would find it
+            self.stop()
+            raise self._failed(str(error)) from error
         return self.url
+
+    def _failed(self, why: str) -> BusUnreachable:
+        folder = self.home / "redis"
+        if _is_full(folder):
+            return BusUnreachable(
+                "the embedded Redis did not start", f"the disk of {folder} is full", "make room on it"
+            )
+        return BusUnreachable("the embedded Redis did not start", why, f"see {folder / 'valkey.log'}")
+
+    @property
+    def pid(self) -> int | None:
+        """The process that runs it."""
+        return self._process.pid if self._process is not None else None
 
     @property
     def alive(self) -> bool:
@@ -183,4 +225,6 @@ class Embedded:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait(5)
-        _note(self.home).unlink(missing_ok=True)
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            if json.loads(_note(self.home).read_text())["pid"] == process.pid:  # else of a successor's server
+                _note(self.home).unlink(missing_ok=True)

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -36,6 +37,15 @@ SessionId = Annotated[
     str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^@\s\x00-\x1f\x7f][^\s\x00-\x1f\x7f]*$")
 ]
 Text = Annotated[str, StringConstraints(max_length=MAX_BYTES)]
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("it is empty")
+    return text
+
+
+Words = Annotated[Text, AfterValidator(_not_blank)]
 
 
 def now() -> str:
@@ -93,7 +103,7 @@ class Said(Human):
     """A person's words."""
 
     type: Literal["message"] = "message"
-    content: Text
+    content: Words
     in_reply_to: str | None = None
     project_id: str | None = None
     profile_id: str | None = None
@@ -125,7 +135,7 @@ class Amend(Human):
     """Words for the turn that is running."""
 
     type: Literal["amend"]
-    content: Text
+    content: Words
     turn_id: Id | None = None
 
 
@@ -182,6 +192,7 @@ class Agent(Envelope):
 
 Status = Literal["progress", "awaiting_input", "awaiting_approval", "task_update", "complete", "error"]
 CLOSING = frozenset({"complete", "error", "awaiting_input"})
+ACKNOWLEDGING = frozenset({"cli", "terminal"})  # `source` of the gateways that say what they showed
 
 
 class Output(Envelope):
@@ -290,14 +301,20 @@ def _no_surrogates(value: dict[str, Any]) -> None:
         raise BadMessage("the message holds half a character", "a lone surrogate is no text") from None
 
 
+_KINDS = ("message", "approval", "amend", "stop", "command")  # of a person's message: no part of a place
+
+
 def _told(error: ValidationError) -> str:
     seen = []
     for item in error.errors(include_url=False, include_input=False)[:4]:
-        place = ".".join(
-            str(part) for part in item["loc"] if part not in ("message", "approval", "amend", "stop")
-        )
-        seen.append(f"{place or 'message'}: {item['msg']}")
+        place = ".".join(str(part) for part in item["loc"] if part not in _KINDS)
+        seen.append(f"{place or 'message'}: {item['msg'].removeprefix('Value error, ')}")
     return "; ".join(seen)
+
+
+_QUESTION = (
+    'send e.g. {"from": "me", "to": "planner", "type": "question", "payload": {"question": "Which way?"}}'
+)
 
 
 def human(value: dict[str, Any]) -> AnyHuman:
@@ -306,8 +323,15 @@ def human(value: dict[str, Any]) -> AnyHuman:
         return _HUMAN.validate_python({"type": "message"} | value)
     except ValidationError as error:
         raise BadMessage(
-            "the message cannot be understood", _told(error), "see the format of human-input"
+            "the message cannot be understood",
+            _told(error),
+            'send e.g. {"user_id": "ada", "content": "Hello"}',
         ) from None
+
+
+def _asks(payload: dict[str, Any]) -> bool:
+    asked = payload["question"] if "question" in payload else payload.get("command_file")
+    return isinstance(asked, str) and bool(asked.strip())
 
 
 def agent(value: dict[str, Any]) -> Agent:
@@ -315,11 +339,11 @@ def agent(value: dict[str, Any]) -> Agent:
     try:
         message = Agent.model_validate(value)
     except ValidationError as error:
-        raise BadMessage(
-            "the message cannot be understood", _told(error), "see the format of agent:<name>"
-        ) from None
+        raise BadMessage("the message cannot be understood", _told(error), _QUESTION) from None
     if message.type in ANSWERS | {"progress", "cancel"} and message.request_id is None:
         raise BadMessage(f"a {message.type} must say what it answers", "payload.request_id is missing")
+    if message.type == "question" and not _asks(message.payload):
+        raise BadMessage("a question must ask something", "payload.question is no text, or empty", _QUESTION)
     if message.sender in SENDERS:
         raise BadMessage("the sender cannot be taken", f"the name {message.sender!r} is reserved")
     return message

@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from shared.errors import Conflict, StoreUnavailable
 from shared.store.base import Store
+from shared.store.query import IN_LIMIT
 from shared.store.records import Session, Setting
 from shared.store.row import derived, now
 
 
-async def touch(store: Store, values: dict[str, Any]) -> None:
-    """Note that a turn of this session ended (from the archive); what people set on it stays."""
-    changed = await store.update(Session, {"last_active_at": now()}, {"key": values["key"]})
-    if changed:
-        return
+async def touch(store: Store, turns: list[dict[str, Any]]) -> None:
+    """Note that turns of these sessions ended (from the archive); what people set on them stays.
+
+    All at once: at a hundred turns a second a write for each would fall behind.
+    """
+    sessions = {values["key"]: values for values in turns}
+    keys = sorted(sessions)
+    for start in range(0, len(keys), IN_LIMIT):
+        some = keys[start : start + IN_LIMIT]
+        known = await store.update(Session, {"last_active_at": now()}, {"key": ("in", some)})
+        fresh = [sessions[key] for key in set(some) - {row.key for row in known}]
+        await _make(store, [Session(id=derived("session", values["key"]), **values) for values in fresh])
+
+
+async def _make(store: Store, rows: list[Session]) -> None:
     try:
-        await store.insert(Session(id=derived("session", values["key"]), **values))
-    except Conflict:
-        await store.update(Session, {"last_active_at": now()}, {"key": values["key"]})
+        if rows:
+            await store.upsert(rows)
+    except Conflict:  # another made some of them a moment ago
+        for row in rows:
+            with contextlib.suppress(Conflict):
+                await store.insert(row)
 
 
 async def active_project(store: Store, session: str) -> str:

@@ -21,6 +21,8 @@ from shared.guard.sandbox import Sandbox
 SECONDS, NETWORK_SECONDS = 60.0, 300.0
 OUTPUT = 256 * 1024
 _REMEMBERED = 10_000
+_COMPLAINTS = ("error:", "fatal:", "remote: error:", "CONFLICT")
+_TOLD = 6  # lines of a complaint: it may list all files of a repository
 _trusted: set[str] = (
     set()
 )  # digests of configurations that were looked at: the same text says the same anywhere
@@ -190,7 +192,19 @@ def _checked(done: Finished, command: str) -> Finished:
             f"git {command} took too long", f"it was ended after {done.ms // 1000} s", "try less at once"
         )
     if done.exit_code != 0:
-        lines = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith("hint:")]
-        why = " / ".join(lines[-3:])[:600] or f"exit code {done.exit_code}"
-        raise ToolError(f"git {command} failed", why, "")
+        why, fix = _reason(done.stderr)
+        raise ToolError(f"git {command} failed", why or f"exit code {done.exit_code}", fix)
     return done
+
+
+def _reason(stderr: str) -> tuple[str, str]:
+    """Why git failed, and what it asks for: from its first complaint on, as what comes before is progress."""
+    lines = [" ".join(line.split()) for line in stderr.splitlines() if not line.startswith("hint:")]
+    lines = [line for line in lines if line and line != "Aborting"]
+    first = next(
+        (at for at, line in enumerate(lines) if line.startswith(_COMPLAINTS)), max(0, len(lines) - 3)
+    )
+    told = [line for line in lines[first:] if not line.startswith("Please ")]
+    asked = [line.removeprefix("Please ").rstrip(".") for line in lines[first:] if line.startswith("Please ")]
+    more = f" / and {len(told) - _TOLD} lines more" if len(told) > _TOLD else ""
+    return (" / ".join(told[:_TOLD])[:600] + more).replace(": / ", ": "), " / ".join(asked)[:300]

@@ -62,7 +62,7 @@ def check_remote(url: str, allow_local: bool = False) -> str:
     `allow_local` lets paths, `file://` and loopback pass: only for an address that a person has given.
     """
     if rule := _broken_rule(url, allow_local):
-        shown = re.sub(r"//[^/@\s]*@", "//…@", url[:200])
+        shown = re.sub(r"//[^/@\s]*@", "//***@", url[:200])
         raise ToolError(
             f"{shown!a} cannot be used as a remote", rule, "use https://host/path or git@host:path"
         )

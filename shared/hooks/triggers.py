@@ -31,7 +31,9 @@ def due(hook: Hook, now: datetime) -> datetime | None:
 
 def _latest(expression: str, now: datetime) -> datetime | None:
     try:
-        return next(CronSim(expression, now.astimezone(UTC) + timedelta(seconds=1), reverse=True))
+        # It looks from a whole second backwards, that second left out.
+        whole = now.astimezone(UTC).replace(microsecond=0)
+        return next(CronSim(expression, whole + timedelta(seconds=1), reverse=True))
     except (CronSimError, StopIteration):
         return None
 

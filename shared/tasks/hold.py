@@ -26,31 +26,13 @@ from typing import Any
 
 from shared.errors import Busy, Fenced
 from shared.guard import flock
+from shared.guard.birth import birth
 from shared.guard.process import end_group
 
 _WAIT = 10.0  # seconds for another's short critical section
 _END = 5.0  # seconds until killed children must be gone
 _PAUSE = 0.02
 Record = dict[str, Any]
-
-
-def birth(pid: int) -> str:
-    """When a process started, in a form that no other process of that id shares; "" for one that is gone."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        # The name, in parentheses, may itself hold spaces and parentheses.
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return "" if Path("/proc/self").exists() else _birth_elsewhere(pid)
-    return "" if fields[0] in "ZX" else f"{boot}:{fields[19]}"
-
-
-def _birth_elsewhere(pid: int) -> str:
-    import psutil
-
-    with contextlib.suppress(psutil.Error):
-        return f"{psutil.Process(pid).create_time():.2f}"
-    return ""
 
 
 class _Starting:

@@ -42,6 +42,7 @@ FLOW: dict[str, dict[str, str]] = {
     "rejected": {"AWAITING_APPROVAL": "READY"},
     "closed": {"AWAITING_APPROVAL": "BLOCKED"},
     "retried": {"FAILED": "READY"},
+    "given_up": {"FAILED": "BLOCKED"},
     "retries_spent": {"FAILED": "BLOCKED", "IN_PROGRESS": "BLOCKED"},
     "skipped": {"FAILED": "COMPLETED", "BLOCKED": "COMPLETED"},
     "restarted": dict.fromkeys(("COMPLETED", "FAILED", "BLOCKED", "PAUSED", "ASSIGNED"), "READY"),

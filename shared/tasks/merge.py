@@ -54,13 +54,15 @@ async def clashes(git: Merger, branch: str, into: str, name: str) -> list[Clash]
     return found
 
 
+_NOW = {"FAILED": "begin it again with restart_task", "BLOCKED": "begin it again with restart_task"}
+
+
 def _branch(task: Task, states: tuple[str, ...], what: str) -> str:
     if not task.branch:
         raise ToolError(f"the task {task.slug} has no branch", f"it is {task.status}", "")
     if task.status not in states:
-        raise ToolError(
-            f"the task {task.slug} cannot be {what}", f"it is {task.status}", "wait for its end, or stop it"
-        )
+        fix = _NOW.get(task.status, "wait for its end, or end it with stop_task")
+        raise ToolError(f"the task {task.slug} cannot be {what}", f"it is {task.status}", fix)
     return task.branch
 
 
@@ -151,7 +153,7 @@ async def clear(repos: Repos, repo: Repo, name: str) -> bool:
     path = place(repos, repo, name)
     lock = Hold(path.parent, slug(name), 0)
     if lock.living():
-        raise Busy(f"the task {name} is being worked on", "its worker is alive", "stop it first")
+        raise Busy(f"the task {name} is being worked on", "its worker is alive", "stop_task ends it")
     if not path.exists() and not lock.known():
         return False
     await lock.take()

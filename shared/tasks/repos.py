@@ -183,4 +183,10 @@ def _top(place: str) -> Path:
     for folder in (path, *path.parents):
         if (folder / ".git").exists():
             return folder
+    if (path / "HEAD").is_file() and (path / "objects").is_dir():
+        raise UsageError(
+            f"{str(path)!r} is a bare repository",
+            "a registered folder is one that people work in",
+            "clone it (git clone), and give the clone",
+        )
     raise UsageError(f"{str(path)!r} is no git repository", "", "run git init there, or give another path")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from shared.errors import ToolError
 from shared.store.records import Project, Repo, Task, TaskResult, TaskStatus, TaskType, Verification
@@ -18,14 +18,14 @@ from shared.tools.tiers import tier
 category = tier("core")
 
 MOST = 200
-Title = Annotated[str, Field(min_length=1, max_length=300)]
+Title = Annotated[str, Field(min_length=1, max_length=300), AfterValidator(rows.one_line)]
 Text = Annotated[str, Field(max_length=100_000)]
 Priority = Annotated[int, Field(ge=0, le=100_000)]
 Override = Literal["DEFINED", "READY", "IN_PROGRESS", "COMPLETED", "FAILED", "BLOCKED"]
 RESULT = {"summary", "commits", "files_changed", "diff_stat", "commands", "verified", "error", "tokens_used"}
 
 
-@category.tool(effect="keyed", detail=lambda arguments: str(arguments.get("title", ""))[:200])
+@category.tool(effect="keyed", detail=lambda arguments: rows.one_line(arguments.get("title", ""))[:200])
 async def create_task(
     here: Context,
     title: Title,
@@ -54,7 +54,7 @@ async def create_task(
         id=rows.identity(here, "task"),
         slug="",
         project_id=project.id,
-        title=title.strip(),
+        title=title,
         description=description,
         status="DEFINED" if waits else "READY",
         priority=priority,
@@ -170,7 +170,9 @@ async def _moved(here: Context, task: Task, project_id: str) -> dict[str, Any]:
     if project.id == task.project_id:
         return {"project_id": project.id}
     if task.status in ("ASSIGNED", "IN_PROGRESS"):
-        raise ToolError(f"{task.slug} cannot be moved", f"it is {task.status}", "stop it first")
+        raise ToolError(
+            f"{task.slug} cannot be moved", f"it is {task.status}", "stop it first with stop_task"
+        )
     gone: dict[str, UUID | None] = {"repo_id": None, "workspace_id": None}
     return {"project_id": project.id, **gone}
 

@@ -57,11 +57,30 @@ async def stop_task(here: Context, task_id: str) -> Result:
 
 
 @category.tool(effect="idempotent", detail=_task)
-async def restart_task(here: Context, task_id: str) -> Result:
-    """Reset a completed, failed, or blocked task back to READY so it gets picked up by an agent again."""
+async def restart_task(here: Context, task_id: str, repo_id: str | None = None) -> Result:
+    """Reset a completed, failed, or blocked task back to READY so it gets picked up by an agent again.
+
+    `repo_id` says in which repository, where that was not clear.
+    """
     task = await rows.task(here.store, task_id)
-    await _move(here, task, "restarted", **_fresh())
+    where = await _elsewhere(here, task, repo_id) if repo_id else {}
+    await _move(here, task, "restarted", **_fresh(), **where)
     return {"restarted": task.slug, "title": task.title, "previous_status": task.status}
+
+
+async def _elsewhere(here: Context, task: Task, repo_id: str) -> dict[str, Any]:
+    """What changes when a task is to be done in this repository: what it has made cannot go with it."""
+    slug = (await rows.projects(here.store)).get(task.project_id, "")
+    repo = await rows.repo(here, repo_id, slug)
+    if repo.id == task.repo_id:
+        return {}
+    if task.branch:
+        raise ToolError(
+            f"the task {task.slug} cannot go to another repository",
+            f"what it made is on {task.branch}",
+            "throw that away with discard_task first",
+        )
+    return {"repo_id": repo.id, "base_commit": None}
 
 
 def _fresh() -> dict[str, Any]:
@@ -97,7 +116,9 @@ async def delete_task(here: Context, task_id: str) -> Result:
         return dict(here.intended["told"]) | await _freed(here, here.intended["waiting"])
     task = task or await rows.task(here.store, task_id)
     if task.status in BUSY:
-        raise ToolError(f"the task {task_id} cannot be deleted", f"it is {task.status}", "stop it first")
+        raise ToolError(
+            f"the task {task_id} cannot be deleted", f"it is {task.status}", "stop it first with stop_task"
+        )
     edges = await here.store.select(TaskDependency, {"depends_on_id": task.id})
     waiting = {str(edge.task_id): f"{_key(here, task)}:{edge.task_id}" for edge in edges}
     told = {"deleted": task.slug, "title": task.title}
@@ -136,7 +157,9 @@ async def archive_tasks(
     if task_id:
         task = await rows.task(here.store, task_id)
         if task.status not in {*done, "BLOCKED"}:
-            raise ToolError(f"the task {task_id} is not archived", f"it is {task.status}", "stop it first")
+            raise ToolError(
+                f"the task {task_id} is not archived", f"it is {task.status}", "stop it first with stop_task"
+            )
         await rows.change(here.store, task, archived=True)
         return {"archived": [task.slug], "count": 1}
     where: dict[str, Any] = {"archived": False, "status": ("in", sorted(done))}

@@ -11,11 +11,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from shared.errors import Conflict, ToolError
 from shared.store.base import Store
-from shared.store.records import Project, Row, Task, TaskDependency, TaskEvent, derived, project_key
+from shared.store.records import Project, Repo, Row, Task, TaskDependency, TaskEvent, derived, project_key
+from shared.tasks.meant import meant
 from shared.tools import board
 from shared.tools.context import Context
 from shared.tools.names import slug
 from shared.tools.registry import Category, Result
+from shared.tools.rows import one_line
 
 category = Category("planning", "Hand in plans, and write them as tasks")
 
@@ -35,6 +37,12 @@ class PlannedTask(BaseModel):
     acceptance: list[str] = Field(min_length=1, max_length=50)
     priority: int = Field(100, ge=0, le=1000)
     checks: list[str] = Field(default_factory=list, max_length=20)
+    repo: str = Field("", max_length=200)
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """As it is told again: without what was left out."""
+        return self.model_dump(exclude={name for name in ("checks", "repo") if not getattr(self, name)})
 
 
 @category.tool(effect="keyed")
@@ -49,15 +57,13 @@ async def submit_plan(
 
     `checks` are commands whose success shows that a task is done, beside those that the repository names.
     Each task names its agent, what must hold when it is done (`acceptance`), and by index the earlier tasks
-    that it depends on (`depends_on`, from 0). `write` also writes the tasks, so that they are scheduled.
+    that it depends on (`depends_on`, from 0). `write` also writes the tasks, so that they are scheduled; then
+    `repo` names the repository of a task where more than one fits its agent.
     """
     validate(tasks)
     plan: dict[str, Any] = {
         "summary": summary,
-        "tasks": [
-            {"index": index, **task.model_dump(exclude=set() if task.checks else {"checks"})}
-            for index, task in enumerate(tasks)
-        ],
+        "tasks": [{"index": index, **task.plain} for index, task in enumerate(tasks)],
         "risks": list(risks),
     }
     answer: Result = {"plan": plan, "order": list(range(len(tasks)))}
@@ -115,10 +121,15 @@ async def _write(context: Context, tasks: list[PlannedTask]) -> list[dict[str, A
     project = await _project(context)
     step = context.step_id or context.turn_id
     ids = [derived("plan", step, index) for index in range(len(tasks))]
+    known_repos = await context.store.select(Repo, {"project_id": project}, order=[("name", "asc")])
+    written = await _there(context.store, Task, ids)  # then nothing is left to be refused
+    repos = [None] * len(tasks) if written else _repos(tasks, known_repos)
     for attempt in range(_TRIES):
         planned = [
-            _row(context, project, task, id, [ids[other] for other in task.depends_on], attempt)
-            for id, task in zip(ids, tasks, strict=True)
+            _row(context, project, task, id, [ids[other] for other in task.depends_on], attempt).model_copy(
+                update={"repo_id": repo.id if repo else None}
+            )
+            for id, task, repo in zip(ids, tasks, repos, strict=True)
         ]
         known = {row.id: row for row in await _there(context.store, Task, ids)}
         history = [board.created(context, row) for row in planned]
@@ -130,10 +141,44 @@ async def _write(context: Context, tasks: list[PlannedTask]) -> list[dict[str, A
         except Conflict:
             continue  # a name is taken, or another process wrote meanwhile
         rows = {row.id: row for row in planned} | known
-        return [{"index": i, "task_id": rows[id].slug, "status": rows[id].status} for i, id in enumerate(ids)]
+        names = {repo.id: repo.name for repo in known_repos}
+        return [_told(index, rows[id], names) for index, id in enumerate(ids)]
     raise ToolError(
         "the plan's tasks could not be written", "other rows were in the way", "call submit_plan again"
     )
+
+
+def _told(index: int, row: Task, names: dict[UUID, str]) -> dict[str, Any]:
+    where = {"repo": names[row.repo_id]} if row.repo_id in names else {}
+    return {"index": index, "task_id": row.slug, "status": row.status, **where}
+
+
+def _repos(tasks: list[PlannedTask], known: list[Repo]) -> list[Repo | None]:
+    """The repository of each task; ToolError that names the tasks of which it is not clear.
+
+    None where there is no repository for it yet: one may be registered before the task begins.
+    """
+    found: list[Repo | None] = []
+    wrong = []
+    for index, task in enumerate(tasks):
+        fitting = (
+            [repo for repo in known if repo.name == task.repo] if task.repo else meant(known, task.agent)
+        )
+        if task.repo and not fitting:
+            there = ", ".join(repo.name for repo in known) or "none"
+            wrong.append(f"task {index} names {task.repo!r}, and there are: {there}")
+        elif len(fitting) > 1:
+            several = ", ".join(repo.name for repo in fitting)
+            wrong.append(f"several fit task {index} ({task.agent}): {several}")
+        found.append(fitting[0] if fitting else None)
+    if wrong:
+        raise ToolError(
+            "it is not clear in which repository this plan is to be done",
+            "; ".join(wrong[:20]),
+            "name it in the `repo` of these tasks; where nobody said which, ask the person, who can say: "
+            "in the repository NAME",
+        )
+    return found
 
 
 async def _there(store: Store, kind: type[R], ids: list[UUID]) -> list[R]:
@@ -172,7 +217,7 @@ def _row(
         id=id,
         slug=slug(id, attempt),
         project_id=project,
-        title=task.title,
+        title=one_line(task.title),
         description=task.description,
         acceptance=task.acceptance,
         status="DEFINED" if needs else "READY",

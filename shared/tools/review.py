@@ -29,7 +29,7 @@ async def _repo(here: Context, task: Task) -> Repo:
         return found
     known = await here.store.select(Repo, {"project_id": task.project_id}, limit=2)
     if len(known) != 1:
-        raise ToolError(f"it is not known in which repository {task.slug} worked", "", "see get_task")
+        raise ToolError(f"it is not known in which repository {task.slug} worked", "", "get_task shows it")
     return known[0]
 
 

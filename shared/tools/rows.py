@@ -181,6 +181,11 @@ async def keep_profile(store: Store, owner: Project, old: ProjectProfile | None,
     await store.insert(ProjectProfile(id=id, project_id=owner.id, body=body))
 
 
+def one_line(text: object) -> str:
+    """A title as it stands in lists, in a commit's subject and in the action that rules are tried on."""
+    return " ".join(str(text).split())
+
+
 def session_scope(here: Context) -> str:
     """The scope of settings that belong to this conversation."""
     return f"session:{here.session_id}"

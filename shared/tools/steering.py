@@ -40,7 +40,9 @@ async def pause_task(
             task = await rows.change(here.store, task, resume_at=until)
         return told | {"resumes": _stamp(task)}
     if task.status not in ("READY", "ASSIGNED", *RUNNING):
-        raise ToolError(f"the task {task_id} cannot be paused", f"it is {task.status}", "see get_task")
+        raise ToolError(
+            f"the task {task_id} cannot be paused", f"it is {task.status}", "get_task shows what it does"
+        )
     if task.status in RUNNING:
         # Its worker writes the state itself, with what it made until then: that it is a pause, the row says.
         task = await rows.change(here.store, task, resume_at=until)

@@ -26,7 +26,7 @@ from shared.store.row import derived
 
 BATCH = 500
 _LOCK_MS = 3_000  # how long the rows of a dead drainer wait for another; two at once store the same twice
-Apply = Callable[[Store, dict[str, Any]], Awaitable[None]]
+Apply = Callable[[Store, list[dict[str, Any]]], Awaitable[None]]  # the changes of one batch, in order
 _TABLES: dict[str, type[Row]] = {
     kind.table: kind
     for kind in vars(records).values()
@@ -154,17 +154,20 @@ class Archive:
         except Conflict:
             for row in rows:
                 await self._store_one(row)
-        for change in items:
-            if isinstance(change, Change):
-                await self._apply(change)
+        changes: dict[str, list[dict[str, Any]]] = {}
+        for item in items:
+            if isinstance(item, Change):
+                changes.setdefault(item.applier, []).append(item.values)
+        for applier, values in changes.items():
+            await self._apply(applier, values)
 
-    async def _apply(self, change: Change) -> None:
+    async def _apply(self, applier: str, values: list[dict[str, Any]]) -> None:
         try:
-            await self._appliers[change.applier](self._store, change.values)
+            await self._appliers[applier](self._store, values)
         except StoreUnavailable:
             raise
         except (PromptDockError, KeyError) as error:
-            log.get().error("A change could not be stored", change=change.applier, why=str(error))
+            log.get().error("A change could not be stored", change=applier, why=str(error))
 
     async def _store_one(self, row: Row) -> None:
         """A row that collides: a conversation that went on while the Store could not tell its last number."""

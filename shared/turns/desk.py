@@ -16,6 +16,7 @@ from shared.errors import BusUnreachable, Fenced, PromptDockError
 from shared.turns import scripts
 
 Place = Literal["mail", "reply", "word", "join", "front", "answer", "dead"]
+Keep = Literal["", "shown", "news", "always"]  # until a gateway acknowledges it: see scripts/parts.py
 DEADLINE_MS = 15 * 60 * 1000
 LIMIT = 1000
 BATCH = 32  # turns that one call may claim: each may bring a journal of megabytes
@@ -70,6 +71,7 @@ class Claim:
     seq: int | None
     now: int  # the server's milliseconds
     asked: float = field(default_factory=time.monotonic)  # when it was asked for, by our own clock
+    untold: list[tuple[str, bytes]] = field(default_factory=list)  # outputs that the person was not shown
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ class Ending:
     drop: int = 0  # how many of the oldest window records go
     window: Sequence[bytes] = field(default_factory=tuple)
     seq: int | None = None
+    keep: Keep = ""  # the output
     window_ms: int = keys.DAY * 1000  # how long the window stays in Redis when nothing more comes
 
 
@@ -98,7 +101,7 @@ def _entry(fields: list[bytes]) -> Entry:
 
 
 def _claim(turn: list[Any], now: int, asked: float) -> Claim:
-    session, epoch, tries, fails, entries, journal, window, seq = turn
+    session, epoch, tries, fails, entries, journal, window, seq, untold = turn
     return Claim(
         session.decode(),
         *(epoch, tries, fails),
@@ -108,6 +111,7 @@ def _claim(turn: list[Any], now: int, asked: float) -> Claim:
         int(seq) if seq else None,
         now,
         asked,
+        [(id.decode(), text) for id, text in zip(untold[::2], untold[1::2], strict=True)],
     )
 
 
@@ -232,7 +236,7 @@ class Desk:
         reply = await self._call(
             scripts.FINISH,
             *(session, epoch, ending.channel, ending.output, ending.archive, ending.dead, ending.drop),
-            *(ending.window_ms, len(window)),
+            *(ending.window_ms, ending.keep, len(window)),
             *window,
             *tail,
             patience=600,
@@ -240,14 +244,24 @@ class Desk:
         if reply == -1:
             raise Fenced(f"the turn of {session} belongs to another worker now")
 
-    async def tell(self, session: str, epoch: int, channel: str, text: str) -> None:
-        """Say something before the closing output; not repeated when Redis is away: it is only progress."""
-        if await self._call(scripts.TELL, session, epoch, channel, text) == -1:
+    async def tell(
+        self, session: str, epoch: int, channel: str, text: str, keep: Keep = "", again: str = ""
+    ) -> None:
+        """Say something before the closing output; not repeated when Redis is away: it is only progress.
+
+        `again` is the id of an untold output that this tells; where it was acknowledged meanwhile, nothing is said.
+        """
+        if await self._call(scripts.TELL, session, epoch, channel, text, keep, session, again) == -1:
             raise Fenced(f"the turn of {session} belongs to another worker now")
 
-    async def announce(self, channel: str, text: str) -> None:
-        """Say something that belongs to no turn of ours."""
-        await self._call(scripts.TELL, "", "", channel, text, patience=60)
+    async def announce(self, channel: str, text: str, session: str = "", keep: Keep = "") -> None:
+        """Say something that belongs to no turn of ours, kept for `session`."""
+        await self._call(scripts.TELL, "", "", channel, text, keep, session, "", patience=60)
+
+    async def shown(self, session: str, id: str) -> None:
+        """Acknowledge that the person was shown an output of their session."""
+        key = f"{self.prefix}untold:{session}"
+        await self.bus.command("XDEL", key, id, key=key)
 
     async def beat(self, turns: dict[str, int]) -> list[str]:
         """Renew the leases of session -> epoch; the sessions that are no longer ours."""

@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from uuid import uuid4
+
+from pydantic import ConfigDict, TypeAdapter
 
 from shared.bus import messages
-from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT, Names
+from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT, WIRE, Names
 from shared.errors import BadMessage
 from shared.turns.desk import DEADLINE_MS, Mail, Place
 
 KEPT = 64 * 1024  # of a message that is too large, in the dead letters
+_NAME: TypeAdapter[str] = TypeAdapter(messages.Name, config=ConfigDict(defer_build=True))
+_ID: TypeAdapter[str] = TypeAdapter(messages.Id, config=ConfigDict(defer_build=True))
 
 
 def human(names: Names, message: messages.AnyHuman, data: bytes) -> Mail:
@@ -55,14 +60,25 @@ def agent(names: Names, message: messages.Agent, data: bytes) -> Mail | None:
 
 
 def dead(names: Names, channel: str, data: bytes, error: BadMessage) -> Mail:
-    """What cannot be used, with an answer where somebody can be named who reads it."""
-    refusal = ""
+    """What cannot be used, with an answer where somebody can be named who reads it.
+
+    `reply` is then the channel of the answer, where it is not Chatter's output.
+    """
+    refusal, reply = "", ""
     kept = data if len(data) <= KEPT else data[:KEPT]
     if channel == names.channel(HUMAN_INPUT):
         sender = _sender(data)
         if sender:
             refusal = error_output(names, sender[0], sender[1], str(error), sender[2])
-    return Mail("", "", channel, kept, "dead", 0, refusal=refusal, reason=f"malformed: {error.what}"[:300])
+    elif asked := _request(data):
+        asker, request_id = asked
+        reply, refusal = names.agent(asker), _error_answer(names, channel, asker, request_id, error)
+    return Mail("", "", channel, kept, "dead", 0, reply, refusal, malformed(error))
+
+
+def malformed(error: BadMessage) -> str:
+    """The reason of the dead letter: what is wrong, and where."""
+    return f"malformed: {error.what}{f' ({error.why})' if error.why else ''}"[:300]
 
 
 def error_output(names: Names, user: str, message_id: str, text: str, session: str = "") -> str:
@@ -79,15 +95,55 @@ def error_output(names: Names, user: str, message_id: str, text: str, session: s
     return output.text(names.channel(CHATTER_OUTPUT))
 
 
-def _sender(data: bytes) -> tuple[str, str, str] | None:
-    """Who sent something malformed, with its id and session, where they can be read."""
+def _error_answer(names: Names, channel: str, asker: str, request_id: str, error: BadMessage) -> str:
+    """The `error` that a request gets which no turn can be made of."""
+    return json.dumps(
+        {
+            "id": str(uuid4()),
+            "from": names.bare(channel).removeprefix("agent:"),
+            "to": asker,
+            "type": "error",
+            "payload": {"request_id": request_id, **error.as_dict()},
+            "timestamp": messages.now(),
+            "v": WIRE,
+        },
+        ensure_ascii=False,
+    )
+
+
+def _request(data: bytes) -> tuple[str, str] | None:
+    """Who sent a malformed request, and its id, where they can be read.
+
+    Only requests are answered: two agents that do not understand each other would answer without end.
+    """
+    value = _readable(data)
+    if value is None or str(value.get("type")) not in messages.REQUESTS:
+        return None
+    try:
+        asker = _NAME.validate_python(value.get("from"), strict=True)
+        request_id = _ID.validate_python(value.get("id"), strict=True)
+        request_id.encode()
+    except ValueError:
+        return None
+    return None if asker in messages.RESERVED else (asker, request_id)
+
+
+def _readable(data: bytes) -> dict[str, Any] | None:
     if len(data) > 8 * messages.MAX_BYTES:
         return None
     try:
         value: Any = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    user = value.get("user_id") if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else None
+
+
+def _sender(data: bytes) -> tuple[str, str, str] | None:
+    """Who sent something malformed, with its id and session, where they can be read."""
+    value = _readable(data)
+    if value is None:
+        return None
+    user = value.get("user_id")
     if not (isinstance(user, str) and 0 < len(user) <= 200 and user.isprintable()):
         return None
     message_id, session = value.get("id"), value.get("session_id")

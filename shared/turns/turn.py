@@ -13,7 +13,7 @@ from uuid import UUID
 
 from shared import faults
 from shared.errors import Fenced
-from shared.turns.desk import Claim, Desk, Ending, Entry
+from shared.turns.desk import Claim, Desk, Ending, Entry, Keep
 from shared.turns.records import Record, pack, unpack
 
 
@@ -29,6 +29,7 @@ class Turn:
         self._stored = len(self.records)
         self.window: list[Record] = [unpack(data) for data in claim.window]
         self.seq = claim.seq
+        self.untold = claim.untold
         self.claimed_at = claim.now  # the server's milliseconds
         self._since = time.monotonic()
         # When we last asked for the lease and got it: the server gave it no earlier, and who was frozen since
@@ -115,10 +116,10 @@ class Turn:
         fresh, self._seen = self.given[self._seen :], len(self.given)
         return fresh
 
-    async def tell(self, channel: str, text: str) -> None:
-        """Publish progress of this turn."""
+    async def tell(self, channel: str, text: str, keep: Keep = "", again: str = "") -> None:
+        """Publish progress of this turn, or `again` an output of an earlier one."""
         self._still_ours()
-        await self.desk.tell(self.session, self.epoch, channel, text)
+        await self.desk.tell(self.session, self.epoch, channel, text, keep, again)
 
     async def finish(self, ending: Ending) -> None:
         """Close the turn."""

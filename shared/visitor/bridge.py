@@ -27,7 +27,7 @@ from shared.guard.process import Finished, run
 from shared.store.records import Task, TaskResult
 from shared.store.row import derived
 from shared.tasks import machine
-from shared.turns import archive
+from shared.turns import archive, route
 from shared.turns.archive import Change
 from shared.turns.desk import Desk, Ending
 from shared.turns.ear import Ear
@@ -166,7 +166,7 @@ class Bridge:
         try:
             request = messages.agent({**json.loads(turn.given[0].data), "id": turn.given[0].id})
         except BadMessage as error:
-            await turn.finish(Ending(dead=f"malformed: {error.what}"))
+            await turn.finish(Ending(dead=route.malformed(error)))
             return
         try:
             await self._answer(turn, request)

@@ -25,6 +25,7 @@ async def examine(visitor: Visitor, env_file: Path) -> AsyncGenerator[Finding, N
     yield machine.git()
     for found in machine.files(settings, env_file):
         yield found
+    yield machine.disk(settings)
     yield await asyncio.to_thread(machine.sandbox, settings)
     for maybe in (machine.server(settings), machine.port(settings), machine.leftovers(settings)):
         if maybe is not None:
@@ -49,7 +50,7 @@ async def _redis(visitor: Visitor) -> AsyncGenerator[Finding, None]:
         await visitor.reach()
     except BusUnreachable as error:
         configured = visitor.settings.redis_url is not None
-        told = f"{error.what}: {error.why}".rstrip(": ") if configured else "no cluster runs here"
+        told = f"{error.what}: {error.why}".rstrip(": ") if configured else error.what
         yield Finding("redis", "fail" if configured else "warn", told, error.fix)
         return
     except PromptDockError as error:
@@ -63,6 +64,8 @@ async def _redis(visitor: Visitor) -> AsyncGenerator[Finding, None]:
         yield asks
     yield await _schema(visitor)
     yield await _present(visitor)
+    if strangers := look.other_homes(await visitor.presence.here()):
+        yield strangers
 
 
 def _kept(facts: dict[str, str]) -> list[Finding]:

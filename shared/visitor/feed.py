@@ -105,7 +105,8 @@ class Feed:
         async def ready() -> None:
             self._subscribed.set()
 
-        await self._visitor.subscribe([self._channel], [], take, ready)
+        # By a pattern: who listens so is not counted among those who acknowledge nothing (PUBSUB NUMSUB).
+        await self._visitor.subscribe([], [self._channel], take, ready)
 
 
 async def entries(visitor: Line, stream: str, after: str) -> AsyncGenerator[tuple[str, bytes], None]:

@@ -11,6 +11,7 @@ from shared import log
 from shared.bus.keys import CHATTER
 from shared.errors import PromptDockError
 from shared.visitor import supervision
+from shared.visitor.findings import Finding
 from shared.visitor.visitor import Visitor
 
 _PREVIEW = 200
@@ -49,8 +50,18 @@ async def status(visitor: Visitor) -> dict[str, Any]:
         "store": next((str(card.get("store", "")) for card in cards), ""),
         "home": str(visitor.settings.home),
         "supervised": supervision.running(visitor.settings.home) is not None,
+        "left": supervision.left(visitor.settings.home),
         "outbox": len(list(visitor.outbox.folder.glob("*.json"))),
     }
+
+
+def other_homes(cards: list[dict[str, Any]]) -> Finding | None:
+    """Workers with SQLite files of two homes on one Redis: each task is in one file, and lost to the others."""
+    homes = {str(card.get("home")) for card in cards if card.get("store") == "sqlite"}
+    if len(homes) < 2:
+        return None
+    told = f"workers of {len(homes)} homes, each with a SQLite of its own, share this Redis: tasks will hang"
+    return Finding("homes", "fail", told, "give each home its own PROMPTDOCK_NAMESPACE, or set SUPABASE_URL")
 
 
 async def redis(visitor: Visitor) -> dict[str, Any]:

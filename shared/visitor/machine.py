@@ -16,6 +16,8 @@ from shared.settings import Settings
 from shared.visitor import key, supervision
 from shared.visitor.findings import Finding
 
+_MB = 1 << 20
+_FULL, _SCARCE = 16 * _MB, 256 * _MB
 _ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -109,8 +111,23 @@ def server(settings: Settings) -> Finding | None:
         return Finding("embedded", "fail", str(error), error.fix)
 
 
+def disk(settings: Settings) -> Finding:
+    """Whether what is said and stored still finds room."""
+    place = next(folder for folder in (settings.home, *settings.home.parents) if folder.exists())
+    free = shutil.disk_usage(place).free
+    told = f"{free / _MB:,.0f} MB are free on the disk of {settings.home}"
+    if free < _FULL:
+        return Finding("disk", "fail", told, "make room on it: nothing can be said or stored")
+    if free < _SCARCE:
+        return Finding("disk", "warn", told, "make room on it before it is full")
+    return Finding("disk", "ok", told)
+
+
 def leftovers(settings: Settings) -> Finding | None:
-    """A Redis of this home whose supervisor is gone: its workers may run on too."""
+    """Workers, or a Redis, of this home whose supervisor is gone."""
+    if left := supervision.left(settings.home):
+        told = f"nothing supervises what still runs here: {', '.join(left)}"
+        return Finding("supervisor", "warn", told, "end it: promptdock down")
     if supervision.running(settings.home) is not None or embedded.running(settings.home) is None:
         return None
     pid = supervision.redis_pid(settings.home)

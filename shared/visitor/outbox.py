@@ -42,18 +42,31 @@ class Outbox:
         self._last = 0
 
     def put(self, channel: str, message: dict[str, Any]) -> Letter:
-        """Write a letter to disk."""
+        """Write a letter to disk; PromptDockError where that is not possible."""
+        try:
+            return self._write(channel, message)
+        except OSError as error:
+            raise PromptDockError(
+                "the message was not sent",
+                f"it cannot be kept in {self.folder}: {error.strerror or error}",
+                "make room on that disk, or make the folder writable, and say it again",
+            ) from error
+
+    def _write(self, channel: str, message: dict[str, Any]) -> Letter:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._last = max(time.time_ns(), self._last + 1)
         name = hashlib.sha256(str(message["id"]).encode()).hexdigest()[:16]
         path = self.folder / f"{self._last:020d}-{name}.json"
         text = json.dumps({"line": self._line, "channel": channel, "message": message})
         half = path.with_suffix(".half")
-        with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        half.replace(path)
+        try:
+            with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            half.replace(path)
+        finally:
+            half.unlink(missing_ok=True)
         return Letter(path, channel, message)
 
     def remove(self, letter: Letter) -> None:

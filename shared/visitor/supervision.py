@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from shared.errors import ConfigurationError, PromptDockError, TimedOut, UsageError
+from shared.guard import remains
+from shared.guard.birth import birth
 
 DRAIN = 45.0  # seconds: the workers have 20, what does not end is killed after 25, Redis goes last
 
@@ -26,6 +28,7 @@ class Supervised:
 
     pid: int
     agents: tuple[str, ...]
+    processes: frozenset[int] = frozenset()
 
 
 def _locked(home: Path) -> bool:
@@ -47,7 +50,10 @@ def running(home: Path) -> Supervised | None:
         return None
     try:
         note: dict[str, Any] = json.loads((home / "cluster.json").read_text())
-        return Supervised(int(note["pid"]), tuple(note["agents"]))
+        if not note["birth"] or birth(int(note["pid"])) != note["birth"]:
+            return None  # a killed one's note, which its successor has not replaced yet
+        processes = frozenset(process.pid for process in remains.living(home))
+        return Supervised(int(note["pid"]), tuple(note["agents"]), processes)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -88,6 +94,10 @@ def why(home: Path, code: int) -> PromptDockError:
     """What the supervisor said before it ended with this exit code."""
     kinds = {2: UsageError, 4: ConfigurationError}
     kind = kinds.get(code, PromptDockError)
+    if not home.exists():
+        return PromptDockError(
+            "the cluster ended", f"its home {home} was deleted", "start again: promptdock up"
+        )
     file = log_file(home)
     text = file.read_text("utf-8", "replace") if file.exists() else ""
     for line in reversed(text.splitlines()):
@@ -98,24 +108,50 @@ def why(home: Path, code: int) -> PromptDockError:
                 told.exit_code = code or 1
                 return told
     last = text.strip().splitlines()[-1:] or ["it said nothing"]
+    if code < 0 and remains.living(home):
+        return PromptDockError(
+            f"the supervisor was killed by signal {-code}",
+            "the workers run on, and nobody starts again what dies",
+            "end them with promptdock down, or start anew with promptdock up",
+        )
     return kind(f"the cluster ended with exit code {code}", last[0][:300], f"see {file}")
 
 
-def stop(home: Path, patience: float = DRAIN) -> int | None:
-    """End what `up` started, drained; its pid, or None where nothing runs. TimedOut if it does not end."""
-    found = running(home)
-    if found is None:
-        return None
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(found.pid, signal.SIGTERM)
+def stop(home: Path, patience: float = DRAIN) -> list[str]:
+    """End what `up` started, drained, also where its supervisor is dead; what was ended, in words.
+
+    TimedOut if they do not end.
+    """
+    asked: set[int] = set()
     ends = time.monotonic() + patience
     while _locked(home):
+        # One that has just started writes down who it is a moment later.
+        found = running(home)
+        if found is not None and found.pid not in asked:
+            asked.add(found.pid)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(found.pid, signal.SIGTERM)
         if time.monotonic() > ends:
-            raise TimedOut(
-                "the cluster did not end", f"process {found.pid} still runs", f"look at {log_file(home)}"
-            )
+            who = ", ".join(f"process {pid}" for pid in sorted(asked)) or "its supervisor"
+            raise TimedOut("the cluster did not end", f"{who} still runs", f"look at {log_file(home)}")
         time.sleep(0.05)
-    return found.pid
+    return [f"process {pid}" for pid in sorted(asked)] + _end_remains(home)
+
+
+def _end_remains(home: Path) -> list[str]:
+    """End what a killed supervisor left."""
+    with contextlib.suppress(OSError), (home / "cluster.lock").open("r") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # else a new one has just begun, and does it itself
+        ended = [f"{process.name} {process.pid}" for process in remains.end(home)]
+        return [f"what a killed cluster had left: {', '.join(ended)}"] if ended else []
+    return []
+
+
+def left(home: Path) -> list[str]:
+    """What runs on in this home with nobody who tends it."""
+    if _locked(home):
+        return []
+    return [f"{process.name} ({process.pid})" for process in remains.living(home)]
 
 
 def redis_pid(home: Path) -> int | None:

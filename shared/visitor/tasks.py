@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from shared.errors import PromptDockError, ToolError, UsageError
+from shared.store.base import Store
 from shared.store.records import Project, Repo, Task, TaskEvent, TaskResult
 from shared.visitor.visitor import Visitor
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from shared.tasks.repos import Repos
 
 Card = dict[str, Any]
+_FATES = ("merged", "discarded")
 
 
 async def tasks(visitor: Visitor, limit: int = 50, everything: bool = False) -> list[Card]:
@@ -21,14 +23,26 @@ async def tasks(visitor: Visitor, limit: int = 50, everything: bool = False) -> 
     where = {} if everything else {"archived": False}
     rows = await store.select(Task, where, order=[("created_at", "desc")], limit=limit)
     slugs = {row.id: row.slug for row in await store.select(Project)}
-    return [_card(row, slugs) for row in rows]
+    became = await _became(store, [row.id for row in rows])
+    return [_card(row, slugs, became.get(row.id)) for row in rows]
 
 
-def _card(row: Task, projects: dict[UUID, str]) -> Card:
+async def _became(store: Store, tasks: list[UUID]) -> dict[UUID, str]:
+    """What became of the work of each: merged or discarded; those that began again since are left out."""
+    if not tasks:
+        return {}
+    where = {"task_id": ("in", tasks), "event": ("in", [*_FATES, "started"])}
+    events = await store.select(TaskEvent, where, order=[("created_at", "asc")])
+    last = {event.task_id: event.event for event in events}
+    return {id: event for id, event in last.items() if event in _FATES}
+
+
+def _card(row: Task, projects: dict[UUID, str], became: str | None) -> Card:
     return {
         "id": row.slug,
         "title": row.title,
         "status": row.status,
+        "work": became,
         "assignee": row.assignee,
         "project": projects.get(row.project_id, ""),
         "branch": row.branch,
@@ -53,7 +67,8 @@ async def task(visitor: Visitor, name: str) -> Card:
     events = await store.select(TaskEvent, {"task_id": row.id}, order=[("created_at", "asc")])
     results = await store.select(TaskResult, {"task_id": row.id}, order=[("created_at", "asc")])
     slugs = {project.id: project.slug for project in await store.select(Project)}
-    return _card(row, slugs) | {
+    became = await _became(store, [row.id])
+    return _card(row, slugs, became.get(row.id)) | {
         "description": row.description,
         "history": [
             {

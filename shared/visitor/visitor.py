@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
@@ -22,6 +22,7 @@ from shared.bus.keys import CHATTER, HUMAN_INPUT, Names
 from shared.bus.presence import Presence
 from shared.errors import BusUnreachable, Busy, PromptDockError, TimedOut
 from shared.settings import Settings
+from shared.turns.desk import Desk
 from shared.visitor import connect, feed, post
 from shared.visitor.outbox import Letter, Outbox
 from shared.visitor.words import Event, Heard, Sent
@@ -295,7 +296,7 @@ class Visitor:
                     letter.outcome = error
                 self._letters.remove(letter)
                 if isinstance(letter.outcome, Sent):
-                    self._confirm(letter)
+                    self._beside(self._on_disk(letter))
                 else:
                     log.get().debug("A message was refused", why=str(letter.outcome))
                     self.outbox.remove(letter)
@@ -313,8 +314,8 @@ class Visitor:
             with contextlib.suppress(BusUnreachable):
                 await self._flush()
 
-    def _confirm(self, letter: Letter) -> None:
-        task = asyncio.create_task(self._on_disk(letter))
+    def _beside(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
         self._confirming.add(task)
         task.add_done_callback(self._confirming.discard)
 
@@ -344,6 +345,16 @@ class Visitor:
             yield listener
         finally:
             await listener.close()
+
+    def shown(self, heard: Heard) -> None:
+        """Acknowledge, beside everything else, that the person was shown this: it is not told them again."""
+        session = heard.output.session_id
+        if session and heard.output.via:  # else it is a foreign Chatter's, which keeps nothing
+            self._beside(self._acknowledge(session, heard.cursor))
+
+    async def _acknowledge(self, session: str, cursor: str) -> None:
+        with contextlib.suppress(PromptDockError):  # it is told once more then
+            await Desk(self.bus, self.names, CHATTER).shown(session, cursor)
 
     async def mark(self, session: str) -> str:
         """The cursor behind which the events of a session stand that come from now on."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from shared import faults, log
 from shared.bus import messages
-from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT
+from shared.bus.keys import HUMAN_INPUT
 from shared.conversation import prompt, sessions, window
 from shared.conversation.past import Past, look_back
 from shared.errors import BadMessage, PromptDockError
@@ -93,7 +93,7 @@ class Chat:
         past = await look_back(self.parts.store, self.turn, self.parts.settings.conversation_timeout_ms)
         for answer in tasks:
             await self._task_update(answer)
-        note = await self._greeted(past.window) if self._given.said else ""
+        note = await self._greeted() if self._given.said else ""
         if note is None:
             return
         if not (self._given.said or others or self._given.requests):
@@ -114,10 +114,9 @@ class Chat:
         done = await self._think(past, opening)
         await self._finish(done, opening, past)
 
-    async def _greeted(self, past: list[Record]) -> str | None:
+    async def _greeted(self) -> str | None:
         """Say what a person missed. Where they answer a question about money: a note, None if that is all."""
-        for number, text in enumerate(wording.unheard(past)):
-            await self.voice.tell("task_update", f"While you were away: {text}", f"away{number}")
+        await self.voice.tell_missed()
         try:
             decided = await allowance.answered(self.parts, self.turn.session, self._given.said[0])
         except PromptDockError as error:
@@ -319,8 +318,7 @@ class Chat:
 
     async def _close_update(self, tasks: list[messages.Agent], past: Past) -> None:
         """Nothing but outcomes needs no model: the last one is the output; the window notes them all."""
-        heard = await self.parts.bus.listeners(self.parts.names.channel(CHATTER_OUTPUT)) > 0
-        note = "\n".join(wording.outcome(answer, heard) for answer in tasks)
+        note = "\n".join(wording.outcome(answer) for answer in tasks)
         texts = (("user", note), ("assistant", "Noted, and told to the person."))
         added = [
             window.record(role, [{"type": "text", "text": text}], self.turn.id, number, self.voice.now())

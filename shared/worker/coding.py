@@ -11,7 +11,7 @@ from typing import Any
 from shared import log
 from shared.bus import messages
 from shared.conversation import prompt
-from shared.errors import Fenced, PromptDockError, ToolError
+from shared.errors import Fenced, Lasting, PromptDockError, ToolError
 from shared.executors.base import Executor, Outcome, Work
 from shared.models.base import Usage
 from shared.store.records import Repo
@@ -30,9 +30,9 @@ from shared.worker.live import Live
 from shared.worker.proof import Proof
 from shared.worker.question import Question
 from shared.worker.renewing import Renewing
-from shared.worker.ticket import Ticket, apply_task
+from shared.worker.ticket import Ticket, apply_tasks
 
-__all__ = ["Coding", "apply_task"]
+__all__ = ["Coding", "apply_tasks"]
 
 _NEWS = 10.0  # seconds between progress messages
 Payload = dict[str, Any]
@@ -106,11 +106,13 @@ class Coding:
             minutes = self.engine.profile.task_minutes
             return await self._leave("timeout", f"The task was ended after {minutes:g} minutes.")
         except ToolError as error:
-            return await self._leave("failed", str(error))
+            lasting = {"lasting": True} if isinstance(error, Lasting) else {}
+            return await self._leave("failed", str(error)) | lasting
         return await self._settle(outcome, ran)
 
     async def _begin(self) -> None:
         await self.ticket.load()
+        await self.ticket.move("assigned", owner=self.agent)
         repo = self._repo = await self.ticket.repo()
         repos = self.parts.repos
         needs = await self.ticket.needs(repo)
@@ -123,7 +125,6 @@ class Coding:
         tree = self._tree = self._renewing.tree
         self._proof = Proof(self.turn, self.agent, tree, repos, repo)
         self._aware = Awareness(self.parts, repo, self.ticket.id, tree)
-        await self.ticket.move("assigned", owner=self.agent)
         await self.ticket.move("started", branch=tree.branch, base_commit=tree.base, repo_id=repo.id)
         await self.ticket.event("started")
         await self._say(f"Working on {tree.branch} in {repo.name}", always=True)

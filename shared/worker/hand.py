@@ -12,6 +12,7 @@ from typing import Protocol
 
 from shared import faults, log
 from shared.errors import BadMessage, BusUnreachable, Fenced, ModelError, PromptDockError
+from shared.turns import route
 from shared.turns.desk import Claim, Desk, Ending
 from shared.turns.turn import Turn
 
@@ -144,7 +145,7 @@ class Hand:
                 runner = self._make(turn)
             except BadMessage as error:
                 log.get().error("A message cannot be read", why=str(error))
-                await turn.finish(Ending(dead=f"malformed: {error.what}"))
+                await turn.finish(Ending(dead=route.malformed(error)))
                 return
             if (held := self._held.get(turn.session)) and held.turn is turn:
                 held.runner = runner

@@ -21,7 +21,7 @@ from shared.worker import executing, scratch, services
 from shared.worker import parts as composition
 from shared.worker.answering import Answering, answers_leave
 from shared.worker.chat import Chat
-from shared.worker.coding import Coding, apply_task
+from shared.worker.coding import Coding, apply_tasks
 from shared.worker.condense import Condense, condenses
 from shared.worker.consult import Consult
 from shared.worker.engine import Engine
@@ -80,7 +80,7 @@ async def serve(settings: Settings, profile: Profile) -> None:
             parts,
             profile,
             lambda turn: _runner(worker, engine, turn),
-            {"task": apply_task, "session": sessions.touch},
+            {"task": apply_tasks, "session": sessions.touch},
             lambda instance: {**beside(instance), "home": Home(parts, profile.name, engine.handler).run()},
         )
         worker.listen_for_signals()

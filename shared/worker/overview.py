@@ -77,6 +77,15 @@ class Overview:
             await self._history()
         self._seen, self._read_at = seen, time.monotonic()
 
+    def behind(self, task: str) -> list[str]:
+        """The open tasks that cannot begin before this one has ended well, by their names."""
+        found: set[str] = set()
+        fresh = {task}
+        while fresh:
+            fresh = {id for id, needs in self._needs.items() if fresh.intersection(needs)} - found
+            found |= fresh
+        return sorted(self.tasks[id].slug for id in found if id in self.tasks)
+
     async def _history(self) -> None:
         self._past = await recall(self._store)
         self._past_at = time.monotonic()

@@ -34,7 +34,7 @@ async def answer(bus: Bus, names: Names, task: str, person: str, text: str) -> s
     key = _key(names, task)
     kept = await bus.command("HGET", key, "question")
     if not kept:
-        raise ToolError(f"the task {task} has asked nothing", "", "see get_task")
+        raise ToolError(f"the task {task} has asked nothing", "", "get_task shows what it does")
     asked = json.loads(kept)
     told = json.dumps({"text": text, "by": person})
     if not await bus.command("HSETNX", key, f"answer:{asked['id']}", told):

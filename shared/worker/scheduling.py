@@ -22,6 +22,7 @@ from shared.turns.lease import Lease
 from shared.worker import brief
 from shared.worker.history import Tail
 from shared.worker.live import Live
+from shared.worker.missed import news
 from shared.worker.money import Money, today
 from shared.worker.overview import Overview
 from shared.worker.parts import Parts
@@ -30,9 +31,16 @@ ACTOR = "scheduler"
 _PAUSE = 0.5  # seconds between two looks
 _GRACE = 5.0  # leases in which the end of a turn may be on its way to the Store
 _TOLD = {
-    "retries_spent": "failed too often and is blocked. Look at it with get_agent_error, then restart or skip it",
-    "assignment_timeout": "was begun by nobody and is blocked. Restart it when its agent is up",
-    "unanswered": "waits for an answer that did not come, and is paused",
+    "retries_spent": (
+        "failed too often and is blocked. What happened: promptdock tasks show {slug}. "
+        "Try it again: promptdock tasks restart {slug}, or go on without it: promptdock tasks skip {slug}."
+    ),
+    "assignment_timeout": (
+        "was begun by nobody and is blocked. When its agent is up: promptdock tasks restart {slug}."
+    ),
+    "unanswered": (
+        "waits for an answer that did not come, and is paused. Go on with it: promptdock tasks resume {slug}."
+    ),
 }
 
 
@@ -87,7 +95,10 @@ class Scheduling:
         if moved is not None:
             log.get().info(f"Task {task.slug}: {step.event.replace('_', ' ')}", state=moved.status)
             if step.event in _TOLD:
-                await self._tell(moved, f"Task {task.slug} ({task.title}) {_TOLD[step.event]}.")
+                words = _TOLD[step.event].format(slug=task.slug)
+                stuck = self._overview.behind(step.task) if moved.status == "BLOCKED" else []
+                waiting = f" It holds up: {', '.join(stuck)}." if stuck else ""
+                await self._tell(moved, f"Task {task.slug} ({task.title}) {words}{waiting}")
 
     async def _assign(self, assignment: Assignment) -> None:
         task = self._overview.tasks[assignment.task]
@@ -172,7 +183,8 @@ class Scheduling:
                     f"Of the budget of project {project.slug} (${project.budget or 0:.2f}) ${share.left:.2f} "
                     f"is left: too little for its next task (expected: ${waiting[0].cost:.2f}), which waits."
                 )
-                await self._tell(self._overview.tasks[waiting[0].id], f"{words} Raise it with edit_project.")
+                remedy = f"Raise it: promptdock budget project {project.slug} DOLLARS."
+                await self._tell(self._overview.tasks[waiting[0].id], f"{words} {remedy}")
 
     async def _broke_today(self, snapshot: Snapshot) -> None:
         waiting = [work for work in snapshot.work if work.status == "READY" and not work.archived]
@@ -201,4 +213,5 @@ class Scheduling:
             task={"task_id": task.slug, "status": task.status.lower(), "error": task.error or None},
         )
         channel = self._parts.names.channel(CHATTER_OUTPUT)
-        await self._parts.desk(CHATTER).announce(channel, output.text(channel))
+        keep = await news(self._parts)
+        await self._parts.desk(CHATTER).announce(channel, output.text(channel), output.session_id, keep)

@@ -11,19 +11,22 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TextIO
 
 from shared import log
 from shared.bus import embedded
-from shared.errors import ConfigurationError, UsageError
+from shared.errors import BusUnreachable, ConfigurationError, PromptDockError, UsageError
+from shared.guard import remains
+from shared.guard.birth import birth
 from shared.settings import Settings
 
 AGENTS = ("chatter", "planner", "researcher", "frontend", "backend")
 _LOG_BYTES = 20 * 1024 * 1024
 _STEADY = 30.0  # seconds after which a worker counts as having started well
+_REDIS_PAUSE = 5.0  # seconds until a Redis that cannot start, say on a full disk, is tried again
 _FATAL = (4,)  # exit codes after which starting again cannot help
 
 
@@ -46,31 +49,54 @@ class Supervisor:
     agents: Sequence[str] = AGENTS
     _children: list[_Child] = field(default_factory=list)
     _redis: embedded.Embedded | None = None
+    _redis_at: float = 0.0
     _stopping: bool = False
-    _gave_up: ConfigurationError | None = None
+    _gave_up: PromptDockError | None = None
 
     async def run(self) -> None:
         """Until SIGTERM or SIGINT, or `promptdock down`."""
         home = self.settings.home
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with _only_one(home):
+        with _only_one(home) as lock:
             loop = asyncio.get_running_loop()
             for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 loop.add_signal_handler(name, self._stop)
             try:
+                await self._clear()
                 environment = self._environment()
                 self._children = [_Child(agent) for agent in self.agents]
                 self._note(environment["REDIS_URL"])
                 while not self._stopping:
-                    self._tend(environment)
+                    if not _is_ours(lock, home):
+                        self._homeless()
+                        break
+                    if self._tend(environment):
+                        self._note(environment["REDIS_URL"])
                     await asyncio.sleep(0.1)
             finally:
                 await self._end()
+                if _is_ours(lock, home):
+                    (home / "cluster.json").unlink(missing_ok=True)
             if self._gave_up:
                 raise self._gave_up
 
     def _stop(self) -> None:
         self._stopping = True
+
+    async def _clear(self) -> None:
+        """Two sets of workers, one of them tended by nobody, are never what is wanted."""
+        left = await asyncio.to_thread(remains.end, self.settings.home)
+        if left:
+            told = ", ".join(f"{process.name} ({process.pid})" for process in left)
+            log.get().warning("Ended what an earlier cluster left in this home", processes=told)
+
+    def _homeless(self) -> None:
+        """Nobody could find us any more, to look or to end us."""
+        self._gave_up = PromptDockError(
+            "the home of this cluster is gone",
+            f"{self.settings.home} was deleted or replaced while it ran",
+            "start again: promptdock up",
+        )
 
     def _environment(self) -> dict[str, str]:
         """What the workers are started with: all of them on one Redis and one home."""
@@ -87,10 +113,9 @@ class Supervisor:
             "PROMPTDOCK_HOME": str(self.settings.home),
         }
 
-    def _tend(self, environment: dict[str, str]) -> None:
-        if self._redis is not None and not self._redis.alive:
-            log.get().error("The embedded Redis ended; starting it again")
-            self._redis.start()
+    def _tend(self, environment: dict[str, str]) -> bool:
+        """Start again what died; whether there is another process now."""
+        changed = self._tend_redis()
         for child in self._children:
             if child.process is not None and child.process.poll() is None:
                 if child.falls and time.monotonic() - child.started > _STEADY:
@@ -99,7 +124,26 @@ class Supervisor:
             if child.process is not None:
                 self._fell(child, child.process.returncode)
             if child.process is None and time.monotonic() >= child.again_at and not self._stopping:
-                self._start(child, environment)
+                try:
+                    self._start(child, environment)
+                except OSError as error:  # its log cannot be opened
+                    self._later(child, str(error))
+                else:
+                    changed = True
+        return changed
+
+    def _tend_redis(self) -> bool:
+        if self._redis is None or self._redis.alive or time.monotonic() < self._redis_at:
+            return False
+        log.get().error("The embedded Redis ended; starting it again")
+        try:
+            self._redis.start()
+        except BusUnreachable as error:
+            # The workers wait for it: whoever makes room on the disk has the cluster back.
+            self._redis_at = time.monotonic() + _REDIS_PAUSE
+            log.get().error(error.what, why=error.why, fix=error.fix)
+            return False
+        return True
 
     def _start(self, child: _Child, environment: dict[str, str]) -> None:
         file = self.settings.home / "logs" / f"{child.agent}.log"
@@ -129,14 +173,24 @@ class Supervisor:
             )
             self._stopping = True
             return
+        self._later(child, f"exit code {code}")
+
+    def _later(self, child: _Child, why: str) -> None:
         child.falls += 1
         wait = min(10.0, 0.2 * 2 ** min(child.falls, 8)) if child.falls > 1 else 0.0
         child.again_at = time.monotonic() + wait
-        log.get().warning(f"{child.agent} ended and is started again", exit_code=code, in_s=round(wait, 1))
+        log.get().warning(f"{child.agent} ended and is started again", why=why, in_s=round(wait, 1))
 
     def _note(self, url: str) -> None:
-        note = {"pid": os.getpid(), "agents": list(self.agents), "redis": log.redact(url)}
-        (self.settings.home / "cluster.json").write_text(json.dumps(note))
+        agents = list(self.agents)
+        facts = {"pid": os.getpid(), "birth": birth(os.getpid()), "agents": agents, "redis": log.redact(url)}
+        running = {child.agent: child.process.pid for child in self._children if child.process is not None}
+        if self._redis is not None and self._redis.pid is not None:
+            running[remains.REDIS] = self._redis.pid
+        try:
+            remains.note(self.settings.home, facts, running)
+        except OSError as error:
+            log.get().warning("What runs could not be written down", why=str(error))
 
     async def _end(self) -> None:
         """SIGTERM to all workers at once, SIGKILL for who does not drain, then Redis."""
@@ -154,22 +208,33 @@ class Supervisor:
                 process.wait(5)
         if self._redis is not None:
             self._redis.stop()
-        (self.settings.home / "cluster.json").unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
-def _only_one(home: Path) -> Any:
+def _only_one(home: Path) -> Iterator[TextIO]:
     """One supervisor a home; a second one says so and leaves."""
     with (home / "cluster.lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        for _ in range(5):  # a command that only looks whether somebody is here has it for a moment
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            time.sleep(0.02)
+        else:
             raise UsageError(
                 "the cluster is running already",
                 f"in {home}",
                 "see promptdock status; end it with promptdock down",
-            ) from None
-        yield
+            )
+        yield file
+
+
+def _is_ours(lock: TextIO, home: Path) -> bool:
+    """Whether the home is still the one that we locked."""
+    try:
+        there = (home / "cluster.lock").stat()
+    except OSError:
+        return False
+    return os.path.samestat(there, os.fstat(lock.fileno()))
 
 
 def _last_error(file: Path) -> str:

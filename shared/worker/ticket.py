@@ -8,7 +8,7 @@ from uuid import UUID
 
 from shared import log
 from shared.bus.messages import Agent
-from shared.errors import PromptDockError, StoreUnavailable, ToolError
+from shared.errors import Lasting, PromptDockError, StoreUnavailable
 from shared.store.base import Store
 from shared.store.records import Project, Repo, Task, TaskResult
 from shared.store.row import derived, now
@@ -31,6 +31,7 @@ _EVENTS = {
     REVIEW: ["completed", "needs_review"],
     "unproved": ["completed", "checks_failed"],
     "failed": ["started", "failed"],  # what failed at its very beginning was begun, too
+    "lasting": ["started", "failed", "given_up"],  # no other try would change it
     "timeout": ["timeout"],
     "stopped": ["stopped"],
     "paused": ["unanswered"],
@@ -40,17 +41,25 @@ _EVENTS = {
 }
 
 
-async def apply_task(store: Store, values: dict[str, Any]) -> None:
-    """Carry a task over, from the archive."""
-    await machine.move(
-        store,
-        UUID(values["task"]),
-        values["event"],
-        values["actor"],
-        values["key"],
-        values["epoch"],
-        **values["changes"],
-    )
+async def apply_tasks(store: Store, changes: list[Payload]) -> None:
+    """Carry tasks over, from the archive: one that cannot be is no other's fault."""
+    for values in changes:
+        try:
+            await machine.move(
+                store,
+                UUID(values["task"]),
+                values["event"],
+                values["actor"],
+                values["key"],
+                values["epoch"],
+                **values["changes"],
+            )
+        except StoreUnavailable:
+            raise
+        except (PromptDockError, KeyError) as error:
+            log.get().error(
+                "A change of a task could not be stored", change=values.get("event"), why=str(error)
+            )
 
 
 class Ticket:
@@ -85,16 +94,19 @@ class Ticket:
         self.row = found[0] if found else None
 
     async def repo(self) -> Repo:
-        """The repository that is meant; ToolError where that is not clear."""
+        """The repository that is meant; Lasting where that is not clear."""
         name = self._payload.get("repo")
         store = self._parts.store
         projects = await store.select(Project, {"slug": self.project}, limit=1)
         repos = await store.select(Repo, {"project_id": projects[0].id}) if projects else []
         fitting = [row for row in repos if row.name == name] if name else meant(repos, self._agent)
         if len(fitting) != 1:
-            there = ", ".join(row.name for row in repos) or "none"
-            raise ToolError(
-                f"it is not clear which repository is meant ({name or 'none named'})", f"there are: {there}"
+            names = [row.name for row in fitting or repos]
+            first = "" if names else "register one with promptdock repo add PATH, then: "
+            raise Lasting(
+                f"it is not clear which repository is meant ({name or 'none named'})",
+                f"there are: {', '.join(names) or 'none'}",
+                f"{first or 'say which: '}promptdock tasks restart {self.id} --repo {names[0] if names else 'NAME'}",
             )
         return fitting[0]
 
@@ -148,6 +160,8 @@ class Ticket:
         how = str(payload["status"])
         if how == "failed" and payload.get("unproved"):
             return "unproved"
+        if how == "failed" and payload.get("lasting"):
+            return "lasting"
         asked = self.row is not None and machine.to_review(self.row)
         return REVIEW if how == "completed" and asked else how
 

@@ -11,13 +11,14 @@ from shared.conversation.past import Past
 from shared.errors import Fenced, PromptDockError
 from shared.store.records import Row
 from shared.turns import archive
-from shared.turns.desk import Ending
+from shared.turns.desk import Ending, Keep
 from shared.turns.records import Record, pack
 from shared.turns.turn import Turn
-from shared.worker import reply
+from shared.worker import reply, wording
 from shared.worker.asking import Asking, answered_by
 from shared.worker.given import Given
 from shared.worker.live import Live
+from shared.worker.missed import missed, news
 from shared.worker.parts import Parts
 from shared.worker.rows import conversation_rows, turn_rows
 
@@ -34,7 +35,24 @@ class Voice:
 
     async def tell(self, status: messages.Status, text: str, suffix: str, **extra: Any) -> None:
         """Say something that does not close the turn."""
-        await self.turn.tell(self._channel, self._output(status, text, suffix, **extra))
+        text = self._output(status, text, suffix, **extra)
+        await self.turn.tell(self._channel, text, await self._keep(status))
+
+    async def tell_missed(self) -> None:
+        """Say again what this person was not shown: answers, outcomes, news of their tasks."""
+        for id, output in missed(self.turn.untold, str(self.who.get("user_id", ""))):
+            more = {"task": output.task, "demo": output.demo}
+            text = self._output("task_update", wording.away(output), f"away.{id}", **more)
+            await self.turn.tell(self._channel, text, await self._keep("task_update"), id)
+
+    async def _keep(self, status: messages.Status) -> Keep:
+        """Whether this is told again where the person is not shown it now."""
+        given = self._given
+        if not (status == "task_update" or status in messages.CLOSING) or given.stops or given.commands:
+            return ""
+        if given.said:
+            return "shown" if given.said[0].source in messages.ACKNOWLEDGING else ""
+        return await news(self.parts) if given.answers and not given.requests else ""
 
     async def say(self, text: str) -> None:
         """Progress, as the person reads it."""
@@ -98,6 +116,7 @@ class Voice:
                 channel=self._channel,
                 output="" if self._given.requests else self._output(status, text, **extra),
                 archive=archive.pack(rows),
+                keep="" if state == "stopped" else await self._keep(status),
                 dead=dead,
                 drop=drop,
                 window=[pack(item) for item in kept],

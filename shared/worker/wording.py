@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 from shared.bus import messages
@@ -35,28 +34,20 @@ def late(answer: messages.Agent) -> str:
     )
 
 
-_UNHEARD = "[outcome of a task, told while nobody listened]: "
-_NEXT = re.compile(r"\n(?=\[(?:outcome of a task, |late answer from |question from |from )[^\]\n]*\]: )")
-
-
-def outcome(answer: messages.Agent, heard: bool = True) -> str:
+def outcome(answer: messages.Agent) -> str:
     """A task's outcome, for the model."""
-    return (
-        f"{'[outcome of a task, told to the person already]: ' if heard else _UNHEARD}{outcome_text(answer)}"
-    )
+    return f"[outcome of a task, told to the person already]: {outcome_text(answer)}"
 
 
-def unheard(past: list[dict[str, Any]]) -> list[str]:
-    """The outcomes that were told while nobody listened, since the person spoke last."""
-    found: list[str] = []
-    for record in reversed(past):
-        if record.get("user_id"):
-            break
-        for block in record.get("content", ()):
-            for text in _NEXT.split(str(block.get("text", "")))[::-1]:
-                if text.startswith(_UNHEARD):
-                    found.append(text.removeprefix(_UNHEARD))
-    return found[::-1]
+_AWAY = "While you were away: "
+
+
+def away(output: messages.Output) -> str:
+    """What the person was not shown when it was said, as it is told again."""
+    options = output.options if output.status in messages.CLOSING else None
+    numbered = (f"{number}. {option}" for number, option in enumerate(options or [], 1))
+    content = output.content.removeprefix("[demo] ") if output.demo else output.content  # labelled as a whole
+    return "\n".join([_AWAY + content.removeprefix(_AWAY), *numbered])
 
 
 def outcome_text(answer: messages.Agent) -> str:

@@ -17,6 +17,7 @@ from shared.bus import embedded
 from shared.bus.embedded import Embedded
 from shared.bus.redis import RedisBus
 from shared.errors import BusUnreachable
+from shared.settings import Settings
 from tests.support.valkey import free_port
 
 Start = Callable[..., Embedded]
@@ -120,9 +121,28 @@ def test_a_port_that_was_taken_meanwhile_is_said_and_nobody_elses_server_is_join
     with pytest.raises(BusUnreachable, match="did not start") as told:
         start("second", port=first.port)
     assert "in use" in told.value.why
+    assert "overcommit" not in told.value.why  # a hint that has nothing to do with it
     assert not (tmp_path / "second" / "redis.json").exists()
     assert embedded.running(tmp_path / "second") is None
     assert embedded.running(first.home) == first.url
+
+
+def test_a_server_that_ends_leaves_the_note_of_its_successor(start: Start) -> None:
+    first = start()
+    note = first.home / "redis.json"
+    second = start(port=free_port())
+    first.stop()
+    assert embedded.running(second.home) == second.url
+    second.stop()
+    assert not note.exists()
+
+
+def test_a_server_that_nobody_could_find_is_not_left_running(tmp_path: Path) -> None:
+    (tmp_path / "redis.json").mkdir()  # so that it cannot be written
+    server = Embedded(tmp_path, free_port())
+    with pytest.raises(BusUnreachable, match="did not start"):
+        server.start()
+    assert not server.alive
 
 
 def test_who_comes_to_this_home_finds_where_it_runs(start: Start) -> None:
@@ -163,6 +183,17 @@ def test_a_configuration_without_a_port_is_no_memory_of_one(tmp_path: Path) -> N
     for text in ("", 'port "0"\n', 'port "70000"\n', "port x\n"):
         config.write_text(text)
         assert embedded.last_port(tmp_path) is None
+
+
+def test_a_full_disk_is_why_there_is_no_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Settings(PROMPTDOCK_HOME=tmp_path)
+    with pytest.raises(BusUnreachable, match="no cluster runs here"):
+        embedded.address(here)
+    monkeypatch.setattr(embedded, "_ROOM", 1 << 62)
+    with pytest.raises(BusUnreachable) as told:
+        embedded.address(here)
+    assert told.value.why == f"the disk of {tmp_path} is full"
+    assert "make room" in told.value.fix
 
 
 def test_two_homes_have_two_servers(start: Start) -> None:

@@ -48,7 +48,6 @@ def test_the_two_kinds_of_malformed_input_are_told_apart() -> None:
     ("data", "content"),
     [
         (said(), "hi"),
-        (said(content=""), ""),
         (said(content='Größe 👋 \u2028 \u0000 \\ "'), 'Größe 👋 \u2028 \u0000 \\ "'),
         (b'{"user_id":"ann","content":"\\ud83d\\ude00"}', "😀"),
         (b' \n{"user_id":"ann","content":"hi"}\r\n', "hi"),
@@ -113,7 +112,7 @@ def test_any_values_in_any_fields_are_a_message_or_refused(fields: dict[str, Any
     st.dictionaries(st.sampled_from(["id", "from", "to", "type", "payload", "hops", "deadline", "v"]), JSON)
 )
 def test_any_message_between_agents_is_a_message_or_refused(fields: dict[str, Any]) -> None:
-    base = {"id": "r1", "from": "chatter", "to": "planner", "type": "question", "payload": {}}
+    base = {"id": "r1", "from": "chatter", "to": "planner", "type": "question", "payload": {"question": "?"}}
     try:
         messages.agent(messages.read(json.dumps(base | fields).encode()))
     except BadMessage as error:
@@ -134,13 +133,23 @@ def test_without_a_session_it_is_the_persons_own_one() -> None:
 
 
 def request(**fields: Any) -> dict[str, Any]:
-    return {"id": "r1", "from": "chatter", "to": "planner", "type": "question", "payload": {}} | fields
+    asked = {"id": "r1", "from": "chatter", "to": "planner", "type": "question", "payload": {"question": "?"}}
+    return asked | fields
 
 
 @pytest.mark.parametrize("name", ["system", "operator", "human"])
 def test_a_sender_with_a_reserved_name_is_refused(name: str) -> None:
     with pytest.raises(BadMessage, match="reserved"):
         messages.agent(request(**{"from": name}))
+
+
+@pytest.mark.parametrize(
+    "payload", [{}, {"question": 5}, {"question": " \n"}, {"question": None, "command_file": "# Do it"}]
+)
+def test_a_question_must_ask_something(payload: dict[str, Any]) -> None:
+    with pytest.raises(BadMessage, match="must ask something"):
+        messages.agent(request(payload=payload))
+    assert messages.agent(request(payload={"command_file": "# Do it"})).type == "question"
 
 
 @pytest.mark.parametrize("kind", ["response", "error", "progress", "cancel"])

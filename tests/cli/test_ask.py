@@ -24,10 +24,11 @@ def test_a_script_gets_one_document_from_text_on_stdin(cluster: Person) -> None:
 
 
 def test_a_question_back_is_shown_with_its_options_and_answered_by_the_next_ask(cluster: Person) -> None:
-    asked = cluster.does("ask", "Decide between tea and coffee", "--session", "choice")
-    assert "1. tea" in asked
-    assert "2. coffee" in asked
-    assert "Noted: “coffee”" in cluster.does("ask", "coffee", "--session", "choice")
+    done = cluster.types("ask", "Decide between tea and coffee", "--session", "choice")
+    assert "1. tea" in done.stdout
+    assert "2. coffee" in done.stdout
+    assert 'ask "…" --session choice' in done.stderr
+    assert "Noted: “coffee”" in cluster.does("ask", "2", "--session", "choice")
 
 
 def test_a_task_ends_with_a_commit_that_can_be_looked_at(cluster: Person) -> None:
@@ -49,8 +50,25 @@ def test_a_task_that_nobody_knows_is_refused_with_where_to_look(cluster: Person)
 
 
 def test_no_answer_in_time_is_exit_code_5_and_says_that_the_message_is_kept(cluster: Person) -> None:
-    told = cluster.is_refused(5, "ask", "Hello", "--timeout", "0", "--session", "late")
+    told = cluster.is_refused(5, "ask", "Plan a page", "--timeout", "0.001", "--session", "late")
     assert "will still be answered" in told
+
+
+def test_what_is_only_sent_is_told_as_accepted(cluster: Person) -> None:
+    done = cluster.types("ask", "Hello", "--timeout", "0", "--session", "sent")
+    assert (done.returncode, done.stdout[:17]) == (0, "accepted: message")
+    told = cluster.reads("ask", "Hello", "--timeout", "0", "--session", "sent")
+    assert (told["schema"], told["outcome"]) == ("promptdock.accepted.v1", "accepted")
+
+
+def test_an_answer_that_came_too_late_is_told_at_the_next_ask_and_once(cluster: Person) -> None:
+    cluster.types("ask", "Plan a shed", "--timeout", "0", "--session", "missed")
+    told, ends = "", time.monotonic() + PATIENCE
+    while "While you were away: " not in told:
+        assert time.monotonic() < ends, told
+        told = cluster.types("ask", "Hello", "--session", "missed").stderr
+    assert "While you were away: The Planner answers:" in told
+    assert "away" not in cluster.types("ask", "Hello", "--session", "missed").stderr
 
 
 def test_nothing_to_ask_and_a_name_that_is_none_are_refused(cluster: Person) -> None:

@@ -88,7 +88,7 @@ def test_tail_prints_what_is_published(cluster: Person) -> None:
         ("human-input", "{nonsense", "JSON"),
         ("human-input", "[]", "object"),
         ("human-input", '{"content":"Hello"}', "user_id"),
-        ("agent:planner", '{"from":"x","to":"researcher","type":"question","payload":{}}', "planner"),
+        ("agent:planner", '{"from":"x","to":"researcher","type":"task","payload":{}}', "planner"),
     ],
 )
 def test_what_nobody_could_read_is_not_published(
@@ -103,6 +103,13 @@ def test_a_plain_publish_has_no_id_to_print(cluster: Person) -> None:
     assert "0 heard it" in done.stderr
 
 
+def test_who_writes_to_an_agent_that_is_not_there_is_told_so(cluster: Person) -> None:
+    asked = '{"from":"x","to":"%s","type":"question","payload":{"question":"Who?"}}'
+    told = cluster.types("publish", "agent:nobody", asked % "nobody").stderr
+    assert "accepted" in told and "nobody is here as nobody" in told
+    assert "nobody is here" not in cluster.types("publish", "agent:planner", asked % "planner").stderr
+
+
 def test_no_lines_of_the_log_are_none(cluster: Person) -> None:
     assert cluster.does("logs", "-n", "0") == ""
 
@@ -112,7 +119,7 @@ def test_tasks_without_a_command_are_listed_with_the_options_of_the_list(cluster
     assert "write it after show" in cluster.is_refused(2, "tasks", "--json", "show", "x")
 
 
-@pytest.mark.parametrize("words", ["review", "merge", "discard", "changes {} x", "answer {} x"])
+@pytest.mark.parametrize("words", ["review", "merge", "discard", "restart", "changes {} x", "answer {} x"])
 def test_a_task_that_there_is_not_is_a_wrong_argument(cluster: Person, words: str) -> None:
     command, *rest = words.split()
     told = cluster.is_refused(2, "tasks", command, "nope", *rest[1:])
@@ -155,6 +162,7 @@ def test_a_dead_letter_is_listed_shown_and_not_posted_again_if_nobody_could_read
     while not (found := cluster.reads("dead", "list")["dead"]):
         assert time.monotonic() < ends, "it is in no dead letters"
     key = found[0]["key"]
+    assert "not JSON that can be used (" in found[0]["reason"]
     assert "{broken" in cluster.does("dead", "show", key)
     assert "cannot be posted again" in cluster.is_refused(2, "dead", "replay", key)
     assert "dead list" in cluster.is_refused(2, "dead", "show", "nothing")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import stat
 import subprocess
+import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -177,3 +178,26 @@ def test_a_key_that_is_refused_is_not_kept(person: Person) -> None:
     assert "sk-ant-another-one" not in told
     assert not (person.folder / ".env").exists()
     assert "key set" in person.is_refused(4, "key", "check")
+
+
+def test_what_is_not_utf8_is_said_to_be_so(person: Person) -> None:
+    for words in (("ask",), ("publish", "human-input")):
+        told = person.is_refused(2, *words, "caf\udce9")
+        assert "not UTF-8" in told and "byte 3 is 0xe9" in told
+
+
+def test_who_interrupts_while_the_command_is_still_loaded_gets_no_traceback(person: Person) -> None:
+    interrupted = """
+import sys
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "gateways.cli.main":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupt())
+from gateways.cli.__main__ import main
+sys.exit(main())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", interrupted], env=person.environment(), capture_output=True, timeout=PATIENCE
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")

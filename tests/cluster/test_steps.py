@@ -233,11 +233,11 @@ def test_a_malformed_message_is_kept_and_answered_and_the_next_one_is_not_held_u
 @pytest.mark.parametrize(
     "message",
     [
-        {"id": "q1", "from": "x", "to": "planner", "type": "question", "payload": {}},
-        {"id": "q2", "from": "system", "to": "chatter", "type": "question", "payload": {}},
+        {"id": "q1", "from": "x", "to": "planner", "type": "task", "payload": {}},
+        {"id": "q2", "from": "system", "to": "chatter", "type": "task", "payload": {}},
         {"id": "q3", "from": "x", "to": "chatter", "type": "response", "payload": {"answer": "to nothing"}},
         {"id": "q4", "from": "x", "to": "chatter", "type": "response", "payload": {"request_id": "nobody"}},
-        {"id": "q5", "from": "x", "to": "chatter", "type": "question", "payload": {}, "v": 99},
+        {"id": "q5", "from": "x", "to": "chatter", "type": "task", "payload": {}, "v": 99},
     ],
     ids=["for another", "from a reserved name", "to no request", "to an unknown request", "too new"],
 )

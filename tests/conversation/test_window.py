@@ -91,10 +91,19 @@ async def test_what_was_cleared_stays_away_and_the_numbers_go_on(store: SqliteSt
 
 
 async def test_a_session_has_one_row_which_each_turn_touches(store: SqliteStore) -> None:
-    await sessions.touch(store, {"key": "s", "user_id": "ann"})
+    await sessions.touch(store, [{"key": "s", "user_id": "ann"}])
     (first,) = await store.select(Session, {"key": "s"})
     await store.update(Session, {"title": "A shed"}, {"key": "s"})
-    await sessions.touch(store, {"key": "s", "user_id": "ann"})
+    await sessions.touch(store, [{"key": "s", "user_id": "ann"}])
     (second,) = await store.select(Session, {"key": "s"})
     assert (second.id, second.title, second.user_id) == (first.id, "A shed", "ann")
     assert second.last_active_at >= first.last_active_at
+
+
+async def test_many_sessions_are_touched_at_once(store: SqliteStore) -> None:
+    """More than one query takes, some known, some new, some twice."""
+    await store.insert(Session(key="s1", title="A shed"))
+    await sessions.touch(store, [{"key": f"s{n % 250}", "user_id": "ann"} for n in range(300)])
+    rows = await store.select(Session)
+    assert sorted(row.key for row in rows) == sorted(f"s{n}" for n in range(250))
+    assert [row.title for row in rows if row.key == "s1"] == ["A shed"]

@@ -15,7 +15,8 @@ import pytest
 from shared.errors import ModelError
 from shared.executors.base import Work
 from shared.executors.claude_code import ClaudeCode
-from shared.tasks.hold import Hold, birth
+from shared.guard.birth import birth
+from shared.tasks.hold import Hold
 from tests.executors.conftest import Person
 from tests.support.messages_api import MessagesApi
 from tests.support.messages_script import Step

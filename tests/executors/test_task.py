@@ -160,9 +160,8 @@ def test_checks_decide_and_the_agent_corrects_what_they_find(
     status(place, task, "COMPLETED")
     review = command(place, "tasks", "review", task)
     assert "answer.txt  +1 -1" in review and "+right" in review
-    assert command(place, "tasks", "merge", task).startswith(
-        f"promptdock/{task} is merged into main: 1 files"
-    )
+    assert command(place, "tasks", "merge", task) == f"promptdock/{task} is merged into main: 1 file\n"
+    assert "before: nothing is changed" in command(place, "tasks", "merge", task)
     assert git(checkout, "log", "-1", "--format=%s") == f"Merge {task}: first"
     assert git(checkout, "rev-parse", "HEAD^1") == head
     assert (checkout / "answer.txt").read_text() == "right\n"
@@ -177,6 +176,18 @@ def test_work_whose_checks_fail_to_the_end_is_failed_whatever_the_agent_says(wir
         "its checks failed: false (exit 1)",
     )
     assert told["commits"], "what was made is kept"
+
+
+def test_a_task_whose_repository_is_unclear_is_blocked_at_once_until_the_person_names_one(
+    wire: Wire, place: Site
+) -> None:
+    task = assign(wire, "lost", "# Nowhere", repo="attic")
+    told = outcome(wire, task)
+    assert told["status"] == "failed"
+    assert f"promptdock tasks restart {task} --repo shop" in told["error"]
+    assert status(place, task, "BLOCKED")["repo_id"] is None
+    assert "begins again in shop" in command(place, "tasks", "restart", task, "--repo", "shop")
+    assert status(place, task, "READY")["repo_id"]
 
 
 def test_work_that_a_person_is_to_approve_is_told_as_waiting_and_not_as_completed(

@@ -13,6 +13,7 @@ import pytest
 from shared.errors import ToolError
 from shared.guard.git import STEP, Git, check_commit, check_ref, check_remote
 from shared.guard.gitdir import layout
+from shared.guard.gitrun import Runner
 from shared.guard.sandbox import Sandbox
 from tests.guard.conftest import sandbox
 
@@ -459,3 +460,33 @@ async def test_a_mirror_is_fetched_without_touching_our_branches(
     with pytest.raises(ToolError, match="push"):
         await mirror.push("promptdock/t", allow_local=True)
     assert plain(repository, "rev-parse", "promptdock/t") == plain(repository, "rev-parse", "main")
+
+
+async def test_what_git_complains_of_is_told_whole_with_what_it_asks_for(repository: Path) -> None:
+    plain(repository, "switch", "-q", "-c", "feature")
+    (repository / "new.txt").write_text("theirs\n")
+    plain(repository, "add", ".")
+    plain(repository, "commit", "-q", "-m", "new")
+    plain(repository, "switch", "-q", "main")
+    (repository / "new.txt").write_text("mine\n")
+    with pytest.raises(ToolError) as told:
+        await Runner(repository, OPEN)._git("merge", "feature")
+    assert told.value.what == "git merge failed"
+    assert told.value.why == (
+        "error: The following untracked working tree files would be overwritten by merge: new.txt"
+    )
+    assert told.value.fix == "move or remove them before you merge"
+
+
+async def test_a_long_complaint_of_git_is_cut_and_says_so(repository: Path) -> None:
+    plain(repository, "switch", "-q", "-c", "feature")
+    for number in range(20):
+        (repository / f"new-{number:02}.txt").write_text("theirs\n")
+    plain(repository, "add", ".")
+    plain(repository, "commit", "-q", "-m", "new")
+    plain(repository, "switch", "-q", "main")
+    for number in range(20):
+        (repository / f"new-{number:02}.txt").write_text("mine\n")
+    with pytest.raises(ToolError) as told:
+        await Runner(repository, OPEN)._git("merge", "feature")
+    assert told.value.why.endswith("new-04.txt / and 15 lines more")

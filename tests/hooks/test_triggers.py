@@ -39,6 +39,12 @@ def test_a_cron_hook_is_due_once_for_all_moments_that_passed_unseen() -> None:
     )
 
 
+def test_a_cron_hook_is_not_due_a_moment_before_its_moment() -> None:
+    each_minute = hook({"type": "cron", "cron": "* * * * *"}, NOON - timedelta(minutes=1))
+    assert triggers.due(each_minute, NOON - timedelta(milliseconds=590)) is None
+    assert triggers.due(each_minute, NOON) == NOON
+
+
 def test_an_event_hook_is_never_due_by_the_clock() -> None:
     assert triggers.due(hook({"type": "event", "event_type": "task_completed"}), NOON) is None
 

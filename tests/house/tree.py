@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import importlib.util
 import re
 import subprocess
@@ -14,9 +13,9 @@ from typing import Any, cast
 
 import pytest
 from pydantic import AliasChoices
-from typer import Typer
 from typer.main import get_command
 
+from gateways.cli.main import app
 from shared.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -82,9 +81,7 @@ def targets() -> set[str]:
 @functools.cache
 def commands() -> dict[str, Any]:
     """The command line as a tree: a name, and the commands below it."""
-    module, _, _ = project()["project"]["scripts"]["promptdock"].partition(":")
-    apps = [value for value in vars(importlib.import_module(module)).values() if isinstance(value, Typer)]
-    return _below(get_command(apps[0]))
+    return _below(get_command(app))
 
 
 def _below(command: Any) -> dict[str, Any]:

@@ -355,6 +355,19 @@ async def test_a_sentence_becomes_two_tasks_side_by_side_and_one_that_needs_both
     assert "merge it" in told
 
 
+def test_the_titles_of_a_plan_for_a_page_say_page_once() -> None:
+    titles = [task["title"] for task in build.plan("Build a page for dogs")]
+    assert titles == ["Data for a page for dogs", "Page for dogs", "Put together a page for dogs"]
+
+
+async def test_what_another_agent_asks_is_taken_from_its_message() -> None:
+    talk = Talk()
+    asked = json.dumps({"question": "Build a kennel", "hook": "watch"})
+    talk.messages.append({"role": "user", "content": f"[question from agent hooks]: {asked}"})
+    found = dict(calls(await talk.ask()))
+    assert found["consult_planner"]["question"] == f"{build.WRITE} Build a kennel"
+
+
 async def test_a_planned_file_is_left_unfinished_once_and_corrected_when_its_check_says_so(
     tmp_path: Path,
 ) -> None:
@@ -539,3 +552,33 @@ def test_the_longest_word_that_means_something_is_searched_for() -> None:
 def test_a_title_becomes_a_file_name() -> None:
     assert slug("../../etc/Pass wd!") == "etc-pass-wd"
     assert slug("…") == "task"
+
+
+def test_the_repository_that_the_person_names_is_that_of_every_planned_task() -> None:
+    tasks = build.plan("Build a fence in the repository `shop-2`.")
+    assert [(task["title"], task["repo"]) for task in tasks] == [
+        ("Data for a fence", "shop-2"),
+        ("Page for a fence", "shop-2"),
+        ("Put together a fence", "shop-2"),
+    ]
+    assert all("repo" not in task for task in build.plan("Build a fence in the garden"))
+
+
+async def test_a_number_picks_an_option_of_its_question_and_another_one_is_taken_as_said() -> None:
+    for said, noted in (("2", "coffee"), ("7", "7"), ("tea", "tea")):
+        talk = Talk()
+        await talk.say("Decide between tea and coffee")
+        call = ids(talk.messages[-1])[0]
+        answer = {"type": "tool_result", "tool_use_id": call, "content": '{"status": "waiting"}'}
+        words = {"type": "text", "text": f"[from Ann]: {said}"}
+        talk.messages.append({"role": "user", "content": [answer, words]})
+        assert f"Noted: “{noted}”" in text(await talk.ask())
+
+
+async def test_where_several_repositories_fit_the_person_is_shown_how_to_name_one() -> None:
+    talk = Talk()
+    await talk.say("Build a fence.")
+    refused = {"error": "it is not clear which repository is meant", "why": "several fit backend: bank, shop"}
+    await talk.reply({"error": "the plan was refused"}, FOUND)
+    said = text(await talk.reply(refused))
+    assert "“Build a fence in the repository bank”" in said

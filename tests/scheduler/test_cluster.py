@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.messages_api import MessagesApi
 from tests.support.processes import Site, Worker, until
-from tests.support.wire import Wire
+from tests.support.wire import Wire, listener
 
 LONG = 90.0  # seconds; a bound for machines that are busy, nothing is expected to take it
 
@@ -142,6 +142,8 @@ def test_nothing_begins_while_the_scheduler_is_paused_and_a_failed_task_is_tried
         start=start,
     )  # fmt: skip
     assert (told["status"], told["user_id"]) == ("task_update", "owner")
+    assert f"promptdock tasks restart {blocked}, " in told["content"]
+    assert told["content"].endswith(f"It holds up: {waiting}.")
     history = ["created", "assigned", "started", "failed", "retried", "assigned", "started", "failed"]
     history.append("retries_spent")
     until(
@@ -154,6 +156,10 @@ def test_nothing_begins_while_the_scheduler_is_paused_and_a_failed_task_is_tried
     )
     health = wire.command("get_chain_health", task_id=blocked)["result"]
     assert [row["id"] for row in health["stuck_downstream"]] == [waiting]
+    start = len(wire.heard)
+    wire.ask("hello", user="owner", seconds=LONG, session_id=status(place, blocked)["session_id"])
+    away = [said["content"] for said in wire.on("chatter-output", start) if said["status"] == "task_update"]
+    assert f"While you were away: {told['content']}" in away
     wire.command("skip_task", task_id=blocked)
     until(lambda: status(place, waiting)["status"] == "COMPLETED", LONG, what="what waited")
 
@@ -172,11 +178,16 @@ def test_a_scheduler_that_dies_with_a_task_in_its_hand_is_replaced_and_the_task_
     until(lambda: history_of(place, slug) == wanted, what="its history", told=lambda: history_of(place, slug))
 
 
-def test_what_was_told_while_nobody_listened_is_told_when_the_person_is_back(wire: Wire, place: Site) -> None:
-    slug = made(wire, "Make the page")
-    until(lambda: status(place, slug)["status"] == "COMPLETED", LONG, what="the task")
-    wire.wait("chatter-output", lambda said: (said.get("task") or {}).get("task_id") == slug, LONG)
-    session = status(place, slug)["session_id"]
+def test_what_a_person_was_not_shown_is_told_when_they_are_back_whoever_else_listened(
+    wire: Wire, place: Site
+) -> None:
+    session = "user:owner"
+    wire.ask("hello", user="owner", seconds=LONG, session_id=session, source="cli")
+    with listener(place.url, wire.names.channel("chatter-output")):  # as the chat of somebody else's gateway
+        slug = made(wire, "Make the page")
+        until(lambda: status(place, slug)["status"] == "COMPLETED", LONG, what="the task")
+        wire.wait("chatter-output", lambda said: (said.get("task") or {}).get("task_id") == slug, LONG)
+    assert status(place, slug)["session_id"] == session
     start = len(wire.heard)
     wire.ask("hello", user="owner", seconds=LONG, session_id=session)
     told = [said["content"] for said in wire.on("chatter-output", start) if said["status"] == "task_update"]

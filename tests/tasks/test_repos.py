@@ -37,6 +37,14 @@ async def test_a_place_without_a_repository_is_a_usage_error(
         await repos.add(place, PROJECT)
 
 
+async def test_a_bare_repository_is_named_as_one_with_what_to_do(repos: Repos, tmp_path: Path) -> None:
+    bare = tmp_path / "shop.git"
+    plain(tmp_path, "init", "-q", "--bare", str(bare))
+    with pytest.raises(UsageError, match="bare") as refused:
+        await repos.add(str(bare), PROJECT)
+    assert "git clone" in refused.value.fix
+
+
 @pytest.mark.parametrize("url", ["file:///etc", "https://127.0.0.1:1/x", "ext::sh -c id", "git@localhost:x"])
 async def test_a_url_that_leads_into_this_machine_is_refused(repos: Repos, url: str) -> None:
     with pytest.raises(ToolError):

@@ -15,10 +15,11 @@ import pytest
 
 from shared.errors import Busy, Fenced, ToolError
 from shared.guard import flock
+from shared.guard.birth import birth
 from shared.guard.process import run
 from shared.store.records import Repo
 from shared.tasks import hold as holds
-from shared.tasks.hold import Hold, birth
+from shared.tasks.hold import Hold
 from shared.tasks.repos import Repos
 from shared.tasks.worktree import Worktree
 from tests.tasks.conftest import PROJECT, plain, until

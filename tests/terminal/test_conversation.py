@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 from gateways.terminal.commands import obey
 from gateways.terminal.conversation import Conversation
+from shared.bus.messages import Output, now
+from shared.turns.desk import Desk
 from shared.visitor.look import Pulse
+from tests.support.valkey import until
 from tests.terminal.conftest import Chatter, Seen
 
 LEAVE = {"id": "leave-1", "agent": "backend", "tool": "bash", "action": "tool:bash:make test"}
@@ -32,6 +36,21 @@ async def test_what_belongs_to_another_session_is_not_shown(
     await chatter.redis.publish(chatter.names.channel("chatter-output"), words.encode())
     await chatter.says("progress", "for ada")
     assert seen.told == [("note", "for ada")]
+
+
+async def test_what_this_person_was_shown_is_acknowledged_and_what_was_for_another_is_not(
+    here: Conversation, chatter: Chatter, seen: Seen
+) -> None:
+    desk = Desk(chatter.redis, chatter.names, "chatter")
+    channel, kept = chatter.names.channel("chatter-output"), f"{desk.prefix}untold:user:ada"
+    words = {"status": "complete", "session_id": "user:ada", "content": "Good day"}
+    for user in ("bob", "ada"):
+        output = Output.model_validate({**words, "user_id": user, "id": user, "timestamp": now()})
+        await desk.announce(channel, output.text(channel), "user:ada", "always")
+    await until(lambda: len(seen.told) == 2)
+    await here.visitor.close()  # comes back when what was shown is acknowledged
+    left = await chatter.redis.command("XRANGE", kept, "-", "+")
+    assert [json.loads(fields[1])["user_id"] for _, fields in left] == ["bob"]
 
 
 async def test_a_number_answers_a_question_with_its_option(

@@ -10,7 +10,17 @@ import pytest
 
 from shared.errors import ToolError
 from shared.hooks import triggers
-from shared.store.records import Hook, Project, Task, TaskDependency, TaskEvent, new_id
+from shared.store.records import (
+    Hook,
+    Project,
+    Repo,
+    RepoKind,
+    Task,
+    TaskDependency,
+    TaskEvent,
+    new_id,
+    project_key,
+)
 from shared.store.sqlite import SqliteStore
 from shared.tools.core import category as core
 from shared.tools.names import slug
@@ -199,3 +209,51 @@ def test_names_follow_from_the_id_and_are_spread() -> None:
     assert names == [slug(id) for id in ids]
     assert len(set(names)) > 400
     assert all(name.count("-") == 1 for name in names)
+
+
+async def with_repos(store: SqliteStore, **kinds: RepoKind) -> None:
+    project = project_key("default")
+    await store.upsert([Project(id=project, slug="default", name="Default")])
+    await store.upsert([Repo(project_id=project, name=name, kind=kind) for name, kind in kinds.items()])
+
+
+async def test_tasks_say_in_which_repository_they_will_be_done(store: SqliteStore) -> None:
+    await with_repos(store, shop="backend", bank="backend", pages="frontend")
+    told = await submit(
+        task("api", repo="shop"), task("page", agent="frontend"), store=store, write=True, step_id="t:1"
+    )
+    assert [row["repo"] for row in told["written"]] == ["shop", "pages"]
+    rows = {row.id: row.name for row in await store.select(Repo)}
+    assert {row.title: rows[row.repo_id] for row in await store.select(Task) if row.repo_id} == {
+        "api": "shop",
+        "page": "pages",
+    }
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({}, r"several fit task 0 \(backend\): bank, shop"),
+        ({"repo": "attic"}, "task 0 names 'attic', and there are: bank, shop"),
+    ],
+)
+async def test_a_plan_is_not_written_while_it_is_unclear_in_which_repository_it_is_to_be_done(
+    store: SqliteStore, more: dict[str, Any], why: str
+) -> None:
+    await with_repos(store, shop="backend", bank="backend")
+    with pytest.raises(ToolError, match=why) as refused:
+        await submit(task("api", **more), store=store, write=True, step_id="t:1")
+    assert "in the repository NAME" in refused.value.fix
+    assert await store.count(Task) == 0
+    assert "plan" in await submit(task("api", **more), store=store), "as advice it is taken"
+
+
+async def test_a_plan_that_was_written_stays_so_though_more_repositories_came_before_its_replay(
+    store: SqliteStore,
+) -> None:
+    await with_repos(store, shop="backend")
+    first = await submit(task("api"), store=store, write=True, step_id="t:1")
+    await with_repos(store, bank="backend")
+    again = await submit(task("api"), store=store, write=True, step_id="t:1")
+    assert again["written"] == first["written"]
+    assert first["written"][0]["repo"] == "shop"

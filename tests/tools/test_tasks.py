@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from shared.guard.presets import preset
 from shared.store.records import Audit, Task, TaskEvent, TaskResult
 from shared.store.row import now
+from shared.tools import toolbox
 from tests.tools.bench import Bench
 from tests.tools.ground import commit, git, write
 
@@ -204,3 +206,25 @@ async def test_a_task_that_failed_tells_its_error_without_being_one(bench: Bench
     slug = await _made(bench, "x")
     await _set(bench, slug, "FAILED", error="the tests failed", ended_at=now())
     assert (await bench.ok("get_task", task_id=slug))["last_error"] == "the tests failed"
+
+
+async def test_a_title_of_several_lines_is_one_line_and_allowed_like_any_other(bench: Bench) -> None:
+    made = await bench.ok("create_task", title="line one\nline  two ")
+    assert made["title"] == "line one line two"
+    tool = toolbox.registry().get("create_task")
+    action = tool.detail({"title": "line one\nline two"})
+    assert preset("standard").decide("create_task", "core", [action]).vote == "allow"
+
+
+async def test_a_task_is_begun_again_in_the_repository_that_the_person_names(bench: Bench) -> None:
+    await bench.linked("shop")
+    await bench.linked("bank")
+    slug = await _made(bench, "x")
+    await _set(bench, slug, "BLOCKED", error="it is not clear which repository is meant")
+    assert "no repository" in await bench.no("restart_task", task_id=slug, repo_id="attic")
+    await bench.twice("restart_task", task_id=slug, repo_id="bank")
+    told = await bench.ok("get_task", task_id=slug)
+    assert (told["status"], told["repo"]) == ("READY", "bank")
+    await _set(bench, slug, "FAILED", branch="promptdock/x")
+    assert "discard_task" in await bench.no("restart_task", task_id=slug, repo_id="shop")
+    await bench.ok("restart_task", task_id=slug, repo_id="bank")

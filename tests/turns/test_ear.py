@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from fakeredis import FakeServer
 
+from shared.bus import messages
 from shared.bus.base import Bus
 from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT, Names
 from shared.bus.redis import RedisBus
@@ -262,13 +263,14 @@ async def test_a_dead_letter_of_a_huge_message_is_cut(make: Make, names: Names) 
         {"type": "response", "payload": {}},
         {"type": "response", "payload": {"request_id": "never.asked"}},
         {"hops": "many"},
+        {"type": "question"},
     ],
 )
 async def test_a_message_between_agents_that_cannot_be_used_is_a_dead_letter_without_an_output(
     make: Make, names: Names, message: dict[str, Any]
 ) -> None:
     replica = await make().start()
-    base = {"id": "r1", "from": "planner", "to": "chatter", "type": "question", "payload": {}}
+    base = {"id": "r1", "from": "planner", "to": "chatter", "type": "task", "payload": {}}
     await replica.bus.publish(names.agent("chatter"), json.dumps(base | message))
 
     async def buried() -> bool:
@@ -277,6 +279,57 @@ async def test_a_message_between_agents_that_cannot_be_used_is_a_dead_letter_wit
     await eventually(buried)
     found = await state(replica.ear.desk)
     assert (len(found.dead), found.said, found.inbox) == (1, [], [])
+
+
+async def heard_by_x(replica: Replica, names: Names, sent: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What the agent `x` hears when these are published on `agent:chatter`, until an answer to `end` comes."""
+    heard: list[dict[str, Any]] = []
+    ready = asyncio.Event()
+
+    async def on_ready() -> None:
+        ready.set()
+
+    def take(_channel: str, data: bytes) -> None:
+        heard.append(json.loads(data))
+
+    listener = asyncio.create_task(replica.bus.listener([names.agent("x")], take, on_ready, "").run())
+    await asyncio.wait_for(ready.wait(), 5)
+    base = {"from": "x", "to": "chatter", "payload": {}}
+    for message in [*sent, {"id": "end", "type": "question"}]:
+        await replica.bus.publish(names.agent("chatter"), json.dumps(base | message))
+
+    async def over() -> bool:
+        return any(message["payload"]["request_id"] == "end" for message in heard)
+
+    await eventually(over)
+    listener.cancel()
+    await asyncio.gather(listener, return_exceptions=True)
+    return heard[:-1]
+
+
+async def test_a_malformed_request_gets_one_error_that_says_what_is_wrong(make: Make, names: Names) -> None:
+    replica = await make().start()
+    await make().start()
+    (told,) = await heard_by_x(replica, names, [{"id": "r1", "type": "question", "hops": "many"}])
+    assert (told["from"], told["to"], told["type"]) == ("chatter", "x", "error")
+    assert told["payload"]["request_id"] == "r1"
+    assert "hops" in told["payload"]["why"]
+    assert messages.agent(told).request_id == "r1"
+    reasons = [reason for _, reason in (await state(replica.ear.desk)).dead]
+    assert "hops" in reasons[0] and "payload.question" in reasons[1]
+
+
+async def test_what_is_no_request_or_names_nobody_is_not_answered(make: Make, names: Names) -> None:
+    replica = await make().start()
+    sent: list[dict[str, Any]] = [
+        {"id": "r1", "type": "response"},
+        {"id": "r2", "type": "error", "hops": "many"},
+        {"id": "r3", "type": ["question"]},
+        {"id": "r 4", "type": "question"},
+        {"id": "r5", "type": "question", "from": "X"},
+        {"id": "r6", "type": "question", "from": "status"},
+    ]
+    assert await heard_by_x(replica, names, sent) == []
 
 
 async def test_a_question_of_a_foreign_program_is_a_session_of_its_own(make: Make, names: Names) -> None:

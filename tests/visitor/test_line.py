@@ -177,7 +177,7 @@ async def test_an_answer_that_nobody_of_ours_awaits_is_published_for_others(visi
     [
         ("human-input", {"content": "no user"}, BadMessage),
         ("human-input", {"user_id": "a", "type": "nonsense"}, BadMessage),
-        ("agent:planner", {"from": "x", "to": "backend", "type": "question"}, UsageError),
+        ("agent:planner", {"from": "x", "to": "backend", "type": "task"}, UsageError),
         ("agent:planner", {"from": "x", "to": "planner", "type": "progress"}, BadMessage),
         ("agent:planner", {"from": "x", "to": "planner", "type": "nonsense"}, BadMessage),
     ],

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import time
 from pathlib import Path
 
 import pytest
 
-from shared.errors import BadMessage, Busy
+from shared.errors import BadMessage, Busy, PromptDockError
 from shared.settings import Settings
 from shared.visitor import Visitor
 from shared.visitor.outbox import LIFE, Outbox
@@ -40,6 +41,20 @@ async def test_an_accepted_message_leaves_the_outbox(visitor: Visitor) -> None:
         return not _letters(visitor)
 
     await until(empty)
+
+
+async def test_a_message_that_finds_no_room_on_the_disk_is_refused_with_what_to_do(visitor: Visitor) -> None:
+    usual, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, most))
+    try:
+        with pytest.raises(PromptDockError, match="not sent") as told:
+            await visitor.say("hello", "ada")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (usual, most))
+    assert str(visitor.outbox.folder) in told.value.why
+    assert "make room" in told.value.fix
+    assert list(visitor.outbox.folder.iterdir()) == []
+    assert (await visitor.say("again", "ada")).outcome == "accepted"
 
 
 async def test_what_is_said_while_redis_is_dead_goes_out_in_order_when_it_is_back(

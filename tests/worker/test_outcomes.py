@@ -15,8 +15,9 @@ from shared.store.sqlite import SqliteStore
 from shared.tasks import machine
 from shared.turns.turn import Turn
 from shared.worker import wording
+from shared.worker.missed import missed
 from shared.worker.parts import Parts
-from shared.worker.ticket import Payload, Ticket, apply_task
+from shared.worker.ticket import Payload, Ticket, apply_tasks
 
 
 @pytest.fixture
@@ -54,6 +55,8 @@ def told(payload: Payload) -> str:
         ({"requires_approval": True}, {"status": "completed"}, "awaiting_approval", "AWAITING_APPROVAL"),
         ({"verification": "human"}, {"status": "completed"}, "awaiting_approval", "AWAITING_APPROVAL"),
         ({"requires_approval": True}, {"status": "failed", "unproved": True}, "failed", "FAILED"),
+        ({}, {"status": "failed", "error": "no"}, "failed", "FAILED"),
+        ({}, {"status": "failed", "lasting": True}, "failed", "BLOCKED"),
         ({"requires_approval": True}, {"status": "stopped", "error": "no"}, "stopped", "BLOCKED"),
     ],
 )
@@ -65,7 +68,7 @@ async def test_what_is_told_of_a_task_is_the_state_that_it_is_in(
     assert judged == payload | {"status": how}
     assert await ticket.judged(judged) == judged
     for change in (await ticket.ends(judged))[1:]:
-        await apply_task(store, change.values)
+        await apply_tasks(store, [change.values])
     (kept,) = await store.select(Task)
     assert kept.status == state
 
@@ -87,16 +90,27 @@ def test_work_that_waits_for_review_is_told_with_what_the_person_can_do() -> Non
     assert told(card | {"status": "completed"}).startswith("Task calm-otter (Dig) by backend: completed.")
 
 
-def test_an_outcome_that_nobody_heard_is_told_whole_though_a_line_of_it_begins_with_a_bracket() -> None:
-    unheard = "[outcome of a task, told while nobody listened]: "
-    words = [
-        "Task a by backend: completed.\n[ ] one box\n[x] another\nVerified.",
-        "Task b by frontend: failed.",
+def output(content: str, **fields: Any) -> messages.Output:
+    words = {"user_id": "ann", "status": "task_update", "id": "o", "session_id": "s", "content": content}
+    return messages.Output.model_validate(words | {"timestamp": messages.now()} | fields)
+
+
+def test_what_a_person_missed_is_told_whole_with_the_options_of_a_question() -> None:
+    text = "Task a by backend: completed.\n[ ] one box\nVerified."
+    assert wording.away(output(text)) == f"While you were away: {text}"
+    asked = output("Which?", status="awaiting_input", question="Which?", options=["tea", "coffee"])
+    assert wording.away(asked) == "While you were away: Which?\n1. tea\n2. coffee"
+
+
+def test_what_is_missed_twice_is_told_in_the_same_words() -> None:
+    once = wording.away(output("Task a by backend: completed."))
+    assert wording.away(output(once, options=["tea"])) == once
+
+
+def test_of_a_conversation_of_several_each_is_told_what_was_for_them() -> None:
+    untold = [
+        ("1-0", output("for ann").text("chatter-output").encode()),
+        ("2-0", output("for bob", user_id="bob").text("chatter-output").encode()),
+        ("3-0", b"no output"),
     ]
-    noted = "\n".join(f"{unheard}{text}" for text in words)
-    heard = "[outcome of a task, told to the person already]: Task c by backend: completed."
-    past: list[dict[str, Any]] = [
-        {"user_id": "ann", "content": [{"type": "text", "text": "[from ann]: Build it"}]},
-        {"content": [{"type": "text", "text": f"{noted}\n{heard}"}]},
-    ]
-    assert wording.unheard(past) == words
+    assert [(id, told.content) for id, told in missed(untold, "ann")] == [("1-0", "for ann")]

@@ -6,10 +6,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from structlog.testing import capture_logs
 
 from shared.bus.messages import Agent
-from shared.store.records import Project, Task, project_key
+from shared.errors import Lasting
+from shared.store.records import Project, Repo, Task, project_key
 from shared.store.sqlite import SqliteStore
 from shared.turns.turn import Turn
 from shared.worker.parts import Parts
@@ -39,3 +41,24 @@ async def test_going_on_with_what_a_dead_worker_had_begun_is_no_warning(tmp_path
         ("debug", "started"),
         ("warning", "answered"),
     ]
+
+
+async def test_a_task_whose_repository_is_unclear_says_with_which_command_the_person_names_it(
+    tmp_path: Path,
+) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    await store.open()
+    project = project_key("default")
+    try:
+        await store.upsert([Project(id=project, slug="default", name="Default")])
+        await store.upsert([Repo(project_id=project, name=name, kind="backend") for name in ("bank", "shop")])
+        words: dict[str, Any] = {"id": "m", "from": "chatter", "to": "backend", "type": "task"}
+        request = Agent.model_validate({**words, "payload": {"task_id": "calm-fox"}})
+        turn = cast(Turn, SimpleNamespace(id="t", epoch=2, records=[]))
+        ticket = Ticket(cast(Parts, SimpleNamespace(store=store)), "backend", turn, request)
+        with pytest.raises(Lasting, match="none named") as refused:
+            await ticket.repo()
+    finally:
+        await store.close()
+    assert "bank" in refused.value.why and "shop" in refused.value.why
+    assert "promptdock tasks restart calm-fox --repo " in refused.value.fix

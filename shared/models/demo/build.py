@@ -22,16 +22,24 @@ _VERB = re.compile(
     r"(?:build|implement|add|fix|create|make)\s+(?:(?:me|us)\s+)?",
     re.I,
 )
+_WHERE = re.compile(r"\s*\b(?:in|of) (?:the |my )?repo(?:sitory)? [`'\"“]?([\w.-]*\w)[`'\"”]?", re.I)
 _FILE = re.compile(r"`(demo/[\w.-]+/(data\.json|index\.html|README\.md))`")
 _TASK = re.compile(r"^\[task ([\w-]+)\]")
+_PAGE = re.compile(r"^(?:an?|the|some)\s+(?:web\s*)?pages?\s+(?:for|about|of|with)\s+", re.I)
 _LEAST = re.compile(r"^(?:an?|the|some)\s+", re.I)
 _MORE = re.compile(r"\s(?:with|for|that|and|which|to|in|on|of|where|so)\s.*", re.I)
 
 
 def subject(sentence: str) -> str:
     """What is to be built, without the words around it."""
-    line = " ".join(sentence.split())
+    line = _WHERE.sub("", " ".join(sentence.split()))
     return clip(_VERB.sub("", line, count=1).rstrip(" .!?") or line or "something", 70)
+
+
+def where(sentence: str) -> Arguments:
+    """The repository that the person named, as tools take it; {} where none is named."""
+    found = _WHERE.search(sentence)
+    return {"repo": found[1]} if found else {}
 
 
 def slug(title: str) -> str:
@@ -43,11 +51,12 @@ def plan(sentence: str) -> list[Arguments]:
     """Three tasks: two side by side, and one that needs both. Each brings the check that proves it."""
     what = subject(sentence)
     folder = f"demo/{slug(' '.join(_MORE.sub('', _LEAST.sub('', what)).split()[:3]))}"
-    return [
+    tasks = [
         _task("backend", f"Data for {what}", f"{folder}/data.json", "entries", []),
-        _task("frontend", f"Page for {what}", f"{folder}/index.html", "</html>", []),
+        _task("frontend", f"Page for {_PAGE.sub('', what)}", f"{folder}/index.html", "</html>", []),
         _task("backend", f"Put together {what}", f"{folder}/README.md", "data.json", [0, 1]),
     ]
+    return [task | where(sentence) for task in tasks]
 
 
 def _task(agent: str, title: str, path: str, holds: str, needs: list[int]) -> Arguments:

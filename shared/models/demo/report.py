@@ -8,6 +8,7 @@ from typing import Any
 from shared.models.demo.scene import Call, Scene, clip, dig
 
 LABEL = "[demo]"
+_SEVERAL = re.compile(r"several fit \w+: ([\w.-]*\w)")  # how a refusal names the repositories there are
 
 _NAMES = {
     "consult_planner": "The Planner",
@@ -57,13 +58,23 @@ def assigned(scene: Scene, agent: str) -> str:
     """How the way from the plan to the task ended."""
     call = scene.good("assign_task")
     if call is None:
-        return told(scene, ("consult_planner", "consult_researcher", "assign_task"))
+        words = told(scene, ("consult_planner", "consult_researcher", "assign_task"))
+        return words + _which(scene)
     task = dig(call.data, "task_id", "id") or "without an id"
     place = dig(call.data, "queue_position", "position", "place")
     queued = f" It is number {place} in the queue." if place else ""
     failed = [part for name in ("consult_planner", "consult_researcher") for part in _failures(scene, name)]
     lines = [f"Task {task} is with {agent}.{queued} The outcome follows as soon as there is one.", *failed]
     return f"{LABEL} " + "\n\n".join(lines)
+
+
+def _which(scene: Scene) -> str:
+    """How the person can say it again, where several repositories fit."""
+    found = next(
+        (found for call in scene.called("assign_task") if (found := _SEVERAL.search(call.error))), None
+    )
+    said = clip(scene.said, 80).rstrip(".!")
+    return f"\n\nSay which one, e.g. “{said} in the repository {found[1]}”." if found else ""
 
 
 def wrote(scene: Scene) -> bool:
@@ -74,8 +85,9 @@ def wrote(scene: Scene) -> bool:
 
 def begun(scene: Scene) -> str:
     """The plan whose tasks begin now, with their names."""
+    several = len({task.repo for task in scene.planned}) > 1  # then it matters which
     lines = [
-        f"{number}. {task.task}: {task.title} ({task.agent}{_after(task.needs)})"
+        f"{number}. {task.task}: {task.title} ({task.agent}{_in(task.repo) if several else ''}{_after(task.needs)})"
         for number, task in enumerate(scene.planned, 1)
     ]
     parts = ["The Planner has written the tasks, and the work begins:\n" + "\n".join(lines)]
@@ -91,6 +103,10 @@ def begun(scene: Scene) -> str:
         "`promptdock tasks`; how each comes out is told here. When the last one is done, say “merge it”."
     )
     return f"{LABEL} " + "\n\n".join(parts)
+
+
+def _in(repo: str) -> str:
+    return f" in {repo}" if repo else ""
 
 
 def _after(needs: tuple[int, ...]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from shared.models.base import Block, Message, Request
 
 ESCALATE = "escalate_to_human"  # the tool that ends a turn with a question
-_FROM = re.compile(r"^\[from [^\]\n]*\]: ?", re.MULTILINE)
+_FROM = re.compile(r"^\[(?:question from agent|from) [^\]\n]*\]: ?", re.MULTILINE)
 _NOTE = re.compile(r"\[[^\]]*\]")  # words of the harness, not of a person
 # what other agents did, put in words, and what the harness tells of earlier
 _TOLD = re.compile(r"\[(?:(?:outcome of a task|late answer)[^\]\n]*\]: |CONVERSATION SUMMARY)")
@@ -55,6 +55,7 @@ class Planned:
     title: str
     agent: str
     needs: tuple[int, ...]
+    repo: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class Scene:
     added: tuple[str, ...] = ()  # said while the turn ran
     calls: tuple[Call, ...] = ()
     asked: bool = False  # the last message answers a question that the person was asked
+    options: tuple[str, ...] = ()  # of that question
     planned: tuple[Planned, ...] = ()  # the newest plan that was written as tasks, in whatever turn
     merged: frozenset[str] = frozenset()  # tasks that were merged in turns before this one
 
@@ -104,7 +106,8 @@ def read(request: Request) -> Scene:
         before=(*earlier, *said[:-1]),
         added=tuple(text for m in since if m["role"] == "user" for text in _spoken(m)),
         calls=tuple(_calls(since)),
-        asked=_asked(messages[:place]) if place > 0 else False,
+        asked=(question := _question(messages[: max(place, 0)])) is not None,
+        options=tuple(str(option) for option in (question or {}).get("options") or ()),
         planned=_planned(messages),
         merged=frozenset(
             str(call.input.get("task_id"))
@@ -148,14 +151,20 @@ def _is_said(message: Message, ended: set[str]) -> bool:
 
 
 def _spoken(message: Message) -> list[str]:
-    """What a message says; neighbours that were merged into one come apart at `[from NAME]:`."""
+    """What a message says; neighbours that were merged into one come apart at `[from NAME]:` and its like."""
     parts = [
-        part.strip()
+        _asked_in(part.strip())
         for block in blocks(message)
         if block["type"] == "text"
         for part in _FROM.split(block["text"])
     ]
     return [part for part in parts if part and not _NOTE.fullmatch(part) and not _TOLD.match(part)]
+
+
+def _asked_in(part: str) -> str:
+    """What an agent asks is told as the payload of its message: its question is what it says."""
+    payload = _json(part) if part.startswith("{") else None
+    return str(payload["question"]) if isinstance(payload, dict) and payload.get("question") else part
 
 
 def _text(content: Any) -> str:
@@ -191,6 +200,7 @@ def _planned(messages: tuple[Message, ...]) -> tuple[Planned, ...]:
                     str(task.get("title", "")),
                     str(task.get("agent", "")),
                     tuple(task.get("depends_on", ())),
+                    str(row.get("repo", "")),
                 )
                 for task, row in zip(tasks, written, strict=True)
             )
@@ -204,6 +214,8 @@ def _json(text: str) -> Any:
         return None
 
 
-def _asked(messages: tuple[Message, ...]) -> bool:
+def _question(messages: tuple[Message, ...]) -> dict[str, Any] | None:
+    """What the person was asked last, where nothing was said since."""
     last = next((message for message in reversed(messages) if message["role"] == "assistant"), None)
-    return last is not None and any(block["name"] == ESCALATE for block in _used(last))
+    asked = [block["input"] for block in _used(last) if block["name"] == ESCALATE] if last else []
+    return dict(asked[0]) if asked else None

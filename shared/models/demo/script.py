@@ -175,7 +175,7 @@ def _build(scene: Scene) -> Move:
     if report.wrote(scene):
         return Move(report.begun(scene))
     agent = "frontend" if _FRONTEND.search(scene.said) else "backend"
-    command = {"agent": agent, "command_file": report.command_file(scene)}
+    command = {"agent": agent, "command_file": report.command_file(scene), **build.where(scene.said)}
     move = _next(scene, "assign_task", command, f"I hand the task to {agent}.")
     return move or Move(report.assigned(scene, agent))
 
@@ -209,6 +209,10 @@ def _recall(scene: Scene) -> Move:
 
 def _talk(scene: Scene) -> Move:
     if scene.asked:
+        number = scene.said.strip().rstrip(".")
+        chosen = int(number) if number.isdecimal() and len(number) < 3 else 0
+        if 0 < chosen <= len(scene.options):
+            return Move(f"{LABEL} Noted: “{scene.options[chosen - 1]}”. Say “build …” and I go on with it.")
         return Move(f"{LABEL} Noted: “{clip(scene.said, 300)}”. Say “build …” and I go on with it.")
     return Move(report.greeting(scene))
 

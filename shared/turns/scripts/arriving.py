@@ -86,7 +86,9 @@ local function take(a)
   end
   if kind == 'dead' then
     bury(reason, id, session, channel, data)
-    say(ARGV[3], ARGV[a + 8])
+    -- An agent's malformed request is answered on the agent's own channel.
+    if ARGV[a + 1] == 'dead' and ARGV[a + 7] ~= '' then redis.call('PUBLISH', ARGV[a + 7], ARGV[a + 8])
+    else say(ARGV[3], ARGV[a + 8]) end
     return 2
   end
   session, place = routed(session, place, ARGV[a + 7])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from shared.turns.scripts.parts import BURY, FENCE, PRELUDE, SAY, script
 
 # worker lease token retry room -> {ms until more is due or -1, now, turn…}, at most `room` turns, each
-# {session, epoch, tries, fails, {entry fields…}, journal, window, seq}. Turns of one call share its epoch.
+# {session, epoch, tries, fails, {entry fields…}, journal, window, seq, untold}. Turns of one call share its epoch.
+# untold: {id, text…} of what was said before the message that opens the turn came, and nobody was shown.
 CLAIM = script(
     "claim",
     PRELUDE,
@@ -19,8 +20,12 @@ local function add(session, epoch, tries, fails, given, journal)
     local r = redis.call('XRANGE', P..'inbox', e, e)[1]
     if r then entries[#entries + 1] = r[2] end
   end
+  local untold = {}
+  for _, r in ipairs(given[1] and redis.call('XRANGE', P..'untold:'..session, '-', given[1]) or {}) do
+    untold[#untold + 1], untold[#untold + 2] = r[1], r[2][2]
+  end
   found[#found + 1] = {session, epoch, tries, fails, entries, journal,
-    redis.call('LRANGE', P..'window:'..session, 0, -1), redis.call('GET', P..'seq:'..session) or ''}
+    redis.call('LRANGE', P..'window:'..session, 0, -1), redis.call('GET', P..'seq:'..session) or '', untold}
   return entries
 end
 local function again(session, epoch)
@@ -123,7 +128,7 @@ return came
     always=True,
 )
 
-# session epoch channel output archive dead_reason drop window_ms nwindow window… seq?
+# session epoch channel output archive dead_reason drop window_ms keep nwindow window… seq?
 # -> 1 done | -1 stale
 FINISH = script(
     "finish",
@@ -139,7 +144,7 @@ if stale(s, epoch) then
   redis.call('INCR', P..'stale')
   return -1
 end
-local said = say(ARGV[3], ARGV[4])
+local said = say(ARGV[3], ARGV[4], ARGV[9], s)
 for _, e in ipairs(redis.call('LRANGE', P..'given:'..s, 0, -1)) do
   local r = redis.call('XRANGE', P..'inbox', e, e)[1]
   if r then
@@ -150,12 +155,12 @@ for _, e in ipairs(redis.call('LRANGE', P..'given:'..s, 0, -1)) do
   end
 end
 if ARGV[5] ~= '' then redis.call('XADD', P..'archive', '*', 'kind', 'turn', 'session', s, 'data', ARGV[5]) end
-local n = tonumber(ARGV[9])
+local n = tonumber(ARGV[10])
 if n > 0 then
-  for i = 10, 9 + n do redis.call('RPUSH', P..'window:'..s, ARGV[i]) end
+  for i = 11, 10 + n do redis.call('RPUSH', P..'window:'..s, ARGV[i]) end
   if tonumber(ARGV[7]) > 0 then redis.call('LPOP', P..'window:'..s, ARGV[7]) end
   redis.call('PEXPIRE', P..'window:'..s, ARGV[8])
-  if ARGV[10 + n] then redis.call('SET', P..'seq:'..s, ARGV[10 + n], 'EX', 7776000) end
+  if ARGV[11 + n] then redis.call('SET', P..'seq:'..s, ARGV[11 + n], 'EX', 7776000) end
 end
 redis.call('DEL', P..'journal:'..s, P..'given:'..s, turn)
 redis.call('SET', P..'ended:'..s, epoch, 'PX', 60000)
@@ -167,7 +172,8 @@ return 1
     always=True,
 )
 
-# session epoch channel text -> 1 | -1 stale. What is said before the closing output.
+# session epoch channel text keep kept_for again -> 1 | -1 stale. What is said before the closing output, or of no
+# turn (no session), kept for the session `kept_for`; `again`: what is told again, unless it was acknowledged.
 TELL = script(
     "tell",
     PRELUDE,
@@ -178,7 +184,8 @@ if ARGV[1] ~= '' and stale(ARGV[1], ARGV[2]) then
   redis.call('INCR', P..'stale')
   return -1
 end
-say(ARGV[3], ARGV[4])
+if ARGV[7] ~= '' and redis.call('XDEL', P..'untold:'..ARGV[6], ARGV[7]) == 0 then return 1 end
+say(ARGV[3], ARGV[4], ARGV[5], ARGV[6])
 return 1
 """,
     always=True,

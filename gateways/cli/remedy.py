@@ -1,0 +1,42 @@
+"""The cluster's tools advise in names of tools; a person at a shell reads the commands that do the same."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from typing import Any
+
+_COMMANDS = {"list_tasks": "tasks list", "list_repos": "repo list"}
+# Those of one task, which the command that was refused names.
+_OF_A_TASK = {
+    "get_task": "tasks show",
+    "get_task_diff": "tasks diff",
+    "review_task": "tasks review",
+    "merge_task": "tasks merge",
+    "discard_task": "tasks discard",
+    "pause_task": "tasks pause",
+    "resume_task": "tasks resume",
+    "stop_task": "tasks stop",
+    "restart_task": "tasks restart",
+    "skip_task": "tasks skip",
+}
+_NAME = re.compile(r"\b(?:list|get|review|merge|discard|pause|resume|stop|restart|skip)_[a-z_]+\b")
+
+
+def typed(text: str, arguments: dict[str, Any]) -> str:
+    """The advice with commands in place of tools; `arguments` are those of the call that was refused."""
+    return _NAME.sub(lambda found: _command(found.group(), arguments), text)
+
+
+def _command(tool: str, arguments: dict[str, Any]) -> str:
+    task = arguments.get("task_id")
+    if task and tool in _OF_A_TASK:
+        return f"promptdock {_OF_A_TASK[tool]} {shlex.quote(str(task))}"
+    if tool in _COMMANDS:
+        return f"promptdock {_COMMANDS[tool]}"
+    if not tool.startswith("list_"):
+        return tool
+    project = {"project_id": arguments["project_id"]} if arguments.get("project_id") else {}
+    given = {} if tool in ("list_projects", "list_hooks", "list_agents") else project
+    return f"promptdock tools call {tool} {shlex.quote(json.dumps(given, ensure_ascii=False))}"

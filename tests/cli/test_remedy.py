@@ -1,0 +1,36 @@
+"""What a tool advises in its own words, as a person at a shell reads it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gateways.cli.remedy import typed
+
+
+@pytest.mark.parametrize(
+    ("advice", "arguments", "command"),
+    [
+        ("list_projects shows them", {"project_id": "nope"}, "promptdock tools call list_projects '{}'"),
+        ("list_hooks shows them", {"hook_id": "nope"}, "promptdock tools call list_hooks '{}'"),
+        ("list_tasks shows them", {"task_id": "nope"}, "promptdock tasks list"),
+        (
+            "see list_notes",
+            {"project_id": "a b"},
+            'promptdock tools call list_notes \'{"project_id": "a b"}\'',
+        ),
+        ("get_task shows what it does", {"task_id": "calm-otter"}, "promptdock tasks show calm-otter"),
+        ("stop it first with stop_task", {"task_id": "calm-otter"}, "promptdock tasks stop calm-otter"),
+        ("begin it again with restart_task", {"task_id": "$(x)"}, "promptdock tasks restart '$(x)'"),
+    ],
+)
+def test_a_tool_that_a_remedy_names_becomes_the_command_that_does_the_same(
+    advice: str, arguments: dict[str, Any], command: str
+) -> None:
+    assert command in typed(advice, arguments)
+
+
+@pytest.mark.parametrize("advice", ["name the project_id", "promptdock tasks list shows them", ""])
+def test_advice_that_names_no_tool_stays_as_it_is(advice: str) -> None:
+    assert typed(advice, {"task_id": "calm-otter"}) == advice
