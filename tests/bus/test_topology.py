@@ -124,7 +124,8 @@ async def test_a_plain_publish_on_any_node_is_heard_once_by_ears_on_the_owner_of
             await ear.ready.wait()
         assert await bus.listeners(channel) == 3
         for number, node in enumerate(cluster):
-            question = {"id": f"q{number}", "from": "x", "to": "listener", "type": "question"}
+            asked = {"payload": {"question": "Which way?"}}
+            question = {"id": f"q{number}", "from": "x", "to": "listener", "type": "question", **asked}
             assert node.client.publish(channel, json.dumps(question)) >= 0
         await eventually(lambda: _holds(desk, 3))
     for task in tasks:

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 import typer
 
 from gateways.cli.run import run
 from shared.settings import Settings
+
+
+@pytest.fixture(autouse=True)
+def logs() -> Iterator[None]:
+    """A command sets up logging for its whole process, which here is that of other tests too."""
+    before = structlog.get_config()
+    yield
+    structlog.configure(**before)
 
 
 async def _fills_the_disk(settings: Settings) -> int:
