@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import signal
 import time
 from pathlib import Path
 from typing import Any
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.application import Application
 from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
@@ -32,15 +34,16 @@ class Keys:
         self._pressed = -_TWICE
         self._tasks: set[asyncio.Task[None]] = set()
         self.bindings = KeyBindings()
-        self.bindings.add("c-c")(self._interrupt)
+        self.bindings.add("c-c")(lambda event: self.interrupt(event.app))
 
-    def _interrupt(self, event: Any) -> None:
+    def interrupt(self, app: Application[Any]) -> None:
+        """Ctrl-C, as a key or, in the moments in which something is printed above the prompt, as a signal."""
         again = time.monotonic() - self._pressed < _TWICE
         self._pressed = time.monotonic()
-        if again:
-            event.app.exit(exception=EOFError)
-        elif event.current_buffer.text:
-            event.current_buffer.reset()
+        if again and app.is_running and not app.is_done:
+            app.exit(exception=EOFError)
+        elif app.current_buffer.text:
+            app.current_buffer.reset()
         elif self._here.working:
             self._tasks.add(task := asyncio.get_running_loop().create_task(self._here.stop()))
             task.add_done_callback(self._tasks.discard)
@@ -76,11 +79,12 @@ def _history(home: Path) -> History:
 
 async def converse(here: Conversation) -> int:
     """Until the person leaves."""
+    keys = Keys(here)
     session: PromptSession[str] = PromptSession(
         history=_history(here.visitor.settings.home),
         completer=WordCompleter([*COMMANDS, *LEAVE], sentence=True),
         complete_while_typing=False,
-        key_bindings=Keys(here).bindings,
+        key_bindings=keys.bindings,
         bottom_toolbar=lambda: below(here),
         refresh_interval=_REFRESH,
         erase_when_done=True,  # what was typed is printed by us; the live area leaves no trace
@@ -89,6 +93,8 @@ async def converse(here: Conversation) -> int:
     lines: asyncio.Queue[str] = asyncio.Queue()
     # Beside the prompt: while none is shown, Ctrl-C would end us, and what is typed would be drawn anywhere.
     obeying = asyncio.create_task(_obey(here, lines))
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, keys.interrupt, session.app)
     with patch_stdout(raw=True):
         here.screen.note(f"You speak with Chatter as {here.user}. /help shows what else there is.")
         try:
@@ -99,8 +105,10 @@ async def converse(here: Conversation) -> int:
                     lines.put_nowait(text)
                 if text.strip() in LEAVE:
                     break
-        except (EOFError, KeyboardInterrupt):
+        except EOFError:
             pass
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
         return await _ended(obeying, lines)
 
 

@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -29,6 +30,7 @@ class Terminal:
             stdout=theirs,
             stderr=theirs,
             start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that Ctrl-C can be a signal
         )
         os.close(theirs)
         self.shown = b""
@@ -68,7 +70,7 @@ def test_a_chat_in_a_terminal_asks_answers_and_leaves(cluster: Person) -> None:
         chat.shows("backend")
         chat.types("\x03")
         chat.shows("once more leaves")
-        chat.types("\x03")
+        chat.process.send_signal(signal.SIGINT)  # a Ctrl-C while something is being printed
         assert chat.process.wait(PATIENCE) == 0
     finally:
         chat.close()
