@@ -18,6 +18,7 @@ from shared.bus.keys import CHATTER, CHATTER_OUTPUT, DAY, Names
 from shared.errors import BusUnreachable, ToolError
 from shared.turns.turn import Turn
 from shared.worker.door import Asked
+from shared.worker.missed import news
 from shared.worker.parts import Parts
 from shared.worker.ticket import Ticket
 
@@ -43,6 +44,15 @@ async def answer(bus: Bus, names: Names, task: str, person: str, text: str) -> s
     return str(asked["asked"])
 
 
+async def still_open(bus: Bus, names: Names, output: messages.Output) -> bool:
+    """Whether the question of this output waits for its answer."""
+    task = str((output.task or {}).get("task_id"))
+    kept = await bus.command("HGET", _key(names, task), "question")
+    if not kept or (asked := json.loads(kept))["asked"] != output.question:
+        return False
+    return not await bus.command("HEXISTS", _key(names, task), f"answer:{asked['id']}")
+
+
 class Question:
     """Asks for one turn."""
 
@@ -63,6 +73,7 @@ class Question:
         until = put["at"] / 1000 + minutes * 60
         text = await self._await(id, until)
         if text is None:
+            await self._parts.bus.command("HDEL", _key(self._parts.names, self._ticket.id), "question")
             return ""
         note = f"[answer to your question, from {text['by']}]: {text['text']}"
         await self._turn.step({"k": "answered", "id": id, "by": text["by"]}, {"k": "note", "text": note})
@@ -78,11 +89,13 @@ class Question:
         await bus.command("EXPIRE", key, _KEPT)
         if await bus.command("HSETNX", key, f"shown:{id}", "1") and self._who.user_id:
             channel = names.channel(CHATTER_OUTPUT)
-            await self._parts.desk(CHATTER).announce(channel, self._output(id, question, channel))
+            output = self._output(id, question)
+            keep = await news(self._parts)
+            await self._parts.desk(CHATTER).announce(channel, output.text(channel), output.session_id, keep)
         await self._ticket.event("question", question=question.get("asked"))
         log.get().info("Waiting for the person's answer", task=self._ticket.id)
 
-    def _output(self, id: str, question: dict[str, Any], channel: str) -> str:
+    def _output(self, id: str, question: dict[str, Any]) -> messages.Output:
         asked = "\n".join(str(question[part]) for part in ("asked", "context") if question.get(part))
         options = [str(option) for option in question.get("options") or []]
         text = (
@@ -100,7 +113,7 @@ class Question:
             options=options or None,
             task=self._ticket.card("waiting"),
             demo=self._parts.model.demo or None,
-        ).text(channel)
+        )
 
     async def _await(self, id: str, until: float) -> dict[str, Any] | None:
         key = _key(self._parts.names, self._ticket.id)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from shared import log
 from shared.bus import messages
-from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT
+from shared.bus.keys import CHATTER, CHATTER_OUTPUT, HUMAN_INPUT
 from shared.conversation.past import Past
 from shared.errors import Fenced, PromptDockError
 from shared.store.records import Row
@@ -14,7 +14,7 @@ from shared.turns import archive
 from shared.turns.desk import Ending, Keep
 from shared.turns.records import Record, pack
 from shared.turns.turn import Turn
-from shared.worker import reply, wording
+from shared.worker import question, reply, wording
 from shared.worker.asking import Asking, answered_by
 from shared.worker.given import Given
 from shared.worker.live import Live
@@ -40,8 +40,13 @@ class Voice:
 
     async def tell_missed(self) -> None:
         """Say again what this person was not shown: answers, outcomes, news of their tasks."""
+        bus, names = self.parts.bus, self.parts.names
         for id, output in missed(self.turn.untold, str(self.who.get("user_id", ""))):
-            more = {"task": output.task, "demo": output.demo}
+            asks = output.status == "task_update" and output.question
+            if asks and not await question.still_open(bus, names, output):
+                await self.parts.desk(CHATTER).shown(self.turn.session, id)
+                continue
+            more = {"task": output.task, "demo": output.demo, "question": output.question if asks else None}
             text = self._output("task_update", wording.away(output), f"away.{id}", **more)
             await self.turn.tell(self._channel, text, await self._keep("task_update"), id)
 

@@ -1,0 +1,113 @@
+"""The question of a task: kept for the person, and told again while it waits for its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from types import SimpleNamespace
+from typing import cast
+from unittest.mock import AsyncMock
+
+import pytest
+
+from shared.bus import messages
+from shared.bus.keys import Names
+from shared.bus.redis import RedisBus
+from shared.errors import ToolError
+from shared.turns.desk import Desk
+from shared.turns.turn import Turn
+from shared.worker import question
+from shared.worker.door import Asked
+from shared.worker.given import Given
+from shared.worker.live import Live
+from shared.worker.parts import Parts
+from shared.worker.question import Question
+from shared.worker.ticket import Ticket
+from shared.worker.voice import Voice
+from tests.support.valkey import eventually
+
+ASKED = {"asked": "Which color?", "options": ["red", "blue"]}
+
+
+class Journal(list[dict[str, object]]):
+    """What a turn notes."""
+
+    async def step(self, *records: dict[str, object]) -> None:
+        self.extend(records)
+
+
+def question_of(redis: RedisBus, names: Names, turn_id: str = "turn") -> Question:
+    """Backend asks Ann about the task calm-otter; her conversation is `s`."""
+    desk = Desk(redis, names, "chatter", lease_ms=1000)
+    parts = SimpleNamespace(bus=redis, names=names, desk=lambda _: desk, model=SimpleNamespace(demo=False))
+    journal = Journal()
+    turn = SimpleNamespace(
+        id=turn_id, session="work", records=journal, step=journal.step, bell=asyncio.Event()
+    )
+    turn.look = AsyncMock()
+    card = {"task_id": "calm-otter", "status": "waiting"}
+    ticket = SimpleNamespace(id="calm-otter", move=AsyncMock(), event=AsyncMock(), card=lambda _: card)
+    who = Asked(user_id="ann", session="s")
+    return Question(cast(Parts, parts), "backend", cast(Turn, turn), cast(Ticket, ticket), who)
+
+
+async def kept(redis: RedisBus, names: Names) -> list[messages.Output]:
+    """What the conversation is to be told again."""
+    desk = Desk(redis, names, "chatter", lease_ms=1000)
+    found = await redis.command("XRANGE", f"{desk.prefix}untold:s", "-", "+")
+    return [messages.Output.model_validate_json(fields[1]) for _, fields in found]
+
+
+async def test_a_question_that_nobody_was_shown_is_open_until_it_is_answered(
+    redis: RedisBus, names: Names
+) -> None:
+    asking = asyncio.create_task(question_of(redis, names).ask(ASKED, minutes=1))
+    await eventually(lambda: kept(redis, names))
+    (output,) = await kept(redis, names)
+    assert "Which color?" in output.content and output.user_id == "ann"
+    assert await question.still_open(redis, names, output)
+    assert await question.answer(redis, names, "calm-otter", "ann", "blue") == "Which color?"
+    assert not await question.still_open(redis, names, output)
+    assert await asking == "blue"
+
+
+async def test_a_question_that_nobody_answered_in_time_is_closed(redis: RedisBus, names: Names) -> None:
+    assert await question_of(redis, names).ask(ASKED, minutes=0) == ""
+    (output,) = await kept(redis, names)
+    assert not await question.still_open(redis, names, output)
+    with pytest.raises(ToolError, match="has asked nothing"):
+        await question.answer(redis, names, "calm-otter", "ann", "blue")
+
+
+async def test_only_a_question_that_is_open_is_told_again(redis: RedisBus, names: Names) -> None:
+    await question_of(redis, names).ask(ASKED, minutes=0)
+    asking = asyncio.create_task(
+        question_of(redis, names, "later").ask(ASKED | {"asked": "How many?"}, minutes=1)
+    )
+    desk = Desk(redis, names, "chatter", lease_ms=1000)
+
+    async def both() -> bool:
+        return len(await kept(redis, names)) == 2
+
+    await asyncio.sleep(2)
+    print(
+        "X",
+        await redis.command("XRANGE", f"{desk.prefix}out", "-", "+"),
+        await redis.command("HGETALL", f"{names.root}question:calm-otter"),
+    )
+    await eventually(both)
+    untold = await redis.command("XRANGE", f"{desk.prefix}untold:s", "-", "+")
+    turn = SimpleNamespace(
+        id="m", session="s", given=[], records=[], untold=[(id.decode(), fields[1]) for id, fields in untold]
+    )
+    turn.tell = AsyncMock()
+    parts = SimpleNamespace(bus=redis, names=names, desk=lambda _: desk, model=SimpleNamespace(demo=False))
+    given = SimpleNamespace(said=[], stops=[], commands=[], answers=[], requests=[])
+    voice = Voice(cast(Parts, parts), "chatter", cast(Turn, turn), cast(Given, given), cast(Live, None))
+    voice.who = {"user_id": "ann"}
+    await voice.tell_missed()
+    (told,) = [json.loads(call.args[1]) for call in turn.tell.await_args_list]
+    assert told["content"].startswith("While you were away: Backend asks about task calm-otter: How many?")
+    assert len(await kept(redis, names)) == 1, "the other is not told later either"
+    await question.answer(redis, names, "calm-otter", "ann", "two")
+    assert await asking == "two"
