@@ -19,13 +19,9 @@ async def show(settings: Settings, everything: bool, as_json: bool) -> None:
         return
     heads = ("id", "status", "assignee", "age", "title")
     screen.table(
-        [(r["id"], _state(r), r["assignee"], screen.since(r["created_at"]), r["title"]) for r in rows],
+        [(r["id"], records.state(r), r["assignee"], screen.since(r["created_at"]), r["title"]) for r in rows],
         heads,
     )
-
-
-def _state(card: dict[str, Any]) -> str:
-    return f"{card['status']}, {card['work']}" if card["work"] else str(card["status"])
 
 
 async def one(settings: Settings, name: str, as_json: bool) -> None:
@@ -35,7 +31,7 @@ async def one(settings: Settings, name: str, as_json: bool) -> None:
     if as_json:
         screen.document("task", **card)
         return
-    screen.out(f"{card['id']}  {_state(card)}  {card['assignee'] or ''}\n{card['title']}")
+    screen.out(f"{card['id']}  {records.state(card)}  {card['assignee'] or ''}\n{card['title']}")
     if card["error"]:
         screen.out(f"error: {card['error']}")
     for event in card["history"]:

@@ -28,13 +28,17 @@ async def _help(_here: Conversation, _rest: str) -> str:
 
 async def _tasks(here: Conversation, _rest: str) -> str:
     rows = await tasks.tasks(here.visitor, limit=20)
-    told = [f"{r['id']:20} {r['status']:12} {r['assignee'] or '':10} {line(r['title'], 60)}" for r in rows]
+    wide = max((len(tasks.state(row)) for row in rows), default=0)
+    told = [
+        f"{row['id']:20} {tasks.state(row):{wide}} {row['assignee'] or '':10} {line(row['title'], 60)}"
+        for row in rows
+    ]
     return "\n".join(told) or "There are no tasks yet."
 
 
 async def _task(here: Conversation, rest: str) -> str:
     card = await tasks.task(here.visitor, rest or await _newest(here))
-    told = [f"{card['id']}  {card['status']}  {card['title']}"]
+    told = [f"{card['id']}  {tasks.state(card)}  {card['title']}"]
     told += [f"  {event['at'][11:19]} {event['event']} → {event['to']}" for event in card["history"]]
     for result in card["results"]:
         told.append(f"{result['verified']}: {result['branch'] or 'no branch'}")

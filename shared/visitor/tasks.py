@@ -52,6 +52,11 @@ def _card(row: Task, projects: dict[UUID, str], became: str | None) -> Card:
     }
 
 
+def state(card: Card) -> str:
+    """A task's state, with what became of its work: `COMPLETED, merged`."""
+    return f"{card['status']}, {card['work']}" if card["work"] else str(card["status"])
+
+
 async def _find(visitor: Visitor, name: str) -> Task:
     store = await visitor.store()
     found = await store.select(Task, {"slug": name}, limit=1)

@@ -8,6 +8,8 @@ import time
 from gateways.terminal.commands import obey
 from gateways.terminal.conversation import Conversation
 from shared.bus.messages import Output, now
+from shared.store.records import Task, TaskEvent, project_key
+from shared.store.sqlite import SqliteStore
 from shared.turns.desk import Desk
 from shared.visitor.look import Pulse
 from tests.support.valkey import until
@@ -111,6 +113,29 @@ async def test_help_names_every_command_and_quit_leaves(here: Conversation, seen
 async def test_with_nothing_stored_yet_a_command_says_what_to_do(here: Conversation, seen: Seen) -> None:
     await obey(here, "/tasks")
     assert "promptdock up" in seen.last("error")
+
+
+async def test_the_list_of_tasks_tells_what_became_of_the_work(here: Conversation, seen: Seen) -> None:
+    home = here.visitor.settings.home
+    home.mkdir(exist_ok=True)
+    store = SqliteStore(home / "promptdock.db")
+    await store.open()
+    tasks = [
+        Task(slug=slug, project_id=project_key("default"), title="Dig", status="COMPLETED")
+        for slug in ("calm-otter", "brave-fox")
+    ]
+    merged = TaskEvent(task_id=tasks[0].id, project_id=tasks[0].project_id, event="merged", actor="ada")
+    for row in tasks:
+        await store.insert(row)
+    await store.insert(merged)
+    await store.close()
+    await obey(here, "/tasks")
+    lines = {text.split()[0]: text for text in seen.last("block").splitlines()}
+    assert "COMPLETED, merged" in lines["calm-otter"]
+    assert "merged" not in lines["brave-fox"]
+    assert len({text.index("Dig") for text in lines.values()}) == 1, "in columns"
+    await obey(here, "/task calm-otter")
+    assert seen.last("block").startswith("calm-otter  COMPLETED, merged  Dig")
 
 
 async def test_stop_is_sent_for_the_turn_and_refused_for_who_was_not_asked(
