@@ -27,10 +27,12 @@ async def touch(store: Store, turns: list[dict[str, Any]]) -> None:
 
 
 async def _make(store: Store, rows: list[Session]) -> None:
+    """New rows; one that another drainer made a moment ago stays as it is, with what people set on it."""
+    if not rows:
+        return
     try:
-        if rows:
-            await store.upsert(rows)
-    except Conflict:  # another made some of them a moment ago
+        await store.insert(rows[0], beside=rows[1:])
+    except Conflict:
         for row in rows:
             with contextlib.suppress(Conflict):
                 await store.insert(row)

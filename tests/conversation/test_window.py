@@ -107,3 +107,22 @@ async def test_many_sessions_are_touched_at_once(store: SqliteStore) -> None:
     rows = await store.select(Session)
     assert sorted(row.key for row in rows) == sorted(f"s{n}" for n in range(250))
     assert [row.title for row in rows if row.key == "s1"] == ["A shed"]
+
+
+@pytest.mark.parametrize("other", ["s1", "s2"])
+async def test_a_session_that_another_made_in_the_same_moment_stays_as_a_person_set_it(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    update = store.update
+
+    async def late(*given: Any) -> list[Session]:
+        found = await update(*given)
+        monkeypatch.setattr(store, "update", update)
+        await sessions.touch(store, [{"key": other, "user_id": "ann"}])
+        await store.update(Session, {"title": "A shed"}, {"key": other})
+        return found
+
+    monkeypatch.setattr(store, "update", late)
+    await sessions.touch(store, [{"key": key, "user_id": "ann"} for key in ("s1", "s2", "s3")])
+    rows = {row.key: row.title for row in await store.select(Session)}
+    assert rows == {"s1": "", "s2": "", "s3": ""} | {other: "A shed"}
