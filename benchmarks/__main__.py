@@ -51,7 +51,8 @@ def run(part: str, home: Path, size: Size) -> None:
         case "shelf":
             shelf.measure()
         case "tasks":
-            tasks.measure(home, tasks.FULL if size is FULL else tasks.QUICK)
+            full = (tasks.FULL, tasks.SLOW) if size is FULL else (tasks.QUICK, tasks.QUICK_SLOW)
+            tasks.measure(home, *full)
 
 
 if __name__ == "__main__":

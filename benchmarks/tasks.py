@@ -6,8 +6,11 @@ Not timed alone: each run is checked for lost updates and for commits that are m
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Callable
 from pathlib import Path
+
+import psutil
 
 from benchmarks.server import server
 from tests.support.board import Board, Size, Span, TimedApi
@@ -16,6 +19,10 @@ from tests.support.wire import Wire
 
 FULL = Size(tasks=50, repositories=5, workers=4, thinking=1.0)
 QUICK = Size(tasks=12, repositories=2, workers=3, thinking=1.0)
+# As slow as a model that writes code: fewer tasks, since there is less to see.
+SLOW = Size(tasks=20, repositories=5, workers=4, thinking=5.0)
+QUICK_SLOW = Size(tasks=6, repositories=2, workers=3, thinking=5.0)
+_LOOK, _QUIET, _IDLE = 0.5, 3, 0.02  # seconds between looks, idle looks in a row, seconds of processor in one
 PHASES: tuple[tuple[str, Callable[[Span], float]], ...] = (
     ("given to its agent, until it began in its worktree", lambda s: s.started - s.assigned),
     ("until the model was asked first", lambda s: s.model[0][0] - s.started),
@@ -24,21 +31,37 @@ PHASES: tuple[tuple[str, Callable[[Span], float]], ...] = (
 )
 
 
-def measure(home: Path, size: Size) -> None:
-    """Run it, check it, print it."""
-    print(
-        f"\n{size.tasks} tasks, {size.repositories} repositories, {size.workers} workers; "
-        f"each answer of the model takes {size.thinking:g} s, appendfsync always:"
-    )
-    with TimedApi(size) as api, server(home / "tasks-redis", "always") as url:
+def measure(home: Path, *sizes: Size) -> None:
+    """Run each size, check it, print it."""
+    for number, size in enumerate(sizes):
+        print(
+            f"\n{size.tasks} tasks, {size.repositories} repositories, {size.workers} workers; "
+            f"each answer of the model takes {size.thinking:g} s, appendfsync always:"
+        )
+        tell(_run(home / f"tasks{number}", size))
+
+
+def _run(home: Path, size: Size) -> Board:
+    with TimedApi(size) as api, server(home / "redis", "always") as url:
         model = {"ANTHROPIC_API_KEY": "sk-ant-bench-key-0000", "ANTHROPIC_BASE_URL": api.url}
         lease = {"PROMPTDOCK_LEASE": "12000"}
-        with site(home / "tasks", url, **model, **lease) as place, Wire(url, place.names) as wire:
+        with site(home / "site", url, **model, **lease) as place, Wire(url, place.names) as wire:
             board = Board(size, place, wire, api)
             board.prepare()
+            _warm([psutil.Process(worker.pid) for worker in place.workers])
             board.run(patience=600)
             board.check()
-    tell(board)
+    return board
+
+
+def _warm(workers: list[psutil.Process], patience: float = 60.0) -> None:
+    """Until they have loaded the provider's SDK, which each does once when it is ready: then they use no processor."""
+    ends, quiet, before = time.monotonic() + patience, 0, -1.0
+    while quiet < _QUIET and time.monotonic() < ends:
+        time.sleep(_LOOK)
+        used = sum(sum(worker.cpu_times()[:2]) for worker in workers)
+        quiet = quiet + 1 if used - before < _IDLE * len(workers) else 0
+        before = used
 
 
 def tell(board: Board) -> None:
@@ -53,9 +76,10 @@ def tell(board: Board) -> None:
     print(
         f"  all told after {wall:.1f} s, merged after {board.wall:.1f} s; model alone {thinking / size.workers:.1f} s"
     )
-    print(
-        f"  the model's share of the workers' time: {thinking / room:.0%}; ours, for each task, in ms (median, worst):"
-    )
+    limited = _limited(spans, size.workers) / wall
+    print(f"  the model's share of the workers' time: {thinking / room:.0%}")
+    print(f"  of the time, every worker that had work was waiting for the model: {limited:.0%}")
+    print("  ours, for each task, in ms (median, worst):")
     print(f"    {'waited while a worker was free':55} {1000 * waited / len(spans):8.0f} (mean)")
     for name, of in PHASES:
         took = [1000 * of(span) for span in spans]
@@ -82,3 +106,18 @@ def _waited(spans: list[Span], workers: int) -> float:
         waited += max(0, workers - busy) * (when - at)
         at, busy = when, busy + step
     return waited
+
+
+def _limited(spans: list[Span], workers: int) -> float:
+    """Seconds in which the model alone was what every task waited for: no free worker could have taken another."""
+    edges = [(span.assigned, 1, 0) for span in spans] + [(span.answered, -1, 0) for span in spans]
+    for span in spans:
+        edges += [(begin, 0, 1) for begin, _ in span.model] + [(end, 0, -1) for _, end in span.model]
+    begun = sorted(span.assigned for span in spans)
+    at, busy, asking, seconds = spans[0].ready, 0, 0, 0.0
+    for when, task, answer in sorted(edges):
+        idle = busy < workers and at < begun[-1]
+        if busy and asking == busy and not idle:
+            seconds += when - at
+        at, busy, asking = when, busy + task, asking + answer
+    return seconds

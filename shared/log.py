@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import logging
 import re
 import sys
 from collections.abc import Callable, MutableMapping
 from typing import Any, Literal, TextIO, cast
-from urllib.parse import quote
 
 # structlog looks for rich to colour tracebacks that we never print: 5 MB and 50 ms in every process.
 _rich = sys.modules.setdefault("rich", None)  # type: ignore[arg-type]
@@ -21,10 +19,15 @@ from structlog.contextvars import (  # noqa: E402
     merge_contextvars,
 )
 
+from shared.veil import conceal, concealed, hide  # noqa: E402
+
 if _rich is None:
     del sys.modules["rich"]
 
-__all__ = ["bind_contextvars", "bound_contextvars", "clear_contextvars", "get", "hide", "redact", "setup"]
+__all__ = [
+    "bind_contextvars", "bound_contextvars", "clear_contextvars", "conceal", "concealed", "get", "hide",
+    "redact", "setup",
+]  # fmt: skip
 
 Event = MutableMapping[str, Any]
 Sink = Callable[[str, str, dict[str, Any]], None]
@@ -36,35 +39,7 @@ _SHAPES = re.compile(
     r"|(?<=://)[^/\s:@]*:[^/\s@]+(?=@)"
     r"|(?i:(?<=authorization: bearer )|(?<=x-api-key: ))\S+"
 )
-_hidden: set[str] = set()
 _sinks: list[Sink] = []
-
-
-def hide(*secrets: str | None) -> None:
-    """From now on replace these values wherever they would be logged, also where they are encoded."""
-    for secret in secrets:
-        if secret and len(secret) >= 6 and secret not in _hidden:
-            _hidden.update(_spellings(secret))
-
-
-def _spellings(secret: str) -> set[str]:
-    """The value, and how it looks in a URL, in hex, backwards, and in base64 at each offset."""
-    data = secret.encode("utf-8", "replace")
-    found = {secret, secret[::-1], quote(secret, safe=""), data.hex(), data.hex().upper()}
-    for offset in range(3 if len(data) >= 12 else 0):
-        # What stands before and behind it changes the letters at both ends, which are left out.
-        text = base64.b64encode(b"\0" * offset + data).decode().rstrip("=")
-        inner = text[4 if offset else 0 : len(text) - 2]
-        found |= {inner, inner.replace("+", "-").replace("/", "_")}
-    return {spelling for spelling in found if len(spelling) >= 6}
-
-
-def conceal(text: str) -> str:
-    """`text` without configured secrets."""
-    for secret in _hidden:
-        if secret in text:
-            text = text.replace(secret, "[hidden]")
-    return text
 
 
 def redact(text: str) -> str:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Literal
+from urllib.parse import unquote
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
 from shared.errors import ConfigurationError
 
 HOME_NAME = ".promptdock"
+_PASSWORD = 12  # characters
 
 
 def find_home(start: Path | None = None) -> Path:
@@ -94,14 +97,22 @@ class Settings(BaseModel):
         return self.own_model(agent) or self.model
 
     def secrets(self) -> list[str]:
-        """The values that may never be logged or shown."""
+        """The values that may never be logged or shown; of an address also a password that is no mere word."""
         values = (getattr(self, name) for name in type(self).model_fields)
-        return [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
+        found = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
+        return found + [word for value in found for word in _passwords(value)]
 
     @property
     def demo(self) -> bool:
         """No provider is configured: the scripted model answers, and every surface says so."""
         return self.anthropic_api_key is None
+
+
+def _passwords(value: str) -> set[str]:
+    """The password in an address, as it stands there and as it is meant."""
+    found = re.match(r"[a-z][a-z0-9+.-]*://[^/?#]*?:([^/?#]*)@", value, re.IGNORECASE)
+    # A short one may be a word that paths and answers are full of; within its address it is hidden all the same.
+    return {found[1], unquote(found[1])} if found and len(found[1]) >= _PASSWORD else set()
 
 
 def load(env_file: Path | None = None) -> Settings:

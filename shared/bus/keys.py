@@ -24,6 +24,7 @@ class Names:
         self.presence = f"{self.root}presence"
         self.meta = f"{self.root}meta"
         self.agents = f"{self.root}agents"
+        self.board = f"{self.root}board"  # a channel: something about tasks has changed
 
     def channel(self, name: str) -> str:
         """The channel as it is called on the server."""

@@ -24,6 +24,7 @@ from pydantic import (
 
 from shared.bus.keys import WIRE
 from shared.errors import BadMessage
+from shared.veil import concealed
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 64
@@ -192,6 +193,7 @@ class Agent(Envelope):
 
 Status = Literal["progress", "awaiting_input", "awaiting_approval", "task_update", "complete", "error"]
 CLOSING = frozenset({"complete", "error", "awaiting_input"})
+_SAID = ("content", "question", "options", "approval", "task", "result")  # words of Output that others wrote
 ACKNOWLEDGING = frozenset({"cli", "terminal"})  # `source` of the gateways that say what they showed
 
 
@@ -217,8 +219,9 @@ class Output(Envelope):
     via: str | None = None
 
     def text(self, via: str) -> str:
-        """As it is sent on the channel `via`."""
-        stamped = self.model_copy(update={"via": via, "timestamp": self.timestamp or now()})
+        """As it is sent on the channel `via`, without the cluster's secrets."""
+        said = {name: concealed(value) for name in _SAID if (value := getattr(self, name)) is not None}
+        stamped = self.model_copy(update={**said, "via": via, "timestamp": self.timestamp or now()})
         return stamped.model_dump_json(exclude_none=True)
 
 

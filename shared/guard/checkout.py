@@ -79,6 +79,8 @@ class Checkout(Git):
         """The commit where two histories part; "" where they have nothing in common."""
         for ref in (one, other):
             await self._need_commit(ref)
+        if one == other:
+            return one
         done = await self._git("merge-base", check_commit(one), check_commit(other), check=False)
         return done.stdout.strip() if done.ok else ""
 

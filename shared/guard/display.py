@@ -11,7 +11,7 @@ _MARKS = 4  # combining marks in a row that a real script may need
 _HIDING = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 # Blank or ignorable, though Unicode files them under letters and marks.
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800") | {
-    chr(c) for c in range(0xFE00, 0xFE10)
+    chr(c) for c in (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))
 }
 
 
@@ -51,8 +51,13 @@ def _left_out(marks: int) -> str:
 _NAMES = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
-# Letters that no font draws and every model reads.
-_TAGS = re.compile("[\U000e0000-\U000e007f]")
+# Letters that no font draws and every model reads; and variants of letters where they can be none, since one letter
+# has one, and those of the second kind are of Chinese characters alone.
+_TAGS = re.compile(
+    "[\U000e0000-\U000e007f]"
+    "|(?<=[\ufe00-\ufe0f\U000e0100-\U000e01ef])[\ufe00-\ufe0f\U000e0100-\U000e01ef]"
+    "|(?<![\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])[\U000e0100-\U000e01ef]"
+)
 
 
 def tagless(text: str) -> str:

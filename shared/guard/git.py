@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from shared.errors import ToolError
-from shared.guard.gitdir import layout
-from shared.guard.gitrun import OUTPUT, Runner
+from shared.guard import githeads, worktrees
+from shared.guard.gitbatch import Command
+from shared.guard.gitdir import Layout, layout
+from shared.guard.gitrun import OUTPUT, Runner, checked
 from shared.guard.refs import check_commit, check_reach, check_ref, check_remote
 
 __all__ = ["STEP", "Change", "Commit", "Git", "check_commit", "check_reach", "check_ref", "check_remote"]
@@ -21,6 +25,8 @@ _RECENT = 200  # commits that are searched for a step
 
 # Submodules: looking for changes inside one would run git there, under its configuration.
 _DIFF = ("--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--ignore-submodules=dirty")
+
+NAMES = (*_DIFF, "--name-only", "-z")
 
 _STATUS = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty")
 
@@ -54,18 +60,26 @@ class Git(Runner):
 
     async def commit_of(self, name: str) -> str:
         """The commit id that a branch, tag or id means; "" for one that does not exist."""
-        if name in self._known:
+        if name in self.known:
             return name
-        done = await self._git(
-            "rev-parse", "--verify", "--quiet", f"{check_commit(name)}^{{commit}}", check=False
-        )
+        if (found := await self._stands(githeads.commit, check_commit(name))) is not None:
+            self.known |= {found} - {""}
+            return found
+        done = await self._git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", check=False)
         if not done.ok:
             return ""
-        self._known.add(found := done.stdout.strip())
+        self.known.add(found := done.stdout.strip())
         return found
+
+    async def _stands(self, read: Callable[[Layout, str], str | None], name: str) -> str | None:
+        """What git's own files say of a name; None where git must be asked. A successor's are not looked at."""
+        async with self._held():
+            return read(await self._trusted(), name)
 
     async def branch(self) -> str:
         """The branch that is checked out; "" where HEAD is detached."""
+        if (found := await self._stands(githeads.target, "HEAD")) is not None:
+            return found.removeprefix("refs/heads/")
         done = await self._git("symbolic-ref", "--short", "-q", "HEAD", check=False)
         return done.stdout.strip() if done.ok else ""
 
@@ -82,10 +96,8 @@ class Git(Runner):
         """The newest commits first: of `path` alone, and after the commit `since`, where they are given."""
         await self._need_commit(ref)
         span = f"{check_commit(since)}..{check_commit(ref)}" if since else check_commit(ref)
-        form = "--format=%H%x1f%an <%ae>%x1f%aI%x1f%s%x1e"
-        done = await self._git("log", f"-{max(1, min(count, 1000))}", form, span, *_paths(path), limit=_LISTS)
-        fields = (entry.strip("\n").split("\x1f") for entry in done.stdout.split("\x1e"))
-        return [Commit(*entry) for entry in fields if len(entry) == 4]
+        done = await self._git(*_log(count), span, *_paths(path), limit=_LISTS)
+        return _commits(done.stdout)
 
     async def show(self, commit: str = "HEAD", path: str = "", limit: int = OUTPUT) -> str:
         """One commit with its message and diff."""
@@ -109,14 +121,25 @@ class Git(Runner):
 
     async def changed_files(self, base: str = "HEAD", to: str = "") -> list[str]:
         """Paths that differ from `base`; without `to` also untracked ones, ignored ones never."""
-        found = await self._names("diff", *_DIFF, "--name-only", "-z", *await self._span(base, to), "--")
+        found = await self._names("diff", *NAMES, *await self._span(base, to), "--")
         if not to and self.where and self.where.tree:
             found += await self._names("ls-files", "--others", "--exclude-standard", "-z")
-        return sorted({_shown(name) for name in found})
+        return sorted({shown(name) for name in found})
+
+    async def work(self, base: str, to: str, count: int) -> tuple[list[Commit], list[str], str]:
+        """What `to` holds above the commit `base`: its newest commits, the files they changed, a summary of that."""
+        await self._span(base, to)
+        ran = await self._gits(
+            Command((*_log(count), f"{base}..{to}", "--"), then=0),
+            Command(("diff", *NAMES, base, to, "--"), then=0, errors="surrogateescape"),
+            Command(("diff", *_DIFF, "--stat=100", base, to, "--")),
+        )
+        commits, names, stat = [checked(done, "log and diff").stdout for done in ran]
+        return _commits(commits), sorted({shown(name) for name in names.split("\0") if name}), stat[:OUTPUT]
 
     async def status(self) -> list[Change]:
         """What is not committed."""
-        return [Change(entry[:2], _shown(entry[3:])) for entry in await self._names("status", *_STATUS)]
+        return [Change(entry[:2], shown(entry[3:])) for entry in await self._names("status", *_STATUS)]
 
     async def blame(self, path: str, first: int, last: int, commit: str = "HEAD", limit: int = OUTPUT) -> str:
         """Who wrote lines `first` to `last` of a file."""
@@ -137,53 +160,60 @@ class Git(Runner):
             raise ToolError(
                 "nothing was committed", f"{step[:100]!a} or {agent[:100]!a} cannot stand in a commit", ""
             )
-        if done := await self.commit_of_step(step):
+        done, changed = await self._before_commit(step)
+        if done:
             return done
-        changed = [entry[3:] for entry in await self._names("status", *_STATUS)]
         paths = [
             path for path in changed if not (self.path / path).is_dir() or (self.path / path).is_symlink()
         ]
-        listed = os.fsencode("\0".join(paths))
-        if paths:
-            await self._git("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=listed)
-        same = not changed or await self._staged_nothing()
-        if same and not await self.merging():  # a merge of which our side was kept is a commit all the same
+        merging = bool(await self.merging())
+        if not changed and not merging:
             return None
         # A mark within the text would be taken for one of ours.
         text = re.sub(rf"(?im)^\s*{STEP}\s*:.*$", "", message).strip() or "Work of a step"
-        who = f"PromptDock {agent} <{agent}@promptdock.invalid>"
-        arguments = ("-c", f"user.name=PromptDock {agent}", "-c", f"user.email={agent}@promptdock.invalid")
-        text = f"{text}\n\n{STEP}: {step}\n"
-        flags = (
-            "--quiet",
-            "--no-verify",
-            "--no-gpg-sign",
-            "--cleanup=verbatim",
-            f"--author={who}",
-            "--file=-",
-        )
-        await self._git("commit", *flags, options=arguments, stdin=text.encode("utf-8", "replace"))
-        return await self.head()
+        return await self._commit(paths, f"{text}\n\n{STEP}: {step}\n", agent, merging)
 
-    async def _staged_nothing(self) -> bool:
-        done = await self._git("diff", "--cached", "--quiet", "--no-ext-diff", check=False)
-        return done.exit_code == 0
-
-    async def commit_of_step(self, step: str) -> str:
-        """The commit among the last ones that carries this step's mark; "" where there is none."""
+    async def _before_commit(self, step: str) -> tuple[str, list[str]]:
+        """The commit among the last ones that carries this step's mark; else "", and what is not committed."""
         form = f"--format=%H %(trailers:key={STEP},valueonly,separator=%x2C)"
-        done = await self._git("log", f"-{_RECENT}", form, "HEAD", limit=_LISTS, check=False)
-        if not done.ok:
-            if not await self.head():
-                return ""
-            raise ToolError("the last commits cannot be read", done.stderr.strip()[:400], "")
-        marks = (line.partition(" ") for line in done.stdout.splitlines())
-        return next((sha for sha, _, found in marks if step in found.split(",")), "")
+        log, status = await self._gits(
+            Command(("log", f"-{_RECENT}", form, "HEAD", "--")),
+            Command(("status", *_STATUS), errors="surrogateescape"),
+        )
+        if not log.ok and await self.head():
+            raise ToolError("the last commits cannot be read", log.stderr.strip()[:400], "")
+        for line in log.stdout.splitlines():
+            sha, _, found = line.partition(" ")
+            if step in found.split(","):
+                return sha, []
+        return "", [entry[3:] for entry in checked(status, "status").stdout.split("\0") if entry]
+
+    async def _commit(self, paths: list[str], text: str, agent: str, merging: bool) -> str | None:
+        """Stage and commit; None where that changes nothing, unless it ends a merge, of which our side was kept."""
+        who = f"PromptDock {agent} <{agent}@promptdock.invalid>"
+        author = ("-c", f"user.name=PromptDock {agent}", "-c", f"user.email={agent}@promptdock.invalid")
+        flags = ("--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=verbatim")
+        listed = ("--all", "--pathspec-from-file=-", "--pathspec-file-nul")
+        steps = [Command(("add", *listed), stdin=os.fsencode("\0".join(paths)), then=0)] if paths else []
+        if not merging:
+            steps.append(Command(("diff", "--cached", "--quiet", "--no-ext-diff"), then=1))
+        message = text.encode("utf-8", "replace")
+        steps.append(Command(("commit", *flags, f"--author={who}", "--file=-"), author, message))
+        ran = await self._gits(*steps)
+        for step, done in zip(steps, ran, strict=False):
+            if done.exit_code != (step.then or 0):
+                if step.arguments[0] == "diff" and done.ok:
+                    return None
+                checked(done, step.arguments[0])
+        return await self.head()
 
     async def tidy(self) -> None:
         """Bring the files back to the last commit; what git ignores stays, and so do repositories within."""
-        await self._git("reset", "--quiet", "--hard")
-        await self._git("clean", "--quiet", "-d", "--force")
+        ran = await self._gits(
+            Command(("reset", "--quiet", "--hard"), then=0), Command(("clean", "--quiet", "-d", "--force"))
+        )
+        for done in ran:
+            checked(done, "reset and clean")
 
     async def create_branch(self, name: str, base: str = "HEAD") -> None:
         """Make a branch at a commit, without checking it out."""
@@ -202,7 +232,7 @@ class Git(Runner):
     async def worktree_add(self, path: Path, branch: str, base: str) -> None:
         """Check out `branch` at `path`, made from `base` where it does not exist."""
         name = check_ref(branch)
-        self._forget_missing(path)
+        await self._forget_missing(path)
         known = await self.commit_of(f"refs/heads/{name}")
         fresh = [] if known else ["--no-track", "-b", name]
         await self._need_commit(base)
@@ -213,27 +243,26 @@ class Git(Runner):
     async def worktree_detach(self, path: Path, commit: str) -> None:
         """Check out a commit at `path` without a branch."""
         await self._need_commit(commit)
-        self._forget_missing(path)
+        await self._forget_missing(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         await self._git(
             "worktree", "add", "--quiet", "--detach", "--", str(path), commit, write=[path.parent]
         )
 
-    def _forget_missing(self, path: Path) -> None:
-        """Remove the entry of a worktree that was at `path` and is gone.
-
-        Not by `git worktree prune`: in the sandbox git sees no other worktree, and would forget them all.
-        """
-        folder = self.where.common / "worktrees" if self.where else path
-        for entry in folder.glob("*/gitdir"):
-            if not path.exists() and Path(entry.read_text().strip()) == path / ".git":
-                shutil.rmtree(entry.parent)
+    async def _forget_missing(self, path: Path) -> None:
+        if self.where is not None:
+            async with self._held():
+                worktrees.forget(path, self.where)
 
     async def worktree_remove(self, path: Path, force: bool = False) -> None:
         """Remove a worktree's files and its entry; with changes that are not committed only with `force`."""
-        await self._git(
-            "worktree", "remove", *(["--force"] if force else []), "--", str(path), write=[path.parent]
-        )
+        if self.where is None or not worktrees.belongs(path, self.where):
+            raise ToolError(f"{path.name!r} is no worktree of this repository", "", "")
+        if not force and (left := await Git(path, self.sandbox, self.lock).status()):
+            raise ToolError(f"{path.name!r} is not removed", f"{len(left)} changes are not committed", "")
+        async with self._held():
+            aside = worktrees.part(path, self.where)
+        await asyncio.to_thread(shutil.rmtree, aside, ignore_errors=True)
 
     async def init(self, branch: str = "main") -> None:
         """Make a repository at `path`, without anybody's templates."""
@@ -298,6 +327,8 @@ class Git(Runner):
 
     async def default_branch(self) -> str:
         """The remote's default branch as far as it is known, else the branch that is checked out."""
+        if (found := await self._stands(githeads.target, "refs/remotes/origin/HEAD")) is not None:
+            return found.removeprefix("refs/remotes/origin/") or await self.branch()
         done = await self._git("symbolic-ref", "--short", "-q", "refs/remotes/origin/HEAD", check=False)
         return done.stdout.strip().partition("/")[2] if done.ok else await self.branch()
 
@@ -314,7 +345,7 @@ class Git(Runner):
 
     async def _need_commit(self, name: str) -> None:
         # Only whole ids are known: they stay what they are, and a name does not.
-        if name not in self._known and not await self.commit_of(name):
+        if name not in self.known and not await self.commit_of(name):
             raise ToolError(f"there is no commit {name!r}", "", "look at git_log for those that there are")
 
     async def _span(self, base: str, to: str) -> list[str]:
@@ -334,12 +365,21 @@ class Git(Runner):
         return (await self._git(*arguments, limit=limit)).stdout
 
 
+def _log(count: int) -> tuple[str, ...]:
+    return ("log", f"-{max(1, min(count, 1000))}", "--format=%H%x1f%an <%ae>%x1f%aI%x1f%s%x1e")
+
+
+def _commits(text: str) -> list[Commit]:
+    fields = (entry.strip("\n").split("\x1f") for entry in text.split("\x1e"))
+    return [Commit(*entry) for entry in fields if len(entry) == 4]
+
+
 def _is_mark(step: str) -> bool:
     """Whether it reads the same from a trailer as it was written; several are read with a comma between."""
     return 0 < len(step) <= 200 and step.isprintable() and step == step.strip() and "," not in step
 
 
-def _shown(name: str) -> str:
+def shown(name: str) -> str:
     """A name as text, with escapes for bytes that are no UTF-8."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 

@@ -6,20 +6,26 @@ for one) is refused by the check of the repository's own configuration, and conf
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import tempfile
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from shared.errors import ToolError
 from shared.guard import gitconfig
+from shared.guard.gitbatch import Batch, Command
 from shared.guard.gitdir import Layout, layout
 from shared.guard.process import Finished, Lock, environment, run
 from shared.guard.sandbox import Sandbox
 
 SECONDS, NETWORK_SECONDS = 60.0, 300.0
 OUTPUT = 256 * 1024
+BATCH = 32 * 1024 * 1024  # of all commands of a batch together
+_KILLED = 137  # how the shell in the sandbox tells of SIGKILL
 _REMEMBERED = 10_000
 _COMPLAINTS = ("error:", "fatal:", "remote: error:", "CONFLICT")
 _TOLD = 6  # lines of a complaint: it may list all files of a repository
@@ -70,7 +76,7 @@ class Runner:
     sandbox: Sandbox
     lock: Lock | None = None
     where: Layout | None = None
-    _known: set[str] = field(default_factory=set, repr=False)  # ids of commits that were seen here
+    known: set[str] = field(default_factory=set, repr=False)  # ids of commits that were seen here
 
     def __post_init__(self) -> None:
         self.path = Path(self.path).resolve()
@@ -94,27 +100,76 @@ class Runner:
         errors: str = "replace",
     ) -> Finished:
         """Run one command in this repository, after its configuration was looked at."""
+        where = await self._trusted()
+        argv = self._wrapped([*_command(), *_places(where), *options, *arguments], local, write, network)
+        done = await run(
+            argv, cwd=where.tree or where.folder, env=_surroundings(network, local), stdin=stdin, limit=limit,
+            lock=self.lock, errors=errors, timeout=NETWORK_SECONDS if network else SECONDS,
+        )  # fmt: skip
+        await self._lived(done, arguments[0])
+        return checked(done, arguments[0]) if check or done.timed_out else done
+
+    async def _lived(self, done: Finished, name: str) -> None:
+        """One that was killed has answered nothing, neither yes nor no: by a successor, or by the system."""
+        if not done.timed_out and (done.exit_code < 0 or done.exit_code == _KILLED):
+            async with self._held():
+                raise ToolError(f"git {name} was ended", "by a signal", "try again")
+
+    async def _gits(self, *commands: Command) -> list[Finished]:
+        """Run commands that need no network, one after the other in one sandbox; how each ended that was run.
+
+        Only for commands that belong together: a successor who takes the checkout over ends all of them.
+        """
+        where = await self._trusted()
+        batch = Batch.of([*_command(), *_places(where)], commands)
+        with tempfile.TemporaryDirectory(prefix="promptdock-git-") as folder:
+            batch.write(folder)
+            argv = self._wrapped(batch.argv(folder), False, read=[folder])
+            done = await run(
+                argv, cwd=where.tree or where.folder, env=_surroundings(False, False), limit=BATCH,
+                lock=self.lock, errors="surrogateescape", timeout=SECONDS * len(commands),
+            )  # fmt: skip
+        name = commands[0].arguments[0]
+        if done.timed_out:
+            raise _late(done, name)
+        if done.truncated:
+            raise ToolError(f"git {name} printed too much", "", "let git ignore what is generated")
+        ran, broken = batch.parted(done)
+        for end in (*ran, *([broken] if broken else [])):
+            await self._lived(end, name)
+        if broken:
+            checked(broken, name)
+        return ran
+
+    def _held(self) -> AbstractAsyncContextManager[None]:
+        """Around what we do in the repository ourselves: no successor takes it over meanwhile."""
+        return self.lock.held() if self.lock else contextlib.nullcontext()
+
+    async def _trusted(self) -> Layout:
+        """Where git's things are, after its configuration was looked at."""
         if self.where is None:
             raise ToolError("this folder is no git repository", "", "name one that is, or make it one")
         await self._trust(self.where)
-        places = [
-            f"--git-dir={self.where.folder}",
-            *([f"--work-tree={self.where.tree}"] if self.where.tree else []),
-        ]
-        argv = [*_command(), *places, *options, *arguments]
-        home = self.where.tree or self.where.folder
-        if self.sandbox.confines and not network:
-            argv = ["/usr/bin/env", *(f"{k}={v}" for k, v in _variables(local).items()), *argv]
-            writable = [self.where.common, *write]
-            # Nothing of the repository's runs in it (see above), so that it starts no processes without end.
-            argv = self.sandbox.wrap(
-                argv, home, True, extra_write=writable, protect=_protected(self.where), bounded=False
-            )
-        done = await run(
-            argv, cwd=home, env=_surroundings(network, local), stdin=stdin, limit=limit, lock=self.lock,
-            errors=errors, timeout=NETWORK_SECONDS if network else SECONDS,
+        return self.where
+
+    def _wrapped(
+        self,
+        argv: list[str],
+        local: bool,
+        write: Sequence[Path] = (),
+        network: bool = False,
+        read: Sequence[str] = (),
+    ) -> list[str]:
+        """The command in the sandbox, where there is one and it does without the network."""
+        where = self.where
+        if where is None or not self.sandbox.confines or network:
+            return argv
+        argv = ["/usr/bin/env", *(f"{k}={v}" for k, v in _variables(local).items()), *argv]
+        # Nothing of the repository's runs in it (see above), so that it starts no processes without end.
+        return self.sandbox.wrap(
+            argv, where.tree or where.folder, True, extra_read=read, extra_write=[where.common, *write],
+            protect=_protected(where), bounded=False,
         )  # fmt: skip
-        return _checked(done, arguments[0]) if check or done.timed_out else done
 
     async def _raw(self, *arguments: str) -> Finished:
         """Run a command that makes or sets up a repository of ours, where no configuration is read yet."""
@@ -122,7 +177,7 @@ class Runner:
         done = await run(
             [*_command(), *arguments], cwd=where, env=_surroundings(False, False), timeout=SECONDS
         )
-        return _checked(done, arguments[0])
+        return checked(done, arguments[0])
 
     async def _trust(self, where: Layout) -> None:
         """Check the configuration, once for each content that it has."""
@@ -151,6 +206,10 @@ class Runner:
 def _command() -> list[str]:
     settings = [word for setting in _SETTINGS for word in ("-c", setting)]
     return ["git", "--no-pager", "--no-replace-objects", "--literal-pathspecs", *settings]
+
+
+def _places(where: Layout) -> list[str]:
+    return [f"--git-dir={where.folder}", *([f"--work-tree={where.tree}"] if where.tree else [])]
 
 
 def _protected(where: Layout) -> list[Path]:
@@ -186,15 +245,20 @@ def _surroundings(network: bool, local: bool) -> dict[str, str]:
     return environment(extra={**passed, **_variables(local)})
 
 
-def _checked(done: Finished, command: str) -> Finished:
+def checked(done: Finished, command: str) -> Finished:
+    """What it came to; ToolError where git says no."""
     if done.timed_out:
-        raise ToolError(
-            f"git {command} took too long", f"it was ended after {done.ms // 1000} s", "try less at once"
-        )
+        raise _late(done, command)
     if done.exit_code != 0:
         why, fix = _reason(done.stderr)
         raise ToolError(f"git {command} failed", why or f"exit code {done.exit_code}", fix)
     return done
+
+
+def _late(done: Finished, command: str) -> ToolError:
+    return ToolError(
+        f"git {command} took too long", f"it was ended after {done.ms // 1000} s", "try less at once"
+    )
 
 
 def _reason(stderr: str) -> tuple[str, str]:

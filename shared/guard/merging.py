@@ -2,32 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from shared.errors import ToolError
 from shared.guard.checkout import Checkout
-from shared.guard.git import check_commit, check_ref
+from shared.guard.git import NAMES, check_commit, check_ref, shown
+from shared.guard.gitbatch import Command
+from shared.guard.gitrun import checked
+from shared.guard.process import Finished
 
 _FILES = 200  # files in conflict that are named
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a merge comes to: in the object store alone, so that it may be thrown away, or made as it is."""
+
+    base: str  # where the two histories part
+    tree: str  # the files of the merge, as git keeps them
+    clashes: list[str]  # files in conflict: where there are any, the tree is none to commit
+    changed: list[str]  # files that the merge brings in
 
 
 class Merger(Checkout):
     """A repository in which branches are merged; nothing is forced, and no change of a person's is lost."""
 
-    async def clash(self, one: str, other: str) -> list[str]:
-        """The files in which two commits cannot be merged; [] where they can."""
-        return (await self._merged(one, other))[1]
-
-    async def _merged(self, one: str, other: str) -> tuple[str, list[str]]:
-        """The tree of a merge, and the files in conflict."""
-        for ref in (one, other):
+    async def trial(self, into: str, commit: str) -> Trial:
+        """What a merge of `commit` into the commit `into` would come to; ToolError where they share no history."""
+        for ref in (into, commit):
             await self._need_commit(ref)
-        words = ("--write-tree", "--name-only", "--no-messages", "-z", check_commit(one), check_commit(other))
-        done = await self._git("merge-tree", *words, check=False, errors="surrogateescape")
-        tree, *files = done.stdout.split("\0")
-        if done.exit_code not in (0, 1) or not tree:
-            why = done.stderr.strip()[:400] or "they have no history in common"
-            raise ToolError(f"{other!r} cannot be merged", why, "")
-        shown = (name.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for name in files if name)
-        return tree.strip(), list(shown)[:_FILES] if done.exit_code == 1 else []
+        base, tried, changed = await self._gits(
+            Command(("merge-base", into, commit)),
+            _merge_tree(into, commit),
+            # Without a base there is no merge either.
+            Command(("diff", *NAMES, f"{into}...{commit}", "--"), errors="surrogateescape"),
+        )
+        tree, clashes = _merged(tried, commit)
+        files = checked(changed, "diff").stdout.split("\0")
+        return Trial(base.stdout.strip(), tree, clashes, sorted({shown(name) for name in files if name}))
+
+    async def clashes_with(self, commit: str, others: Sequence[str]) -> list[list[str]]:
+        """For each of the other commits, the files in which it cannot be merged with `commit`; [] where it can be.
+
+        Of one without a common history nothing can be said, and nothing is.
+        """
+        if not others:
+            return []
+        for ref in (commit, *others):
+            await self._need_commit(ref)
+        ran = await self._gits(*(_merge_tree(other, commit) for other in others))
+        return [_merged(done, commit)[1] if done.exit_code == 1 else [] for done in ran]
 
     async def unmerged(self, prefix: str, into: str, count: int) -> dict[str, str]:
         """The newest branches below `prefix` that hold something which the commit `into` does not, with their heads."""
@@ -35,7 +60,7 @@ class Merger(Checkout):
         form = "--format=%(refname:lstrip=2) %(objectname)"
         done = await self._git("for-each-ref", form, *flags, f"refs/heads/{check_ref(prefix)}/")
         found = dict(line.split() for line in done.stdout.splitlines())
-        self._known |= set(found.values())
+        self.known |= set(found.values())
         return found
 
     async def contains(self, ref: str, commit: str) -> bool:
@@ -45,17 +70,15 @@ class Merger(Checkout):
         )
         return done.exit_code == 0
 
-    async def join(self, into: str, commit: str, message: str, agent: str) -> str:
-        """The id of a merge of `commit` into the commit `into`, which no branch has yet; ToolError for conflicts."""
-        tree, files = await self._merged(into, commit)
-        if files:
-            raise ToolError(f"{commit!r} cannot be merged", f"conflicts in {', '.join(files[:10])}", "")
+    async def join(self, into: str, commit: str, tree: str, message: str, agent: str) -> str:
+        """The id of a merge of `commit` into the commit `into`, which no branch has yet; `tree` a trial made."""
         who = ("-c", f"user.name=PromptDock {agent}", "-c", f"user.email={agent}@promptdock.invalid")
         parents = ("-p", check_commit(into), "-p", check_commit(commit))
         done = await self._git(
             "commit-tree", *parents, "-F", "-", tree, options=who, stdin=message.encode("utf-8", "replace")
         )
-        return done.stdout.strip()
+        self.known.add(made := done.stdout.strip())
+        return made
 
     async def begin_merge(self, commit: str, agent: str) -> None:
         """Merge into the checkout without a commit, with the conflicts marked in its files; ToolError where it cannot.
@@ -94,3 +117,17 @@ class Merger(Checkout):
         if place := done.stdout.strip():
             raise ToolError(f"the branch {branch!r} is checked out elsewhere", place, "merge it there")
         await self._git("update-ref", f"refs/heads/{name}", check_commit(new), old or "0" * 40)
+
+
+def _merge_tree(one: str, other: str) -> Command:
+    words = ("--write-tree", "--name-only", "--no-messages", "-z", check_commit(one), check_commit(other))
+    return Command(("merge-tree", *words), errors="surrogateescape")
+
+
+def _merged(done: Finished, commit: str) -> tuple[str, list[str]]:
+    """The tree of a merge, and the files in conflict."""
+    tree, *files = done.stdout.split("\0")
+    if done.exit_code not in (0, 1) or not tree:
+        why = done.stderr.strip()[:400] or "they have no history in common"
+        raise ToolError(f"{commit!r} cannot be merged", why, "")
+    return tree.strip(), [shown(name) for name in files if name][:_FILES] if done.exit_code == 1 else []

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from shared.errors import ToolError
+from shared.veil import cut
 
 LIMIT = 64 * 1024
 PASSED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
@@ -85,7 +86,7 @@ class _Clip:
     def text(self, errors: str) -> str:
         if not self.left_out:
             return (self.head + self.tail).decode("utf-8", errors)
-        head, tail = self.head.decode("utf-8", "ignore"), self.tail.decode("utf-8", "ignore")
+        head, tail = cut(self.head.decode("utf-8", "ignore"), self.tail.decode("utf-8", "ignore"))
         return f"{head}\n[… {self.left_out} bytes left out …]\n{tail}"
 
 

@@ -10,6 +10,7 @@ import unicodedata
 from urllib.parse import urlsplit
 
 from shared.errors import ToolError
+from shared.guard.addresses import Address, is_inner
 
 _FORBIDDEN = re.compile(r"[\s~^:?*\[\\\x00-\x20\x7f]|\.\.|@\{|//")
 _SUFFIX = re.compile(r"(?:[~^]\d{0,6})*")
@@ -100,6 +101,8 @@ def _broken_rule(url: str, allow_local: bool) -> str:
     if "://" in url:
         return _broken_address(url, allow_local)
     match = _SCP.fullmatch(url)
+    if match and match["path"].startswith("-"):
+        return "its path begins with -, which a program there would take for an option"
     if match and "/" not in url[: match.start("path")]:
         return (
             ""
@@ -133,13 +136,10 @@ def _is_inner(host: str) -> bool:
     if name in _INNER_NAMES or name.endswith(".localhost"):
         return True
     address = _address(name)
-    if address is None:
-        return False
-    inner = getattr(address, "ipv4_mapped", None) or address
-    return bool(inner.is_loopback or inner.is_link_local or inner.is_unspecified or inner.is_multicast)
+    return address is not None and is_inner(address)
 
 
-def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def _address(name: str) -> Address | None:
     """The address that `name` writes, also in the old forms (127.1, 0x7f000001, 2130706433)."""
     try:
         return ipaddress.ip_address(name)

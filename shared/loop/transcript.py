@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from shared import log
 from shared.loop.base import Call
 from shared.models.base import Answer, Block, Message, Usage
 from shared.turns.records import Record
@@ -16,7 +17,7 @@ CONTINUE = "[continue where the answer was cut off]"
 
 def answer_record(answer: Answer) -> Record:
     """An answer as a journal record, without calls that were cut off: their arguments may be cut."""
-    content = list(answer.content)
+    content = [_discreet(block) for block in answer.content]
     if answer.stop_reason == "max_tokens":
         content = [block for block in content if block.get("type") != "tool_use"]
     usage = answer.usage
@@ -29,6 +30,11 @@ def answer_record(answer: Answer) -> Record:
         "demo": answer.demo,
         "usage": [usage.input, usage.output, usage.cache_read, usage.cache_write, usage.cost],
     }
+
+
+def _discreet(block: Block) -> Block:
+    """Without the cluster's secrets, should the model have put one together; a thought is signed as it is."""
+    return {**block, **{name: log.concealed(block[name]) for name in ("text", "input") if name in block}}
 
 
 def result_record(

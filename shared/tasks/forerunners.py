@@ -31,18 +31,21 @@ async def joined(git: Merger, start: str, needs: Sequence[str]) -> str:
     whole = start
     for branch in needs:
         head = await _here(git, branch)
-        if not head or await git.contains(whole, head):
+        if not head or head == whole:
             continue
-        if await git.contains(head, whole):
-            whole = head
+        trial = await git.trial(whole, head)
+        if trial.base in (head, whole):  # one holds the other
+            whole = head if trial.base == whole else whole
             continue
-        if files := await git.clash(whole, head):
+        if trial.clashes:
             raise ToolError(
                 "the work that this task needs cannot be put together",
-                f"{branch} conflicts with the rest of it in {', '.join(files[:10])}",
+                f"{branch} conflicts with the rest of it in {', '.join(trial.clashes[:10])}",
                 f"promptdock tasks changes {branch.rpartition('/')[2]} TEXT has its agent correct that",
             )
-        whole = await git.join(whole, head, f"Bring in {branch} for a task that needs it\n", _AUTHOR)
+        whole = await git.join(
+            whole, head, trial.tree, f"Bring in {branch} for a task that needs it\n", _AUTHOR
+        )
     return whole
 
 

@@ -36,22 +36,16 @@ class Merged:
 async def source(repos: Repos, repo: Repo, fresh: bool = False) -> Merger:
     """The repository, to merge in."""
     git = await repos.source(repo, fresh)
-    return Merger(git.path, git.sandbox, git.lock, git.where)
+    return Merger(git.path, git.sandbox, git.lock, git.where, git.known)
 
 
 async def clashes(git: Merger, branch: str, into: str, name: str) -> list[Clash]:
     """Where it cannot be merged: with the commit `into`, called `name`, or with what other tasks have made."""
-    found = []
     others = await git.unmerged(PREFIX.rstrip("/"), into, _OTHERS)
-    head = others.get(branch) or await git.commit_of(f"refs/heads/{branch}") or branch
-    heads = [(into, name), *((other, called) for called, other in others.items() if called != branch)]
-    for other, called in heads:
-        try:
-            files = await git.clash(other, head)
-        except ToolError:
-            continue  # without a common history nothing can be said
-        found += [Clash(branch=called, files=files)] if files else []
-    return found
+    head = others.pop(branch, "") or await git.commit_of(f"refs/heads/{branch}") or branch
+    heads = {name: into, **others}
+    found = zip(heads, await git.clashes_with(head, list(heads.values())), strict=True)
+    return [Clash(branch=called, files=files) for called, files in found if files]
 
 
 _NOW = {"FAILED": "begin it again with restart_task", "BLOCKED": "begin it again with restart_task"}
@@ -84,23 +78,24 @@ async def merge(repos: Repos, repo: Repo, store: Store, task: Task, actor: str, 
             f"{repo.name!r} is a mirror, and nothing may be pushed to {repo.url}",
             "register it with --push, or fetch the branch and merge it where the repository lies",
         )
-    old = await repos.base(repo)
+    old = await repos.base(repo, git)
     made = ""
-    files = await git.changed_files(await git.merge_base(old, head) or old, head)
-    if not await git.contains(old, head):
-        if blocked := await git.clash(old, head):
+    trial = await git.trial(old, head)
+    if trial.base != head:  # else it was merged before
+        if trial.clashes:
             raise ToolError(
                 f"{branch!r} cannot be merged into {repo.default_branch!r}",
-                f"conflicts in {', '.join(blocked[:10])}",
+                f"conflicts in {', '.join(trial.clashes[:10])}",
                 f"promptdock tasks changes {task.slug} TEXT asks its agent to bring it up to date",
             )
-        made = await git.join(old, head, f"Merge {task.slug}: {task.title}\n", actor)
+        # Of two commits that stay what they are, the trial is the merge; `_put` looks whether they are the newest.
+        made = await git.join(old, head, trial.tree, f"Merge {task.slug}: {task.title}\n", actor)
         await _put(repos, repo, git, old, made)
     await _note(store, task, "merged", actor, key, {"commit": made or head, "into": repo.default_branch})
     if task.status == "AWAITING_APPROVAL":
         await machine.move(store, task.id, "approved", actor, key, ended_at=now())
     along = await _along(store, repo, git, task, actor, key)
-    return Merged(made, branch, repo.default_branch, files, along)
+    return Merged(made, branch, repo.default_branch, trial.changed, along)
 
 
 async def _along(store: Store, repo: Repo, git: Merger, task: Task, actor: str, key: str) -> list[str]:

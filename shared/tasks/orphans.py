@@ -9,6 +9,7 @@ from pathlib import Path
 
 from shared import log
 from shared.errors import PromptDockError
+from shared.guard import worktrees
 from shared.store.base import Store
 from shared.store.records import Repo, Task
 from shared.tasks.hold import Hold
@@ -23,6 +24,7 @@ _UNKNOWN = 24 * 3600.0  # seconds after which one of a task without a row is tak
 async def sweep(repos: Repos, store: Store) -> list[str]:
     """Commit what was left in them to their branches, and remove them; the names of their tasks."""
     found = []
+    await asyncio.to_thread(_clear, repos.home)
     for record in await asyncio.to_thread(_records, repos.home):
         name = record.stem
         if Hold(record.parent, name, 0).living():
@@ -41,6 +43,13 @@ async def sweep(repos: Repos, store: Store) -> list[str]:
         log.get().info("A worktree that was left behind is gone; its branch stays", task=name)
         found.append(name)
     return found
+
+
+def _clear(home: Path) -> None:
+    """Remove files of worktrees whose worker was killed while it removed them; two at once do no harm."""
+    for name in ("worktrees", "reading"):
+        for folder in worktrees.parted(home / name):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _records(home: Path) -> list[Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -114,11 +113,7 @@ async def build(
     Only committed work counts. Raises ToolError where git cannot say.
     """
     ran = [Command.model_validate(command) for command in commands]
-    made, changed, stat = await asyncio.gather(
-        git.log(COMMITS, since=base, ref=branch),
-        git.changed_files(base, branch),
-        git.diff_stat(base, branch),
-    )
+    made, changed, stat = await git.work(base, await git.commit_of(f"refs/heads/{branch}"), COMMITS)
     return Receipt(
         summary=summary,
         branch=branch,

@@ -62,14 +62,19 @@ async def begin(tree: Worktree, repos: Repos, repo: Repo, agent: str) -> Renewal
 
     A merge that a worker before us began is gone on with. ToolError where it cannot be begun.
     """
-    git = Merger(tree.path, tree.git.sandbox, tree.lock, tree.git.where)
+    git = _merger(tree)
     if commit := await git.merging():
         return await _found(git, commit, repo.default_branch)
-    commit, head = await repos.base(repo), await git.head()
-    if await git.contains(head, commit) or not await git.clash(commit, head):
+    commit, head = await repos.base(repo, git), await git.head()
+    trial = await git.trial(head, commit)
+    if trial.base == commit or not trial.clashes:
         return None
     await git.begin_merge(commit, agent)
     return await _found(git, commit, repo.default_branch)
+
+
+def _merger(tree: Worktree) -> Merger:
+    return Merger(tree.path, tree.git.sandbox, tree.lock, tree.git.where, tree.git.known)
 
 
 async def _found(git: Merger, commit: str, into: str) -> Renewal:
@@ -79,7 +84,7 @@ async def _found(git: Merger, commit: str, into: str) -> Renewal:
 
 async def give_up(tree: Worktree) -> bool:
     """Undo a merge whose conflicts nobody resolved: the branch is what it was. Whether there was one."""
-    git = Merger(tree.path, tree.git.sandbox, tree.lock, tree.git.where)
+    git = _merger(tree)
     if not await git.merging():
         return False
     await git.tidy()

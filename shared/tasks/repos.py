@@ -106,9 +106,9 @@ class Repos:
             )
         return git
 
-    async def base(self, repo: Repo) -> str:
-        """The commit that new task branches start from: the default branch's."""
-        git = await self.source(repo)
+    async def base(self, repo: Repo, git: Git | None = None) -> str:
+        """The commit that new task branches start from: the default branch's. `git` is its `source`, if at hand."""
+        git = git or await self.source(repo)
         names = [f"refs/heads/{repo.default_branch}", "HEAD"] if repo.path else []
         for name in [*names, f"refs/remotes/origin/{repo.default_branch}"]:
             if commit := await git.commit_of(name):

@@ -56,14 +56,15 @@ class Worktree:
             # where one began it and it is not here.
             there = not notes.get("ready")
             found = await repos.source(repo, fresh=there, newest=there and bool(began))
-            source = Merger(found.path, found.sandbox, lock, found.where)
+            source = Merger(found.path, found.sandbox, lock, found.where, found.known)
+            _unlock(source, f"refs/heads/{branch}")  # before it is made: a predecessor was killed making it
             base = str(notes.get("base") or await _base(source, repos, repo, branch, needs, began))
             if not (notes.get("ready") and layout(path)):
                 await lock.note(base=base)  # before the branch is there: it does not tell what is its own
                 await _make(source, path, branch, base)
                 await lock.note(ready=True)
-            git = Git(path, source.sandbox, lock)
-            _unlock(git, branch)
+            git = Git(path, source.sandbox, lock, known=source.known)
+            _unlock(git, "index", "HEAD")
             return cls(path, branch, base, git, lock, source)
         except BaseException:
             await lock.release()
@@ -71,7 +72,7 @@ class Worktree:
 
     async def begun(self, repos: Repos, repo: Repo) -> str:
         """The commit of the default branch that the work stands on, which holds no other agent's work."""
-        return await self.source.merge_base(await repos.base(repo), self.base) or self.base
+        return await self.source.merge_base(await repos.base(repo, self.source), self.base) or self.base
 
     async def release(self) -> None:
         """End what still runs and give the worktree back; it stays for whoever goes on with the task."""
@@ -100,7 +101,7 @@ async def _base(
     source: Merger, repos: Repos, repo: Repo, branch: str, needs: Sequence[str], began: str
 ) -> str:
     """Where the branch starts: where it left the default branch, if the task has worked on it before."""
-    start = await repos.base(repo)
+    start = await repos.base(repo, source)
     pushed = await source.commit_of(f"refs/remotes/origin/{branch}")
     if pushed and not await source.commit_of(f"refs/heads/{branch}"):
         await source.create_branch(branch, pushed)
@@ -125,9 +126,9 @@ async def _make(source: Git, path: Path, branch: str, base: str) -> None:
     await source.worktree_add(path, branch, base)
 
 
-def _unlock(git: Git, branch: str) -> None:
-    """Remove the lock files that a killed git leaves for ever; nobody else uses them while we hold it."""
+def _unlock(git: Git, *names: str) -> None:
+    """Remove the lock files that a killed git leaves for ever; nobody else uses them while we hold the worktree."""
     if git.where is not None:
-        for name in ("index.lock", "HEAD.lock"):
-            (git.where.folder / name).unlink(missing_ok=True)
-        (git.where.common / "refs" / "heads" / f"{branch}.lock").unlink(missing_ok=True)
+        for name in names:
+            folder = git.where.common if name.startswith("refs/") else git.where.folder
+            (folder / f"{name}.lock").unlink(missing_ok=True)

@@ -30,10 +30,7 @@ def _cluster(here: Context) -> Cluster:
 async def consult_planner(
     here: Context, question: str, context: dict[str, Any] | None = None, priority: Priority | None = None
 ) -> Result:
-    """Ask the Planner agent to create a project plan, break down tasks, or coordinate work between agents.
-
-    Use this when you need strategic planning or task delegation.
-    """
+    """Ask Planner to create a project plan, break down tasks, or coordinate work between agents."""
     payload: dict[str, Any] = {"question": question, "context": context or {}}
     if priority:
         payload["priority"] = priority
@@ -47,10 +44,7 @@ async def consult_researcher(
     repos: list[Literal["frontend", "backend", "both"]],
     focus_areas: list[str] | None = None,
 ) -> Result:
-    """Ask the Researcher agent to analyze existing code, check for conflicts, or validate integration points.
-
-    Use this when you need to understand what already exists in the codebase.
-    """
+    """Ask Researcher to analyze existing code, check for conflicts, or validate integration points."""
     payload = {"question": question, "repos": repos, "focus_areas": focus_areas or []}
     return await _cluster(here).ask("researcher", payload, here.step_id)
 
@@ -71,10 +65,9 @@ async def assign_task(
     priority: Priority | None = None,
     repo: str | None = None,
 ) -> Result:
-    """Assign a specific implementation task to Frontend or Backend worker.
+    """Assign an implementation task that Planner planned and Researcher validated to a worker.
 
-    Only use this after Planner has approved the task and Researcher has validated there are no conflicts.
-    command_file is the complete command file in markdown; repo names the repository where there are several.
+    command_file is complete markdown; repo is needed where there are several.
     """
     missing = sorted({"planner", "researcher"} - here.consulted())
     if missing and not here.force:
@@ -125,7 +118,7 @@ async def _need_taking(here: Context, agent: str) -> None:
 
 @category.tool(effect="pure")
 async def check_agent_status(here: Context, agent: str) -> Result:
-    """Check if an agent is online and what it's currently working on."""
+    """Whether an agent is online, and what it is working on."""
     return await _cluster(here).status(agent)
 
 
@@ -133,10 +126,7 @@ async def check_agent_status(here: Context, agent: str) -> Result:
 async def escalate_to_human(
     here: Context, question: str, context: str, options: list[str] | None = None
 ) -> Result:
-    """Ask the user directly when there is ambiguity, conflict, or a decision that requires human judgment.
-
-    This ends your turn; the user's next message is the answer.
-    """
+    """Ask the user to decide. It ends your turn; their next message is the answer."""
     return {
         "asked": question,
         "options": options or [],

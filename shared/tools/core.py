@@ -40,7 +40,7 @@ async def create_task(
     attachments: Annotated[list[Annotated[str, Field(max_length=500)]], Field(max_length=50)] | None = None,
     depends_on: list[str] | None = None,
 ) -> Result:
-    """Create a new task. Its description must be complete in itself; lower priority numbers go first."""
+    """Create a task. Its description must be complete in itself; lower priority numbers go first."""
     project = await rows.meant(here, project_id, repo_id)
     repo = await rows.repo(here, repo_id, project.slug) if repo_id else None
     profile = await rows.profile(here.store, profile_id) if profile_id else None
@@ -90,7 +90,7 @@ async def list_tasks(
     display_mode: board.Display = "flat",
     show_dependencies: bool = False,
 ) -> Result:
-    """List tasks, optionally filtered by project or status. Completed ones only when asked for."""
+    """List tasks, all or by project or status. Completed ones only when asked for."""
     where: dict[str, Any] = {} if show_all else {"archived": False}
     if project_id:
         where["project_id"] = (await rows.project(here.store, project_id)).id
@@ -133,10 +133,7 @@ async def edit_task(
     profile_id: str | None = "",
     budget: Annotated[float, Field(ge=0, le=1_000_000)] | Literal[""] | None = "",
 ) -> Result:
-    """Edit a task: only what is given changes. A status overrides the task's state; null clears profile_id or budget.
-
-    `budget` is in dollars.
-    """
+    """Edit a task: only what is given changes. A status overrides; null clears profile_id or budget (dollars)."""
     task = await rows.task(here.store, task_id)
     plain = {
         "title": title,
@@ -183,7 +180,7 @@ def _key(here: Context, task: Task) -> str:
 
 @category.tool(effect="pure")
 async def get_task(here: Context, task_id: str) -> Result:
-    """Get full details of a specific task including its description and, once it has one, its result."""
+    """Get a task in full: its description and, once it has one, its result."""
     task = await rows.task(here.store, task_id)
     project = (await rows.projects(here.store)).get(task.project_id, "")
     told = await board.whole(here.store, task, project)

@@ -15,6 +15,7 @@ from shared.errors import Fenced, Missing, PromptDockError
 from shared.guard.display import tagless
 from shared.tools.context import Context
 from shared.tools.registry import Registry, Result
+from shared.veil import concealed
 
 MAX_RESULT = 64 * 1024  # characters of JSON that go to the model
 
@@ -41,9 +42,9 @@ class Handler:
         except Missing as error:
             # Removed by this very call, before its worker died: it says what it would have said then.
             told = (context.intended or {}).get("told")
-            return dict(told) if told else error.as_dict()
+            return dict(told) if told else _bounded(error.as_dict())
         except PromptDockError as error:
-            return error.as_dict()
+            return _bounded(error.as_dict())
         except Exception as error:
             log.get().exception("A tool failed", tool=name)
             return {"error": f"{name} failed", "why": log.redact(f"{type(error).__name__}: {error}")[:500]}
@@ -53,7 +54,8 @@ class Handler:
 def _bounded(result: Result) -> Result:
     """As the model reads it: without the cluster's secrets, without hidden letters, and not too long."""
     whole = json.dumps(result, ensure_ascii=False, default=str)
-    text = tagless(log.conceal(whole))
+    told = concealed(result)
+    text = tagless(whole if told is result else json.dumps(told, ensure_ascii=False))
     if len(text) <= MAX_RESULT:
         return result if text == whole and _is_plain(result) else dict(json.loads(text))
     half = MAX_RESULT // 2

@@ -18,7 +18,7 @@ def _registry(here: Context) -> Registry:
 
 @category.tool(effect="pure")
 async def browse_tools(here: Context) -> Result:
-    """List the categories of tools that can be loaded, with what they are for."""
+    """List the categories of tools that can be loaded, and what they are for."""
     registry = _registry(here)
     return {
         "categories": [
@@ -30,7 +30,7 @@ async def browse_tools(here: Context) -> Result:
 
 @category.tool(effect="pure", detail=lambda arguments: str(arguments.get("category", "")))
 async def load_tools(here: Context, category: str) -> Result:
-    """Load a category of tools, or one tool by its name, so that they can be used from the next step on."""
+    """Load a category of tools, or one tool by its name, for use from the next step on."""
     if category == CORE:
         return {"loaded": CORE, "tools_added": [], "message": "The core tools are always available."}
     hidden = here.extras.get("hidden", frozenset())

@@ -52,7 +52,7 @@ async def memory_search(
     query: Annotated[str, Field(min_length=1, max_length=4000)],
     top_k: Annotated[int, Field(ge=1, le=100)] = 10,
 ) -> Result:
-    """Search project memory for relevant context: memories, notes, the profile, outcomes of tasks, what was said."""
+    """Search project memory: memories, notes, the profile, outcomes of tasks, what was said."""
     project = await rows.project(here.store, project_id)
     texts = await _texts(here, project) + await _said(here)
     found = ranking.rank(query, [f"{text.title}\n{text.title}\n{text.body}" for text in texts])

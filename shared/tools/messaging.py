@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from shared.errors import ToolError
 from shared.tools.context import Context
@@ -38,29 +39,35 @@ async def send_message(
     return told if heard else told | {"warning": "no gateway was listening"}
 
 
+# Taken from whoever still gives it, and not shown to anybody.
+Ignored = SkipJsonSchema[str | None]
+
+
 def _deprecated(**more: object) -> Result:
     return {"deprecated": True, **more, "message": _GONE}
 
 
 @category.tool(effect="pure")
-async def browse_rules(here: Context, project_id: str | None = None) -> Result:
-    """Deprecated: rules are gone; says what to use instead."""
+async def browse_rules(here: Context, project_id: Ignored = None) -> Result:
+    """Deprecated."""
     return _deprecated(rules=[])
 
 
 @category.tool(effect="pure")
-async def load_rule(here: Context, id: str = "") -> Result:
-    """Deprecated: rules are gone; says what to use instead."""
+async def load_rule(here: Context, id: Ignored = None) -> Result:
+    """Deprecated."""
     return _deprecated()
 
 
 @category.tool(effect="pure")
-async def save_rule(here: Context, id: str = "", content: str = "", project_id: str | None = None) -> Result:
-    """Deprecated: nothing is saved; says what to use instead."""
+async def save_rule(
+    here: Context, id: Ignored = None, content: Ignored = None, project_id: Ignored = None
+) -> Result:
+    """Deprecated."""
     return _deprecated(saved=False)
 
 
 @category.tool(effect="pure")
-async def delete_rule(here: Context, id: str = "") -> Result:
-    """Deprecated: nothing is deleted; says what to use instead."""
+async def delete_rule(here: Context, id: Ignored = None) -> Result:
+    """Deprecated."""
     return _deprecated(deleted=False)

@@ -29,6 +29,9 @@ Function = Callable[..., Awaitable[Result]]
 Detail = Callable[[dict[str, Any]], str]
 
 
+_NULL = {"type": "null"}
+
+
 def _changes(_arguments: dict[str, Any]) -> bool:
     return False
 
@@ -59,7 +62,7 @@ class Tool:
 
     @cached_property
     def schema(self) -> dict[str, Any]:
-        """JSON Schema of the arguments, without pydantic's titles and without "or null" where null says nothing."""
+        """JSON Schema of the arguments in as few words as say the same: a model reads it with every request."""
         schema: dict[str, Any] = _plain(self.arguments.model_json_schema())
         return schema
 
@@ -87,12 +90,31 @@ def _plain(schema: Any) -> Any:
         return [_plain(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    kinds = schema.get("anyOf", [])
-    if "default" in schema and schema["default"] is None and {"type": "null"} in kinds:
-        rest = [kind for kind in kinds if kind != {"type": "null"}]
-        told = {key: value for key, value in schema.items() if key not in ("default", "anyOf")}
-        return _plain(told | (rest[0] if len(rest) == 1 else {"anyOf": rest}))
-    return {k: _plain(v) for k, v in schema.items() if not (k == "title" and isinstance(v, str))}
+    told = {k: _plain(v) for k, v in schema.items() if not (k == "title" and isinstance(v, str))}
+    if told.get("additionalProperties") is True:  # so it is anyway
+        del told["additionalProperties"]
+    return _short(told) if "anyOf" in told else told
+
+
+def _short(schema: dict[str, Any]) -> dict[str, Any]:
+    """A choice in fewer words: "not given" is none of it, nor does it take two branches to name a type or a value.
+
+    Not given is null where null is the default, and "" where null means something else.
+    """
+    rest = {name: value for name, value in schema.items() if name != "anyOf"}
+    kinds: list[dict[str, Any]] = schema["anyOf"]
+    if _NULL in kinds and rest.get("default", 0) in (None, ""):
+        absent = _NULL if rest.pop("default") is None else {"const": "", "type": "string"}
+        kinds = [kind for kind in kinds if kind != absent]
+    if len(kinds) == 1:
+        return rest | kinds[0]
+    if all("enum" in kind or "const" in kind for kind in kinds):
+        values = [value for kind in kinds for value in kind.get("enum", [kind.get("const")])]
+        return rest | {"enum": values, "type": kinds[0]["type"]}
+    first, *others = kinds
+    if others == [_NULL] and isinstance(first.get("type"), str) and "enum" not in first:
+        return rest | first | {"type": [first["type"], "null"]}
+    return rest | {"anyOf": kinds}
 
 
 def _arguments(function: Function) -> type[BaseModel]:

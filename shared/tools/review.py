@@ -35,10 +35,7 @@ async def _repo(here: Context, task: Task) -> Repo:
 
 @category.tool(effect="idempotent", detail=_task)
 async def merge_task(here: Context, task_id: str) -> Result:
-    """Merge what a task made into the default branch of its repository, and complete the task.
-
-    Nothing is changed where there are conflicts: then they are named.
-    """
+    """Merge what a task made into its repository's default branch, and complete it; on conflicts only name them."""
     task = await rows.task(here.store, task_id)
     repo = await _repo(here, task)
     key = here.step_id or f"{task.slug}:{task.version}"
@@ -55,7 +52,7 @@ async def merge_task(here: Context, task_id: str) -> Result:
 
 @category.tool(effect="idempotent", detail=_task)
 async def discard_task(here: Context, task_id: str) -> Result:
-    """Throw away what a task made: its branch and its worktree. Its receipt stays."""
+    """Throw away a task's branch and worktree. Its receipt stays."""
     task = await rows.task(here.store, task_id)
     if not task.branch and here.intended is not None:
         return dict(here.intended["told"])  # discarded by this very call, before a crash
@@ -68,29 +65,27 @@ async def discard_task(here: Context, task_id: str) -> Result:
 
 @category.tool(effect="pure", detail=_task)
 async def review_task(here: Context, task_id: str) -> Result:
-    """What a task changed, file by file, and whether it can be merged as it is."""
+    """What a task changed, file by file, and whether it merges as it is."""
     task = await rows.task(here.store, task_id)
     if not task.branch:
         raise ToolError(f"the task {task_id} has no branch", f"it is {task.status}", "")
     repo = await _repo(here, task)
     repos = places.repos(here)
     git = await merge.source(repos, repo)
-    start = await repos.base(repo)
-    base = await git.merge_base(start, task.branch) or task.base_commit or start
-    files = await git.changed_files(base, task.branch)
-    blocked = await git.clash(start, task.branch)
-    diffs = [await _diff(git, base, path, task.branch) for path in files[:_FILES]]
+    start = await repos.base(repo, git)
+    trial = await git.trial(start, task.branch)
+    diffs = [await _diff(git, trial.base, path, task.branch) for path in trial.changed[:_FILES]]
     told: Result = {
         "task_id": task.slug,
         "branch": task.branch,
-        "base": base,
+        "base": trial.base,
         "into": repo.default_branch,
-        "merges": not blocked,
-        "conflicts": blocked,
+        "merges": not trial.clashes,
+        "conflicts": trial.clashes,
         "files": diffs,
         "source": "repository",
     }
-    return told | ({"truncated": True} if len(files) > _FILES else {})
+    return told | ({"truncated": True} if len(trial.changed) > _FILES else {})
 
 
 async def _diff(git: Checkout, base: str, path: str, branch: str) -> dict[str, Any]:
@@ -106,7 +101,7 @@ async def _diff(git: Checkout, base: str, path: str, branch: str) -> dict[str, A
 async def answer_task(
     here: Context, task_id: str, answer: Annotated[str, Field(min_length=1, max_length=20_000)]
 ) -> Result:
-    """Give a task the answer to the question that it has asked the person. Only what the person said."""
+    """Answer what a task asked the person: only what the person said."""
     task = await rows.task(here.store, task_id)
     if here.cluster is None:
         raise ToolError("no cluster is at hand", "this tool runs inside a turn only")

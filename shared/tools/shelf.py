@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from shared.errors import ToolError
 from shared.models.base import Answer, Block, Message, Model, OnDelta, Request, ToolSpec
+from shared.tools.abridge import abridged
 from shared.tools.registry import Registry, Tool
 from shared.tools.tiers import CORE, TIERS
 
@@ -102,12 +103,10 @@ class Shelf:
         """The names of all that can be loaded, by category, for the prompt: it spares a look around."""
         if not self.on_demand or self.mode == "full":
             return ""
-        lines = [f"{name}: {' '.join(tool.name for tool in tools)}" for name, tools in self._tiers()]
+        lines = [f"{name}: {abridged(tool.name for tool in tools)}" for name, tools in self._tiers()]
         if more := self._visible(self.registry.pick(self.loadable)):
-            lines.append(f"by name only: {' '.join(tool.name for tool in more)}")
-        told = (
-            "Further tools. Before you use one, load its category, or it alone by its name, with load_tools:"
-        )
+            lines.append(f"by name only: {abridged(tool.name for tool in more)}")
+        told = "Further tools ({a,b}_c: a_c, b_c). Before you use one, load its category, or it alone, with load_tools:"
         return "\n".join([told, *lines])
 
     def _tiers(self) -> Iterator[tuple[str, list[Tool]]]:

@@ -23,6 +23,7 @@ from shared.store import records
 from shared.store.base import Store
 from shared.store.records import Row
 from shared.store.row import derived
+from shared.veil import concealed
 
 BATCH = 500
 _LOCK_MS = 3_000  # how long the rows of a dead drainer wait for another; two at once store the same twice
@@ -237,7 +238,7 @@ def _message(agent: str, entry_id: str, fields: dict[str, bytes]) -> Row:
         from_agent=str(content.get("from") or "user"),
         to_agent=str(content.get("to") or agent),
         type="dead" if dead else str(content.get("type") or "message"),
-        payload=payload | {"reason": dead} if dead else payload,
+        payload=concealed(payload | {"reason": dead} if dead else payload),
         channel=fields["channel"].decode(),
         session_id=fields["session"].decode() or None,
         request_id=str(payload.get("request_id")) if payload.get("request_id") else None,

@@ -294,7 +294,7 @@ class Coding:
             return left | {"question": outcome.spent, "budget": budget}
         if self._renewing is not None and (marked := self._renewing.marked()):
             return await self._leave("failed", f"its conflicts were not resolved: {', '.join(marked[:10])}")
-        payload = await self._receipt("completed", outcome.text)
+        payload = await self._receipt("completed", outcome.text, tidy=bool(ran))
         if outcome.demo:
             payload["demo"] = True
         failed = [one.command for one in ran if not one.passed]
@@ -318,10 +318,13 @@ class Coding:
                 log.get().warning("What the task made could not be kept", why=str(error))
         return payload
 
-    async def _receipt(self, how: str, summary: str) -> Payload:
+    async def _receipt(self, how: str, summary: str, tidy: bool = False) -> Payload:
         assert self._tree is not None and self._proof is not None and self._aware is not None
         undone = await self._undo()
-        await self._proof.commit(self.ticket.title, summary, "end" if self._proof.rounds() else "final")
+        # Tidy, its checks were run last, on what is committed, and what they left was taken away; unless a worker
+        # that went on from there began to bring it up to date.
+        if not tidy or await self._tree.git.merging():
+            await self._proof.commit(self.ticket.title, summary, "end" if self._proof.rounds() else "final")
         tokens = self._usage.input + self._usage.output
         made = await self._proof.receipt(summary, tokens)
         await self._tree.remove(force=True)

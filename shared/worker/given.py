@@ -10,6 +10,7 @@ from shared.bus import messages
 from shared.guard.display import tagless
 from shared.turns.desk import Entry
 from shared.turns.records import Record
+from shared.veil import conceal
 
 
 @dataclass
@@ -60,7 +61,7 @@ def words(given: Given) -> list[str]:
 
 def said(message: messages.Said | messages.Amend) -> str:
     """One person's words."""
-    return tagless(f"[from {message.user_name or message.user_id}]: {message.content}")
+    return tagless(conceal(f"[from {message.user_name or message.user_id}]: {message.content}"))
 
 
 def awaited(turn_id: str, records: Sequence[Record]) -> set[str]:

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from shared.errors import Denied, ToolError
 from shared.guard import grants, presets
+from shared.guard.addresses import is_nowhere
 from shared.hooks import queries
 from shared.hooks.steps import Found
 from shared.store.records import Audit, Hook, HookRun, Project
@@ -110,12 +111,13 @@ async def _fetch(url: str, timeout: float) -> Found:
             client.stream(
                 "GET",
                 named.copy_with(host=place),
-                headers={"Host": named.netloc.decode("ascii")},
+                # Not packed: a few bytes could unpack to more than there is memory.
+                headers={"Host": named.netloc.decode("ascii"), "Accept-Encoding": "identity"},
                 extensions={"sni_hostname": named.host},
             ) as answer,
         ):
             body = b""
-            async for part in answer.aiter_bytes():
+            async for part in answer.aiter_raw():
                 body += part
                 if len(body) > _MOST:
                     break
@@ -136,7 +138,6 @@ async def _public(url: str) -> str:
     )
     for *_, address in found:
         place = ipaddress.ip_address(str(address[0]).partition("%")[0])
-        place = getattr(place, "ipv4_mapped", None) or place
-        if place.is_link_local or place.is_multicast or place.is_unspecified:
+        if is_nowhere(place):
             raise ToolError("this address cannot be asked", f"{parts.hostname} leads to {place}", "")
     return str(found[0][4][0])

@@ -11,6 +11,7 @@ from shared import log
 from shared.bus.base import Bus, Script
 from shared.bus.keys import Names
 from shared.errors import PromptDockError
+from shared.veil import Veil, concealed
 
 _FLUSH = 0.05  # seconds in which pieces of text are gathered
 # channel event… : all that was gathered in one round trip; kept for an hour, the newest 2,000.
@@ -27,8 +28,15 @@ return #ARGV - 1
 )
 
 
+_PIECES = ("chunk", "thinking")
+
+
 class Live:
-    """Publishes a turn's events off its path; pieces of text that come in one moment leave as one."""
+    """Publishes a turn's events off its path; pieces of text that come in one moment leave as one.
+
+    The cluster's secrets are in none of them. What ends a piece and may be the beginning of one waits for the
+    next piece of its text.
+    """
 
     def __init__(self, bus: Bus, names: Names, session: str) -> None:
         self._bus = bus
@@ -37,15 +45,32 @@ class Live:
         self._waiting: list[tuple[str, dict[str, Any]]] = []
         self._task: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
+        self._veil, self._telling = Veil(), ""  # of which text what is held back is a part
 
     def __call__(self, kind: str, payload: dict[str, Any]) -> None:
         """Take an event; it goes out within a moment."""
-        last = self._waiting[-1] if self._waiting else None
-        if last and last[0] == kind and kind in ("chunk", "thinking"):
-            last[1]["content"] += payload["content"]
+        if kind != self._telling:
+            self._say_rest()
+        if kind in _PIECES:
+            self._telling = kind
+            self._say(kind, self._veil.add(payload["content"]))
         else:
             self._waiting.append((kind, dict(payload)))
-        if self._task is None or self._task.done():
+        self._send()
+
+    def _say_rest(self) -> None:
+        self._say(self._telling, self._veil.end())
+        self._telling = ""
+
+    def _say(self, kind: str, text: str) -> None:
+        last = self._waiting[-1] if self._waiting else None
+        if last and last[0] == kind:
+            last[1]["content"] += text
+        elif text:
+            self._waiting.append((kind, {"content": text}))
+
+    def _send(self) -> None:
+        if self._waiting and (self._task is None or self._task.done()):
             self._task = asyncio.create_task(self._flush())
 
     async def _flush(self) -> None:
@@ -55,7 +80,7 @@ class Live:
         while self._waiting:
             waiting, self._waiting = self._waiting, []
             texts = [
-                json.dumps({"event": kind, **payload}, ensure_ascii=False, default=str)
+                json.dumps({"event": kind, **concealed(payload)}, ensure_ascii=False, default=str)
                 for kind, payload in waiting
             ]
             try:
@@ -65,6 +90,8 @@ class Live:
 
     async def close(self) -> None:
         """Let what was taken go out at once, and wait until it is out."""
+        self._say_rest()
+        self._send()
         self._closing.set()
         if self._task is not None:
             await asyncio.wait([self._task], timeout=2)

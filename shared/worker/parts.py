@@ -21,6 +21,7 @@ from shared.store.breaker import Breaker
 from shared.store.records import Repo
 from shared.tasks.repos import Repos
 from shared.turns.desk import Desk
+from shared.worker.announcing import Announcing
 from shared.worker.choice import Choice
 
 
@@ -142,7 +143,8 @@ async def build(settings: Settings, agent: str) -> Parts:
     log.hide(*settings.secrets())
     model = Choice(settings, _reload)
     names = Names(settings.namespace)
-    bus, store = make_bus(settings, f"promptdock-{agent}"), Breaker(make_store(settings))
+    bus = make_bus(settings, f"promptdock-{agent}")
+    store = Announcing(Breaker(make_store(settings)), bus, names)
     try:
         cluster = await check_cluster(bus, names)
         await _open(store)

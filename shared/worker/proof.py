@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import Any
 
@@ -28,6 +29,7 @@ class Proof:
     def __init__(self, turn: Turn, agent: str, tree: Worktree, repos: Repos, repo: Repo) -> None:
         self._turn, self._agent, self._tree = turn, agent, tree
         self._repos, self._repo = repos, repo
+        self._made: dict[str, str] = {}  # step -> its commit
 
     async def plan(self, payload: dict[str, Any], task: Task | None) -> Plan:
         """The checks of this task: those that its sender gave, else its repository's and its plan's.
@@ -45,9 +47,13 @@ class Proof:
     async def commit(self, title: str, text: str, mark: str) -> str | None:
         """Commit what there is, once for each mark; and send the branch where it may be sent."""
         step = str(derived("commit", self._turn.id, mark))
+        if step in self._made:
+            return self._made[step]
         message = f"{' '.join(title.split())[:72]}\n\n{text}"
         made = await self._tree.git.commit_all(message, step=step, agent=self._agent)
         faults.point("committed", self._turn.id)
+        if made:
+            self._made[step] = made
         if made and self._repo.url and self._repo.push_tasks:
             await self._push()
         return made
@@ -100,13 +106,14 @@ class Proof:
     async def receipt(self, summary: str, tokens: int) -> Receipt:
         """From git and from the commands that ran; with the branches that it could not be merged with."""
         tree = self._tree
-        made = await receipt.build(tree.git, tree.branch, tree.base, self._commands(), summary, tokens)
-        return made.model_copy(update={"clashes": await self._clashes()}) if made.commits else made
+        built = receipt.build(tree.git, tree.branch, tree.base, self._commands(), summary, tokens)
+        made, clashes = await asyncio.gather(built, self._clashes())
+        return made.model_copy(update={"clashes": clashes}) if made.commits else made
 
     async def _clashes(self) -> list[Clash]:
         try:
             git = await merge.source(self._repos, self._repo)
-            into = await self._repos.base(self._repo)
+            into = await self._repos.base(self._repo, git)
             return await merge.clashes(git, self._tree.branch, into, self._repo.default_branch)
         except PromptDockError as error:
             log.get().warning("It was not tried whether the branch merges", why=str(error))

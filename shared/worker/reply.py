@@ -14,6 +14,7 @@ from shared.store.row import derived
 from shared.turns import archive
 from shared.turns.desk import Ending
 from shared.turns.turn import Turn
+from shared.veil import concealed
 from shared.worker.asking import Asking
 from shared.worker.parts import Parts
 from shared.worker.rows import turn_rows
@@ -45,6 +46,7 @@ def envelope(
     via: str,
 ) -> bytes:
     """An answer as it is sent; one that is too large says so instead of being lost."""
+    payload = concealed(payload)
     message = {
         "id": str(derived("answer", agent, request.id, kind)),
         "from": agent,

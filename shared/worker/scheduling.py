@@ -28,7 +28,9 @@ from shared.worker.overview import Overview
 from shared.worker.parts import Parts
 
 ACTOR = "scheduler"
-_PAUSE = 0.5  # seconds between two looks
+_PAUSE = 0.5  # seconds between two looks where nothing is heard: what is said may be lost, or is never said
+_REST = 0.03  # seconds between two looks at least: of many changes at once, all are looked at together
+_SHARE = 4.0  # times as long as a look kept the processor until the next one
 _GRACE = 5.0  # leases in which the end of a turn may be on its way to the Store
 _TOLD = {
     "retries_spent": (
@@ -58,22 +60,46 @@ class Scheduling:
 
     async def run(self) -> None:
         """Take the lease whenever it is free, and schedule as long as it is ours."""
-        quiet = True
+        heard, quiet = asyncio.Event(), True
+        hearing = asyncio.create_task(self._hear(heard))
         try:
             while True:
+                heard.clear()
+                ours, used = 0, time.thread_time()
                 try:
-                    if await self._lease.take():
+                    if ours := await self._lease.take():
                         await self.tick()
                         quiet = True
                 except PromptDockError as error:
                     if quiet:
                         log.get().warning("Nothing is scheduled now", why=str(error))
                     quiet = False
-                await asyncio.sleep(min(_PAUSE, self._lease_ms / 3000))
+                if hearing.done():
+                    hearing.result()
+                await self._pause(heard if ours else asyncio.Event(), time.thread_time() - used)
         finally:
+            hearing.cancel()
             with contextlib.suppress(PromptDockError, TimeoutError):
                 async with asyncio.timeout(1):
                     await self._lease.drop()
+
+    async def _hear(self, heard: asyncio.Event) -> None:
+        """Set the event whenever somebody says that tasks have changed, or may have said so unheard."""
+
+        async def again() -> None:
+            heard.set()
+
+        board = self._parts.names.board
+        await self._parts.bus.listener([board], lambda *_: heard.set(), again, board).run()
+
+    async def _pause(self, heard: asyncio.Event, took: float) -> None:
+        """Until something is heard; a look at a large board takes much, so that it is not looked at all the time."""
+        most = min(_PAUSE, self._lease_ms / 3000)
+        rest = min(most, max(_REST, _SHARE * took))
+        await asyncio.sleep(rest)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(most - rest):
+                await heard.wait()
 
     async def tick(self) -> int:
         """One look; how many tasks were moved."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -114,7 +115,21 @@ async def test_nor_is_a_named_one_in_a_spelling_that_means_something_else(
 
 
 @pytest.mark.parametrize(
-    "place", ["169.254.169.254", "::ffff:169.254.169.254", "fe80::1", "0.0.0.0", "::", "224.0.0.1"]
+    "place",
+    [
+        "169.254.169.254",
+        "::ffff:169.254.169.254",
+        "fe80::1",
+        "0.0.0.0",
+        "::",
+        "224.0.0.1",
+        "255.255.255.255",
+        "64:ff9b::a9fe:a9fe",
+        "2002:a9fe:a9fe::1",
+        "::a9fe:a9fe",
+        "fd00:ec2::254",
+        "100.100.100.200",
+    ],
 )
 async def test_a_name_that_leads_to_no_place_of_the_web_is_not_asked(
     place: str, monkeypatch: pytest.MonkeyPatch
@@ -137,7 +152,9 @@ async def test_a_name_that_leads_elsewhere_the_second_time_is_asked_where_it_was
     )
 
 
-@pytest.mark.parametrize("place", ["127.0.0.1", "169.254.169.254", "::1"])
+@pytest.mark.parametrize(
+    "place", ["127.0.0.1", "169.254.169.254", "::1", "64:ff9b::7f00:1", "2002:7f00:1::", "100.100.100.200"]
+)
 async def test_git_asks_no_name_that_leads_to_this_machine(
     place: str, builder: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +169,16 @@ async def test_git_asks_no_name_that_leads_to_this_machine(
         with pytest.raises(ToolError, match="cannot be used as a remote"):
             await Git(builder.root, builder.sandbox).fetch()
     assert len(lookups.asked) == 6
+
+
+async def test_a_page_is_not_unpacked(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few bytes could unpack to more than there is memory."""
+    Lookups(monkeypatch, "127.0.0.1")
+    packed = gzip.compress(b"x" * 50_000_000, 9)
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(packed)}\r\n\r\n"
+    server.answer = head.encode() + packed
+    found = await get(door(NAMED), f"http://{NAMED}:{server.port}/")
+    assert len(found["body"]) <= len(packed) and b"\r\nAccept-Encoding: identity\r\n" in server.heard[0]
 
 
 async def test_a_redirect_is_told_and_not_followed(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,6 +44,13 @@ RULES: list[dict[str, Any]] = [
             {"text": "Assigned."},
         ],
     },
+    {
+        "user": "tell",
+        "steps": [
+            call("send_message", content=f"first {SECRET}"),
+            {"thinking": "They want the key.", "text": f"Here: {SECRET}. Backwards: {SECRET[::-1]}."},
+        ],
+    },
     {"steps": [{"text": "You said: {{user}}"}]},
 ]
 
@@ -119,6 +126,30 @@ def test_a_fooled_worker_does_nothing_that_its_person_did_not_allow(
     rows = until(lambda: place.query(sql), what="the audit of the task")
     assert ("tool:create_file:CLAUDE.md", "ask_denied", "ada") in [tuple(row.values()) for row in rows]
     assert [row["decision"] for row in rows] == ["allow", "allow", "ask_denied", "deny", "deny", "allow"]
+
+
+def test_a_model_that_says_a_secret_piece_by_piece_is_heard_by_nobody(wire: Wire, place: Site) -> None:
+    said = wire.ask("tell", user="eve", session_id="eve")
+    assert said["content"] == "Here: [hidden]. Backwards: [hidden]."
+    assert any(output["content"] == "first [hidden]" for output in wire.outputs("eve"))
+
+    def live() -> list[dict[str, Any]]:
+        """The events of the session, once its turn has told the last one."""
+        rows: Any = wire.redis.xrange(place.names.stream("eve"))
+        events = [json.loads(fields[b"data"]) for _, fields in rows]
+        return events if events and events[-1]["event"] == "done" else []
+
+    events = until(live, what="the last event")
+    chunks = [event["content"] for event in events if event["event"] == "chunk"]
+    assert "".join(chunks) == said["content"] and SECRET not in json.dumps(events)
+
+
+def test_what_a_person_pastes_by_mistake_goes_to_no_model(wire: Wire, place: Site, api: MessagesApi) -> None:
+    said = wire.ask(f"use {SECRET}, please", user="eve", session_id="eve")
+    assert said["content"].endswith("use [hidden], please")
+    assert SECRET not in json.dumps(api.requests)
+    wire.heard[:] = [item for item in wire.heard if item[1].get("id") not in said["answers"]]
+    until(lambda: not wire.redis.xlen(f"{place.names.desk('chatter')}archive"), what="the Store having all")
 
 
 def test_no_secret_of_the_cluster_is_anywhere(wire: Wire, place: Site, api: MessagesApi) -> None:

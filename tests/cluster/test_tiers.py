@@ -35,9 +35,9 @@ def names(body: dict[str, Any]) -> set[str]:
     return {tool["name"] for tool in body["tools"]}
 
 
-def bodies(api: MessagesApi, wire: Wire, words: str) -> list[dict[str, Any]]:
+def bodies(api: MessagesApi, wire: Wire, words: str, **more: Any) -> list[dict[str, Any]]:
     start = len(api.requests)
-    assert wire.ask(words)["status"] == "complete"
+    assert wire.ask(words, **more)["status"] == "complete"
     return api.requests[start:]
 
 
@@ -60,15 +60,18 @@ def test_a_tool_runs_whether_it_was_loaded_or_not(wire: Wire) -> None:
 
 def test_the_prompt_names_what_can_be_loaded(wire: Wire, api: MessagesApi) -> None:
     (body,) = bodies(api, wire, "hello")
-    assert "git_create_pr" in json.dumps(body["system"])
+    assert "git_{log,diff,changed_files,commit,pull,push,create_branch,merge,create_pr}" in json.dumps(
+        body["system"]
+    )
 
 
-def test_the_first_call_costs_a_quarter_of_what_all_tools_cost(
+def test_the_first_request_is_at_most_a_quarter_of_the_same_with_all_tools(
     wire: Wire, api: MessagesApi, place: Site
 ) -> None:
-    (few,) = bodies(api, wire, "hello")
+    (few,) = bodies(api, wire, "hello", session_id="first")
     place.workers[-1].drain()
     place.up("chatter", TOOL_MODE="full")
-    (every,) = bodies(api, wire, "hello")
+    (every,) = bodies(api, wire, "hello", session_id="other")
+    assert len(few["messages"]) == len(every["messages"]) == 1
     assert len(every["tools"]) > 80 and "load_tools" in names(every)
-    assert len(json.dumps(few["tools"])) <= len(json.dumps(every["tools"])) / 4
+    assert len(json.dumps(few)) <= len(json.dumps(every)) / 4

@@ -30,7 +30,7 @@ GROWTH = 64.0  # KiB that a worker may grow per 1,000 messages
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 BEGIN, END = "<!-- figures: written by make faults -->", "<!-- end of figures -->"
 PEOPLE: dict[str, Any] = {"own": 12, "plain": 12, "pause": 0.3}
-SOAK = Row(rows.soak, "none, for a long time", (11,), long=1)
+SOAK = Row(rows.soak, "none, for a long time", (11,), long=1, load={"pause": 0.05})
 TASKS = "kill_backend"
 
 

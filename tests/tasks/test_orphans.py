@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from shared.guard import worktrees
+from shared.guard.gitdir import Layout
 from shared.store.records import Project, Repo, Task
 from shared.store.sqlite import SqliteStore
 from shared.tasks import orphans
@@ -38,6 +40,11 @@ async def left(repos: Repos, repo: Repo, store: SqliteStore, name: str, status: 
     return tree
 
 
+def layout_of(tree: Worktree) -> Layout:
+    assert tree.source.where is not None
+    return tree.source.where
+
+
 async def test_only_those_of_tasks_that_have_ended_go_and_no_work_is_lost(
     repos: Repos, repo: Repo, repository: Path, store: SqliteStore
 ) -> None:
@@ -48,3 +55,27 @@ async def test_only_those_of_tasks_that_have_ended_go_and_no_work_is_lost(
     assert not ended.path.exists() and running.path.exists() and alive.path.exists()
     assert plain(repository, "show", f"{ended.branch}:half.txt") == "half"
     assert await orphans.sweep(repos, store) == []
+
+
+async def test_files_of_a_worktree_that_was_being_removed_are_gone_at_the_next_sweep(
+    repos: Repos, repo: Repo, store: SqliteStore
+) -> None:
+    tree = await Worktree.acquire(repos, repo, "cut", 1)
+    aside = worktrees.part(tree.path, layout_of(tree))
+    assert (aside / "a.txt").exists()  # its worker was killed here
+    assert await orphans.sweep(repos, store) == [] and not aside.exists()
+    again = await Worktree.acquire(repos, repo, "cut", 2)
+    assert (again.path / "a.txt").exists()
+
+
+async def test_a_worktree_whose_entry_was_left_behind_is_made_anew(
+    repos: Repos, repo: Repo, repository: Path
+) -> None:
+    tree = await Worktree.acquire(repos, repo, "cut", 1)
+    tree.path.rename(
+        tree.path.with_name(f".cut.0{worktrees.GONE}")
+    )  # and no more: then its worker was killed
+    again = await Worktree.acquire(repos, repo, "cut", 2)
+    assert again.branch == tree.branch and await again.git.status() == []
+    await again.remove()
+    assert plain(repository, "worktree", "list").count("\n") == 0

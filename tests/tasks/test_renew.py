@@ -63,7 +63,8 @@ async def test_the_conflicts_stand_in_the_files_and_the_next_commit_is_the_merge
     written = await receipt.build(tree.git, tree.branch, merge.commit)
     assert written.files_changed == ["a.txt", "blob", "own.txt"]
     git = await repos.source(repo)
-    assert await Merger(git.path, git.sandbox, git.lock, git.where).clash("trunk", tree.branch) == []
+    trial = await Merger(git.path, git.sandbox, git.lock, git.where).trial("trunk", tree.branch)
+    assert trial.clashes == []
     await tree.remove()
 
 

@@ -235,6 +235,16 @@ async def test_many_successors_at_once_leave_one_owner(repos: Repos, repo: Repo)
     assert owners == [6]
 
 
+async def test_a_worker_killed_while_it_made_the_branch_leaves_nothing_in_the_way(
+    repos: Repos, repo: Repo, repository: Path
+) -> None:
+    heads = repository / ".git" / "refs" / "heads" / "promptdock"
+    heads.mkdir()
+    (heads / "t.lock").write_text("")  # as git leaves it when it is killed
+    tree = await Worktree.acquire(repos, repo, "t", 2)
+    assert await tree.git.branch() == "promptdock/t"
+
+
 async def test_release_ends_children_and_the_next_one_goes_on(tmp_path: Path) -> None:
     lock = Hold(tmp_path, "t", 1)
     await lock.take()

@@ -83,7 +83,8 @@ def _arguments(tool: Tool, text: str) -> dict[str, Any]:
     """Arguments of the right types, in which every text is this one."""
     made: dict[str, Any] = {}
     for name, field in tool.schema["properties"].items():
-        kinds = {field.get("type"), *(part.get("type") for part in field.get("anyOf", []))}
+        kind = field.get("type")
+        kinds = {*(kind if isinstance(kind, list) else [kind])}
         if "enum" in field:
             made[name] = field["enum"][0]
         elif "string" in kinds:

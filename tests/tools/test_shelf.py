@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from shared.errors import ToolError
 from shared.models.base import Answer, Model, OnDelta, Request, ToolSpec, Usage
 from shared.tools import toolbox
+from shared.tools.abridge import abridged
 from shared.tools.shelf import Shelf, Shelved, loaded
 from shared.tools.tiers import CORE, TIERS
 from tests.tools.bench import Bench
@@ -35,11 +37,17 @@ def _names(tools: tuple[ToolSpec, ...]) -> list[str]:
     return [tool.name for tool in tools]
 
 
-def test_the_first_call_carries_at_most_a_quarter_of_what_all_tools_take() -> None:
+def _spelled(names: str) -> list[str]:
+    """What a line of the index says, as a shell reads it."""
+    done = subprocess.run(["bash", "-c", f"echo {names}"], capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+def test_the_first_call_carries_at_most_a_fifth_of_what_all_tools_take() -> None:
     first = len(_bytes(shelf().specs())) + len(shelf().index.encode())
     full = len(_bytes(shelf(mode="full").specs()))
     print(f"first call, tiered: {first} bytes with the index of names; full: {full} bytes")
-    assert first <= full / 4, f"tiered {first} bytes, full {full} bytes"
+    assert first <= full / 5, f"tiered {first} bytes, full {full} bytes"
 
 
 def test_full_mode_shows_every_tool_of_the_categories_and_the_older_names_once() -> None:
@@ -74,14 +82,26 @@ def test_the_index_names_all_that_can_be_loaded_and_nothing_that_is_hidden() -> 
     own = shelf(hidden=lambda tool: tool.name in ("git_push", "create_task"))
     lines = dict(line.split(": ", 1) for line in own.index.splitlines()[1:])
     assert list(lines) == list(TIERS)
-    assert lines["hooks"].split() == [tool.name for tool in registry.category("hooks")]
-    for names in (
-        _names(own.specs(["git"])),
-        _names(own.specs([], defer=True)),
-        own.index.replace(":", " ").split(),
-    ):
-        assert "git_push" not in names
+    for name in ("hooks", "project", "agent", "memory", "files", "system"):
+        assert sorted(_spelled(lines[name])) == sorted(tool.name for tool in registry.category(name))
+    for names in (_names(own.specs(["git"])), _names(own.specs([], defer=True)), _spelled(lines["git"])):
+        assert "git_log" in names and "git_push" not in names
     assert "create_task" not in _names(own.specs())
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        ("read_note grep write_note drop_note", "{read,write,drop}_note grep"),
+        ("git_log git_diff git_create_pr", "git_{log,diff,create_pr}"),
+        ("a_b a_c", "a_b a_c"),
+        ("find", "find"),
+        ("", ""),
+    ],
+)
+def test_names_that_share_words_are_spelled_as_a_shell_would(names: str, told: str) -> None:
+    assert abridged(names.split()) == told
+    assert sorted(_spelled(told)) == sorted(names.split())
 
 
 def test_a_tool_runs_whether_it_was_loaded_or_not_and_others_tools_never() -> None:

@@ -11,6 +11,7 @@ import pytest
 from shared.bus.base import Argument
 from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
+from shared.veil import hide
 from shared.worker.live import Live
 from tests.support.valkey import until
 
@@ -72,3 +73,30 @@ async def test_what_is_gathered_leaves_in_one_round_trip_and_closing_does_not_wa
     await live.close()
     assert asked == ["EVALSHA"]
     assert [event["number"] for event in await kept(redis, names)] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("size", [1, 5, 11])
+async def test_a_secret_is_in_no_event_however_its_text_is_cut(
+    redis: RedisBus, names: Names, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shared.worker.live._FLUSH", 0.0)
+    secret = "sk-ant-api03-Live7Pw2Jx9Vb4Mn6"
+    hide(secret)
+    live = Live(redis, names, "s")
+    for kind in ("thinking", "chunk"):
+        text = f"The key is {secret}, he said as"
+        for at in range(0, len(text), size):
+            live(kind, {"content": text[at : at + size]})
+            await asyncio.sleep(0)
+    live("tool_call", {"tool": "bash", "arguments": {"command": f"echo {secret}"}})
+    live("chunk", {"content": f"and again: {secret[:20]}"})
+    await live.close()
+    events = await kept(redis, names)
+    said = {
+        kind: "".join(event["content"] for event in events if event["event"] == kind)
+        for kind in ("thinking", "chunk")
+    }
+    assert said["thinking"] == "The key is [hidden], he said as"
+    assert said["chunk"] == "The key is [hidden], he said asand again: [hidden]"
+    assert [event["event"] for event in events if event["event"] != "thinking"][-2:] == ["tool_call", "chunk"]
+    assert secret not in json.dumps(events) and secret[:20] not in json.dumps(events)
