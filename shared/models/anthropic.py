@@ -41,6 +41,7 @@ _BUSY_TYPE = frozenset({"overloaded_error", "api_error", "rate_limit_error", "ti
 _KEY_TYPE = frozenset({"authentication_error", "permission_error"})
 # What is awaited before this task's request is sent.
 _gate: ContextVar[Callable[[], Awaitable[None]] | None] = ContextVar("gate", default=None)
+_SENDING = ("send_request_headers.started", "send_request_body.started")
 _KEY_FIX = "set ANTHROPIC_API_KEY to a valid key, then run: promptdock key check"
 
 
@@ -215,11 +216,14 @@ class AnthropicModel(Model):
 
 
 async def _gated(sent: Sent) -> None:
-    """Let the transport ask once more when it has a connection: making one takes time, in which much may end."""
+    """Let the transport ask once more when it has a connection, and before the last part of what is sent.
+
+    Making one takes time, in which much may end; and nothing is bought before the whole request is there.
+    """
     gate = _gate.get()
 
     async def trace(event: str, _info: object) -> None:
-        if gate is not None and event.endswith("send_request_headers.started"):
+        if gate is not None and event.endswith(_SENDING):
             await gate()
 
     sent.extensions["trace"] = trace

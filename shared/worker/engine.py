@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, field, replace
@@ -9,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from shared import log
-from shared.errors import ConfigurationError, PromptDockError, ToolError
+from shared.errors import ConfigurationError, Fenced, PromptDockError, ToolError
 from shared.guard import presets
 from shared.guard.permissions import Policy
 from shared.loop import Call, Done, Limits, Live, Outcome, Verdict, run
@@ -274,15 +275,19 @@ def waiting_notice(live: Live, say: Callable[[str], Awaitable[None]], spawn: Cal
     """`live`, which also tells the person when the provider makes us wait for long."""
     since: list[float] = []
 
+    async def tell(text: str) -> None:
+        with contextlib.suppress(Fenced):  # the turn, which goes on beside this, finds that out for itself
+            await say(text)
+
     def take(kind: str, payload: dict[str, Any]) -> None:
         live(kind, payload)
         if kind != "waiting":
             return
         if not since:
             since.append(time.monotonic())
-            spawn(say(f"The model provider makes us wait: {payload['content']}"))
+            spawn(tell(f"The model provider makes us wait: {payload['content']}"))
         elif time.monotonic() - since[0] > _TOLD:
             since[0] = time.monotonic()
-            spawn(say(f"Still waiting for the model provider: {payload['content']}"))
+            spawn(tell(f"Still waiting for the model provider: {payload['content']}"))
 
     return take

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Coroutine
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ import pytest
 from shared.bus.base import Argument
 from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
+from shared.errors import Fenced
 from shared.veil import hide
+from shared.worker.engine import waiting_notice
 from shared.worker.live import Live
 from tests.support.valkey import until
 
@@ -100,3 +103,17 @@ async def test_a_secret_is_in_no_event_however_its_text_is_cut(
     assert said["chunk"] == "The key is [hidden], he said asand again: [hidden]"
     assert [event["event"] for event in events if event["event"] != "thinking"][-2:] == ["tool_call", "chunk"]
     assert secret not in json.dumps(events) and secret[:20] not in json.dumps(events)
+
+
+async def test_a_notice_for_a_turn_that_is_another_workers_by_now_is_dropped() -> None:
+    said: list[str] = []
+
+    async def say(text: str) -> None:
+        said.append(text)
+        raise Fenced("the turn belongs to another worker now")
+
+    spawned: list[Coroutine[Any, Any, None]] = []
+    take = waiting_notice(lambda *_: None, say, spawned.append)
+    take("waiting", {"content": "busy"})
+    await spawned[0]
+    assert said == ["The model provider makes us wait: busy"]
