@@ -208,8 +208,9 @@ def _plain(load: Load, said: list[dict[str, Any]], found: Findings) -> None:
             order[user].append(int(match[1].rpartition(" ")[2]))
     found.answered += sum(got.values()) + failed.total()
     lost, doubled = Counter[str](), got - wanted - unsure
-    for (user, _), count in (wanted - got).items():
+    for (user, _), count in (missing := wanted - got).items():
         lost[user] += count
+    found.notes += [f"not taken in: {text!r} of {user}" for user, text in list(missing)[:5]]
     found.missed += (lost - failed).total()  # which of them was closed by an error does not stand in it
     found.doubled += doubled.total()
     found.notes += [f"doubled {key}" for key in list(doubled)[:5]]

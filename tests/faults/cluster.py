@@ -16,7 +16,7 @@ import psutil
 from shared.bus.keys import Names
 from shared.bus.presence import Presence
 from shared.bus.redis import RedisBus
-from shared.errors import PromptDockError
+from shared.errors import PromptDockError, Unreachable
 from shared.turns.desk import Desk
 from tests.faults import nursery
 from tests.faults.model import Thinker
@@ -63,24 +63,38 @@ class Cluster:
         return [w for w in self.site.workers if w.name == agent and w.process.poll() is None]
 
     async def start(self, agent: str, proxied: bool = False, wait: bool = True, **environment: str) -> Worker:
-        """One more replica, ready; through a proxy of its own if wanted."""
-        proxy = None
-        if proxied:
-            proxy = await Proxy(self.server.port).__aenter__()
+        """One more replica, ready; through a proxy of its own if wanted.
+
+        One that ends because Redis cannot be used is started again, as whoever supervises it does.
+        """
+        proxy = await Proxy(self.server.port).__aenter__() if proxied else None
+        if proxy is not None:
             environment["REDIS_URL"] = proxy.url
+        worker = await self._begin(agent, proxy, environment)
+
+        async def stands() -> bool:
+            nonlocal worker
+            if worker.process.poll() == Unreachable.exit_code:
+                worker = await self._begin(agent, proxy, environment)
+            return await self._listens(worker)
+
+        if wait:
+            assert await happens(stands, PATIENCE), worker.tail()
+        return worker
+
+    async def _begin(self, agent: str, proxy: Proxy | None, environment: dict[str, str]) -> Worker:
         # Each buys with a key of its own, so that the model's side can tell who asked.
         told = {"LOG_LEVEL": "info", "ANTHROPIC_API_KEY": f"sk-test-{agent}-{next(_keys)}", **environment}
         worker = await asyncio.to_thread(lambda: nursery.start(self.site, agent, **told))
         self.keys[worker.pid] = told["ANTHROPIC_API_KEY"]
         if proxy is not None:
             self.proxies[worker.pid] = proxy
-        if wait:
-            assert await happens(lambda: self._listens(worker), PATIENCE), worker.tail()
         return worker
 
     async def _listens(self, worker: Worker) -> bool:
         """Whether it has shown itself on the bus; its log takes no word where the disk is full."""
-        assert worker.process.poll() is None, f"ended with {worker.process.poll()}: {worker.tail()}"
+        code = worker.process.poll()
+        assert code in (None, Unreachable.exit_code), f"ended with {code}: {worker.tail()}"
         return any(card["pid"] == worker.pid for card in await self._presence.here(worker.name))
 
     async def kill(self, worker: Worker, *, again: bool = True) -> None:
