@@ -119,9 +119,12 @@ class Cluster:
     async def busy(self, worker: Worker, patience: float = 1.0) -> dict[str, bytes]:
         """What it holds, as soon as it holds something; a fault that interrupts nothing proves nothing."""
         ends = time.monotonic() + patience
-        while not (held := await self.held(worker)) and time.monotonic() < ends:
+        while time.monotonic() < ends:
+            with contextlib.suppress(PromptDockError):  # another fault may keep Redis from answering
+                if held := await self.held(worker):
+                    return held
             await asyncio.sleep(0.01)
-        return held
+        return {}
 
     async def held(self, worker: Worker) -> dict[str, bytes]:
         """The turns that a worker has under lease now: key of the turn -> its epoch."""
