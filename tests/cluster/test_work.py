@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ from tests.tools.ground import git, package
 
 # Commands run in whatever sandbox there is: the one that Frontend and Backend need is not on every machine.
 SETTINGS = {"PERMISSION_PROFILE": "guarded"}
-NAP = "sleep 297.31"  # a command that no other process on this machine runs
+NAP = f"sleep 296.{os.getpid()}"  # a command that nothing else on this machine runs
 QUOTE = "def field_validator("
 
 

@@ -13,6 +13,7 @@ was bought and lost.
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 import time
@@ -26,7 +27,7 @@ from tests.support.messages_script import Body, Step, last_words, words
 _SAID = re.compile(r"^(?:\[from [^\]]*\]: )?(.*)$")
 _TASK = re.compile(r"^\[task [^\]]*\]\s*(.*)", re.DOTALL)
 APPEND = "sleep 0.2; echo {line} >> effects.txt"
-NAP = "sleep 297.47"  # a command that no other process on this machine runs
+NAP = f"sleep 297.{os.getpid()}"  # a command that nothing else on this machine runs
 
 
 @dataclass(frozen=True)

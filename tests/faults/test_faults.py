@@ -89,8 +89,11 @@ def test_the_tools_of_a_task_take_effect_once_when_its_worker_is_killed(tmp_path
     assert (found.broken, found.notes) == ({}, [])
     # Files are probed, and only of commands nobody knows: the model is told so, and so is the person.
     assert all("whether bash took effect is not known" in told for told in refused)
-    unknown = ["whether it took effect is not known" in told["content"] for told in outcomes]
-    assert unknown == [True, False, False, True]
+    # Whoever is taken over first is first to be told: the outcomes are looked at by whose they are.
+    unknown = [
+        told["user_id"] for told in outcomes if "whether it took effect is not known" in told["content"]
+    ]
+    assert (len(outcomes), sorted(unknown)) == (4, ["tk-o0", "tk-o3"])
 
 
 @pytest.mark.parametrize(

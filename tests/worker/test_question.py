@@ -89,12 +89,6 @@ async def test_only_a_question_that_is_open_is_told_again(redis: RedisBus, names
     async def both() -> bool:
         return len(await kept(redis, names)) == 2
 
-    await asyncio.sleep(2)
-    print(
-        "X",
-        await redis.command("XRANGE", f"{desk.prefix}out", "-", "+"),
-        await redis.command("HGETALL", f"{names.root}question:calm-otter"),
-    )
     await eventually(both)
     untold = await redis.command("XRANGE", f"{desk.prefix}untold:s", "-", "+")
     turn = SimpleNamespace(
