@@ -7,9 +7,10 @@ from typing import Annotated, Literal, NoReturn
 import typer
 
 from gateways.cli import screen
+from gateways.cli.calling import call
 from gateways.cli.run import me, run
 from shared.bus.messages import Decision
-from shared.errors import Denied, PromptDockError
+from shared.errors import Denied
 from shared.settings import Settings
 from shared.visitor import Visitor
 
@@ -120,11 +121,7 @@ async def _answer(
 
 
 async def _revoke(settings: Settings, permission: str, user: str, as_json: bool) -> None:
-    async with Visitor(settings) as visitor:
-        await visitor.reach()
-        result = await visitor.command("revoke_permission", {"permission_id": permission}, user)
-    if "error" in result:
-        raise PromptDockError(*(str(result.get(part) or "") for part in ("error", "why", "fix")))
+    await call(settings, "revoke_permission", user, {"permission_id": permission})
     if as_json:
         screen.document("revoked", id=permission)
     else:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from gateways.cli import screen
-from gateways.cli.review import call
+from gateways.cli.calling import told
 from gateways.cli.run import me, run
 from shared.errors import UsageError
 from shared.settings import Settings
@@ -73,9 +73,8 @@ def _amount(text: str) -> float | None:
 
 
 async def _set(settings: Settings, tool: str, user: str, as_json: bool, **arguments: Any) -> None:
-    result = await call(settings, tool, user, **arguments)
-    if as_json:
-        screen.document("budget", **result)
+    result = await told(settings, tool, "budget", user, as_json, **arguments)
+    if result is None:
         return
     value = next(value for name, value in arguments.items() if not name.endswith("_id"))
     what = next((f"of {value}" for name, value in arguments.items() if name.endswith("_id")), "of a day")

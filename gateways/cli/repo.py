@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gateways.cli import remedy, screen
-from shared.errors import PromptDockError, UsageError
+from gateways.cli import screen
+from gateways.cli.calling import call
+from shared.errors import UsageError
 from shared.settings import Settings
 from shared.visitor import Visitor, tasks
 
@@ -47,12 +48,7 @@ class Adding:
 async def add(settings: Settings, adding: Adding, user: str, as_json: bool) -> int:
     """Register it, by a command to the cluster."""
     arguments = adding.arguments()
-    async with Visitor(settings) as visitor:
-        await visitor.reach()
-        result = await visitor.command("add_repo", arguments, user, patience=_CLONING)
-    if "error" in result:
-        what, why, fix = (str(result.get(name) or "") for name in ("error", "why", "fix"))
-        raise PromptDockError(what, why, remedy.typed(fix, arguments))
+    result = await call(settings, "add_repo", user, arguments, patience=_CLONING)
     if as_json:
         screen.document("repo", **result)
     else:

@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from gateways.cli import screen
-from gateways.cli.review import call
+from gateways.cli.calling import told
 from gateways.cli.run import me, run
 from shared.settings import Settings
 
@@ -43,9 +43,8 @@ def skip(task: Id, user: User, as_json: Json = False) -> NoReturn:
 
 
 async def _stop(settings: Settings, task: str, user: str, as_json: bool) -> None:
-    result = await call(settings, "stop_task", user, task_id=task)
-    if as_json:
-        screen.document("stop", **result)
+    result = await told(settings, "stop_task", "stop", user, as_json, task_id=task)
+    if result is None:
         return
     screen.out(f"{result['stopped']} is stopped")
     screen.talk(f"what it made stays on its branch; again with: promptdock tasks restart {task}")
@@ -53,17 +52,15 @@ async def _stop(settings: Settings, task: str, user: str, as_json: bool) -> None
 
 async def _restart(settings: Settings, task: str, repo: str | None, user: str, as_json: bool) -> None:
     where = {"repo_id": repo} if repo else {}
-    result = await call(settings, "restart_task", user, task_id=task, **where)
-    if as_json:
-        screen.document("restart", **result)
+    result = await told(settings, "restart_task", "restart", user, as_json, task_id=task, **where)
+    if result is None:
         return
     screen.out(f"{result['restarted']} begins again{f' in {repo}' if repo else ''}")
 
 
 async def _skip(settings: Settings, task: str, user: str, as_json: bool) -> None:
-    result = await call(settings, "skip_task", user, task_id=task)
-    if as_json:
-        screen.document("skip", **result)
+    result = await told(settings, "skip_task", "skip", user, as_json, task_id=task)
+    if result is None:
         return
     screen.out(f"{result['skipped']} is skipped")
     if result["unblocked"]:

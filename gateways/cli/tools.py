@@ -8,14 +8,11 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from gateways.cli import remedy, screen
+from gateways.cli import calling, screen
 from gateways.cli.run import me, run
-from shared.errors import Denied, PromptDockError, UsageError
+from shared.errors import UsageError
 from shared.settings import Settings
-from shared.visitor import Visitor
 from shared.visitor import tools as known
-
-_REFUSED = "not allowed"  # how the door begins
 
 app = typer.Typer(
     rich_markup_mode=None, help="The agents' tools, and calling one by hand.", no_args_is_help=True
@@ -106,13 +103,7 @@ async def _call(
 ) -> None:
     arguments = _parsed(text)
     known.tool(name)
-    async with Visitor(settings) as visitor:
-        await visitor.reach()
-        result = await visitor.command(name, arguments, user, patience=timeout, profile=profile)
-    if "error" in result:
-        parts = [str(result.get(part) or "") for part in ("error", "why", "fix")]
-        parts[2] = remedy.typed(parts[2], arguments)
-        raise (Denied if parts[0].startswith(_REFUSED) else PromptDockError)(*parts)
+    result = await calling.call(settings, name, user, arguments, patience=timeout, profile=profile)
     if as_json:
         screen.document("tool_result", tool=name, result=result)
     else:

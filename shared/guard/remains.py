@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.errors import TimedOut
+from shared.guard import whole
 from shared.guard.birth import birth
 
 REDIS = "redis"
@@ -45,9 +46,7 @@ class Process:
 def note(home: Path, facts: dict[str, Any], running: dict[str, int]) -> None:
     """Write down what runs, by name and process id, whole or not at all."""
     processes = [asdict(Process(name, pid, birth(pid))) for name, pid in running.items()]
-    half = home / "cluster.json.half"
-    half.write_text(json.dumps({**facts, "processes": processes}))
-    half.replace(home / "cluster.json")
+    whole.put(home / "cluster.json", json.dumps({**facts, "processes": processes}))
 
 
 def living(home: Path) -> list[Process]:

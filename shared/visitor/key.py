@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 from pathlib import Path
 from typing import Literal
 
 from shared import log
 from shared.errors import ConfigurationError, ModelError, ModelRefused, UsageError
+from shared.guard import whole
 from shared.settings import Settings
 from shared.visitor import connect
 
@@ -68,17 +68,7 @@ def write(key: str, file: Path) -> None:
         text = place.sub(lambda _found: fresh, text)
     else:
         text = f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{fresh}\n"
-    half = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
-    try:
-        with os.fdopen(
-            os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
-        ) as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-        half.replace(file)
-    finally:
-        half.unlink(missing_ok=True)
+    whole.put(file, text)
 
 
 def shadowed() -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 
 from shared import log
 from shared.errors import PromptDockError
+from shared.guard import whole
 from shared.visitor.words import Sent
 
 LEFT_AFTER = 10.0  # seconds after which another process's letter counts as left behind
@@ -58,15 +58,7 @@ class Outbox:
         name = hashlib.sha256(str(message["id"]).encode()).hexdigest()[:16]
         path = self.folder / f"{self._last:020d}-{name}.json"
         text = json.dumps({"line": self._line, "channel": channel, "message": message})
-        half = path.with_suffix(".half")
-        try:
-            with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            half.replace(path)
-        finally:
-            half.unlink(missing_ok=True)
+        whole.put(path, text)
         return Letter(path, channel, message)
 
     def remove(self, letter: Letter) -> None:

@@ -14,18 +14,14 @@ from shared.guard.merging import Merger
 from shared.guard.process import Finished
 from shared.guard.sandbox import Sandbox
 from tests.guard.conftest import sandbox
-from tests.tasks.conftest import commit, plain
+from tests.tasks.conftest import begun, commit, plain
 
 OPEN = Sandbox("none", "as if there were no sandbox")
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    folder = tmp_path / "it's $(a) shop"
-    folder.mkdir()
-    plain(folder, "init", "-q", "-b", "main")
-    commit(folder, "a.txt", "one\n")
-    return folder
+    return begun(tmp_path / "it's $(a) shop", "main")
 
 
 async def ran(repository: Path, around: Sandbox, *commands: Command) -> list[tuple[int, str]]:

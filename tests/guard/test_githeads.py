@@ -12,7 +12,7 @@ from shared.guard import githeads
 from shared.guard.git import Git
 from shared.guard.gitdir import Layout, layout
 from shared.guard.sandbox import Sandbox
-from tests.tasks.conftest import commit, plain
+from tests.tasks.conftest import begun, commit, plain
 
 OPEN = Sandbox("none", "as if there were no sandbox")
 
@@ -20,10 +20,7 @@ OPEN = Sandbox("none", "as if there were no sandbox")
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """Branches as files, packed, and packed but changed since; a remote; a worktree."""
-    folder = tmp_path / "shop"
-    folder.mkdir()
-    plain(folder, "init", "-q", "-b", "main")
-    commit(folder, "a.txt", "one\n")
+    folder = begun(tmp_path / "shop", "main")
     plain(folder, "branch", "deep/packed")
     plain(folder, "update-ref", "refs/remotes/origin/main", "main")
     plain(folder, "pack-refs", "--all")

@@ -11,6 +11,7 @@ import pytest
 from shared.store.records import Hook, Project, project_key
 from shared.store.sqlite import SqliteStore
 from tests.cluster.conftest import api, place, wire
+from tests.support.sqlite import opened
 from tests.support.valkey import names, redis, valkey
 
 __all__ = ["api", "names", "place", "redis", "valkey", "wire"]
@@ -21,11 +22,9 @@ Make = Callable[..., Awaitable[Hook]]
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
     """An open store with the project `shop`."""
-    made = SqliteStore(tmp_path / "store.db")
-    await made.open()
-    await made.insert(Project(slug="shop", name="Shop"))
-    yield made
-    await made.close()
+    async with opened(tmp_path) as made:
+        await made.insert(Project(slug="shop", name="Shop"))
+        yield made
 
 
 @pytest.fixture

@@ -89,6 +89,12 @@ def test_the_last_step_is_repeated_and_notes_are_nobodys_words() -> None:
     assert [rules(body(*talk[:n])).text for n in (1, 3, 5)] == ["one", "two", "two"]
 
 
+def test_a_request_made_again_in_the_next_minute_is_the_same_one() -> None:
+    rules = Rules([{"user": "plan", "steps": [{"text": "done", "tries": [{"status": 529}]}]}])
+    made = [rules(body(user("plan"), system=f"2026-11-22 09:{at} UTC")) for at in (13, 14)]
+    assert [step.status for step in made] == [529, 200]
+
+
 def test_words_beside_the_result_of_an_escalation_are_the_next_message() -> None:
     rules = Rules([{"user": "SQLite", "steps": [{"text": "noted"}]}])
     call = {"type": "tool_use", "id": "e", "name": "escalate_to_human", "input": {}}

@@ -10,6 +10,7 @@ import pytest
 from shared.store.records import Project
 from shared.store.sqlite import SqliteStore
 from tests.cluster.conftest import api, place, wire
+from tests.support.sqlite import opened
 from tests.support.valkey import names, redis, valkey
 
 __all__ = ["api", "names", "place", "redis", "valkey", "wire"]
@@ -18,8 +19,6 @@ __all__ = ["api", "names", "place", "redis", "valkey", "wire"]
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
     """An open store with the project `shop`."""
-    made = SqliteStore(tmp_path / "store.db")
-    await made.open()
-    await made.insert(Project(slug="shop", name="Shop", max_concurrent_agents=8))
-    yield made
-    await made.close()
+    async with opened(tmp_path) as made:
+        await made.insert(Project(slug="shop", name="Shop", max_concurrent_agents=8))
+        yield made

@@ -47,6 +47,7 @@ Fault = Literal["", "cut", "stall", "overloaded", "unfinished", "garbled", "empt
 
 ESCALATE = "escalate_to_human"  # ends a turn: words beside its result are the next message
 _NOTE = re.compile(r"\[[^\]]*\]")  # a message wholly in brackets is a note of the harness, nobody said it
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC")  # what differs when a prompt is written again
 _ERRORS = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -123,7 +124,7 @@ class Rules:
         return Step(text="ok")
 
     def _try(self, step: Step, body: Body) -> Step:
-        same = json.dumps(body, sort_keys=True)
+        same = _MOMENT.sub("", json.dumps(body, sort_keys=True))
         self.seen[same] += 1
         count = self.seen[same]
         return step.tries[count - 1] if count <= len(step.tries) else step

@@ -33,6 +33,14 @@ def commit(folder: Path, name: str, text: str) -> str:
     return plain(folder, "rev-parse", "HEAD")
 
 
+def begun(folder: Path, branch: str) -> Path:
+    """A new repository with one commit."""
+    folder.mkdir()
+    plain(folder, "init", "-q", "-b", branch)
+    commit(folder, "a.txt", "one\n")
+    return folder
+
+
 async def until(condition: Callable[[], bool], seconds: float = 30) -> None:
     """Wait until it is so."""
     async with asyncio.timeout(seconds):
@@ -42,11 +50,7 @@ async def until(condition: Callable[[], bool], seconds: float = 30) -> None:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    folder = tmp_path / "Shop"
-    folder.mkdir()
-    plain(folder, "init", "-q", "-b", "trunk")
-    commit(folder, "a.txt", "one\n")
-    return folder
+    return begun(tmp_path / "Shop", "trunk")
 
 
 @pytest.fixture

@@ -14,16 +14,15 @@ from shared.store.sqlite import SqliteStore
 from shared.tasks import merge
 from shared.tasks.repos import Repos
 from shared.tasks.worktree import Worktree
+from tests.support.sqlite import opened
 from tests.tasks.conftest import PROJECT, commit, plain
 
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
-    opened = SqliteStore(tmp_path / "store.db")
-    await opened.open()
-    await opened.upsert([Project(id=PROJECT, slug="p", name="P")])
-    yield opened
-    await opened.close()
+    async with opened(tmp_path) as made:
+        await made.upsert([Project(id=PROJECT, slug="p", name="P")])
+        yield made
 
 
 async def worked(repos: Repos, repo: Repo, store: SqliteStore, name: str, **files: str) -> Task:

@@ -15,16 +15,15 @@ from shared.store.sqlite import SqliteStore
 from shared.tasks import orphans
 from shared.tasks.repos import Repos
 from shared.tasks.worktree import Worktree
+from tests.support.sqlite import opened
 from tests.tasks.conftest import PROJECT, plain
 
 
 @pytest.fixture
 async def store(tmp_path: Path, repo: Repo) -> AsyncIterator[SqliteStore]:
-    opened = SqliteStore(tmp_path / "store.db")
-    await opened.open()
-    await opened.upsert([Project(id=PROJECT, slug="p", name="P"), repo])
-    yield opened
-    await opened.close()
+    async with opened(tmp_path) as made:
+        await made.upsert([Project(id=PROJECT, slug="p", name="P"), repo])
+        yield made
 
 
 async def left(repos: Repos, repo: Repo, store: SqliteStore, name: str, status: str) -> Worktree:

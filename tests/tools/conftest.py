@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from shared.guard.sandbox import Sandbox
 from shared.store.sqlite import SqliteStore
+from tests.support.sqlite import store
 from tests.tools.bench import Bench
+
+__all__ = ["store"]
 
 
 @pytest.fixture(scope="session")
@@ -17,14 +19,6 @@ def sandbox() -> Sandbox:
     """The sandbox that this machine has; where it has none, commands run as they are."""
     found = Sandbox.probe()
     return found if found.confines else Sandbox.probe("none")
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
-    opened = SqliteStore(tmp_path / "store.db")
-    await opened.open()
-    yield opened
-    await opened.close()
 
 
 @pytest.fixture

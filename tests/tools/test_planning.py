@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,14 +32,6 @@ def task(title: str, *depends_on: int, agent: str = "backend", **more: Any) -> d
 
 
 PLAN = [task("schema"), task("api", 0), task("page", 0, 1, agent="frontend", priority=50)]
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
-    opened = SqliteStore(tmp_path / "store.db")
-    await opened.open()
-    yield opened
-    await opened.close()
 
 
 HERE = ("step_id", "project_id", "user_id", "session_id", "on_behalf")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -24,16 +22,8 @@ from tests.support.valkey import free_port, until
 PROJECT = Project(slug="shop", name="Shop")
 
 
-@pytest.fixture
-async def file(tmp_path: Path) -> AsyncIterator[SqliteStore]:
-    made = SqliteStore(tmp_path / "store.db")
-    await made.open()
-    yield made
-    await made.close()
-
-
 async def test_whoever_schedules_hears_of_tasks_and_of_nothing_else(
-    redis: RedisBus, names: Names, file: SqliteStore
+    redis: RedisBus, names: Names, store: SqliteStore
 ) -> None:
     heard: list[bytes] = []
     ready = asyncio.Event()
@@ -44,56 +34,56 @@ async def test_whoever_schedules_hears_of_tasks_and_of_nothing_else(
     listener = redis.listener([names.board], lambda _, data: heard.append(data), listening, names.board)
     running = asyncio.create_task(listener.run())
     await ready.wait()
-    store = Announcing(file, redis, names)
+    said = Announcing(store, redis, names)
     task = Task(slug="t", project_id=PROJECT.id, title="T")
 
     async def says(count: int) -> None:
         await until(lambda: len(heard) == count)
 
-    await store.upsert([Setting(id=new_id(), scope="s", key="k", value={})])
-    await store.insert(PROJECT)
+    await said.upsert([Setting(id=new_id(), scope="s", key="k", value={})])
+    await said.insert(PROJECT)
     await says(1)
-    await store.insert(task)
+    await said.insert(task)
     await says(2)
-    assert await store.update(Task, {"title": "U"}, {"id": task.id, "version": 99}) == []
-    assert await store.update(Task, {"title": "U"}, {"id": task.id})
+    assert await said.update(Task, {"title": "U"}, {"id": task.id, "version": 99}) == []
+    assert await said.update(Task, {"title": "U"}, {"id": task.id})
     await says(3)
-    assert [row.title for row in await store.select(Task)] == ["U"] and await store.count(Task) == 1
-    await store.delete(Task, {"id": task.id})
+    assert [row.title for row in await said.select(Task)] == ["U"] and await said.count(Task) == 1
+    await said.delete(Task, {"id": task.id})
     await says(4)
     running.cancel()
 
 
-async def test_with_redis_away_a_task_is_written_all_the_same(names: Names, file: SqliteStore) -> None:
+async def test_with_redis_away_a_task_is_written_all_the_same(names: Names, store: SqliteStore) -> None:
     bus = RedisBus(f"redis://127.0.0.1:{free_port()}", silence=5.0)
-    store = Announcing(file, bus, names)
-    await store.insert(PROJECT)
+    said = Announcing(store, bus, names)
+    await said.insert(PROJECT)
     async with asyncio.timeout(4):  # less than the bus waits for a server
-        await store.insert(Task(slug="t", project_id=PROJECT.id, title="T"))
-    assert await store.count(Task) == 1
+        await said.insert(Task(slug="t", project_id=PROJECT.id, title="T"))
+    assert await said.count(Task) == 1
     await bus.close()
 
 
 async def test_the_scheduler_looks_as_soon_as_a_task_changes_and_again_by_the_clock(
-    redis: RedisBus, names: Names, file: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    redis: RedisBus, names: Names, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[int] = []
 
     async def tick(_: Scheduling) -> int:
-        looks.append(await file.count(Task))
+        looks.append(await store.count(Task))
         return 0
 
     def parts() -> Parts:
         settings = SimpleNamespace(lease_ms=600_000)
-        return cast(Parts, SimpleNamespace(bus=redis, names=names, store=file, settings=settings))
+        return cast(Parts, SimpleNamespace(bus=redis, names=names, store=store, settings=settings))
 
     monkeypatch.setattr(Scheduling, "tick", tick)
     monkeypatch.setattr(scheduling, "_PAUSE", 3600.0)
     running = asyncio.create_task(Scheduling(parts(), "a").run())
     await until(lambda: len(looks) >= 2)  # its first, and what may have been said before it heard anything
-    store = Announcing(file, redis, names)
-    await store.insert(PROJECT)
-    await store.insert(Task(slug="t", project_id=PROJECT.id, title="T"))
+    said = Announcing(store, redis, names)
+    await said.insert(PROJECT)
+    await said.insert(Task(slug="t", project_id=PROJECT.id, title="T"))
     await until(lambda: looks[-1] == 1)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -18,14 +16,6 @@ from shared.worker import wording
 from shared.worker.missed import missed
 from shared.worker.parts import Parts
 from shared.worker.ticket import Payload, Ticket, apply_tasks
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
-    opened = SqliteStore(tmp_path / "store.db")
-    await opened.open()
-    yield opened
-    await opened.close()
 
 
 async def ticket_of(store: SqliteStore, **more: Any) -> Ticket:

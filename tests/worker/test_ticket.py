@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -17,25 +16,26 @@ from shared.turns.turn import Turn
 from shared.worker.parts import Parts
 from shared.worker.ticket import Ticket
 
+PROJECT = project_key("default")
 
-async def test_going_on_with_what_a_dead_worker_had_begun_is_no_warning(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "store.db")
-    await store.open()
-    try:
-        await store.upsert([Project(id=project_key("default"), slug="default", name="Default")])
-        project = project_key("default")
-        await store.insert(Task(slug="calm-fox", project_id=project, title="x", status="IN_PROGRESS"))
-        words: dict[str, Any] = {"id": "m", "from": "chatter", "to": "backend", "type": "task"}
-        request = Agent.model_validate({**words, "payload": {"task_id": "calm-fox"}})
-        turn = cast(Turn, SimpleNamespace(id="t", epoch=2, records=[]))
-        ticket = Ticket(cast(Parts, SimpleNamespace(store=store)), "backend", turn, request)
-        await ticket.load()
-        with capture_logs() as logged:
-            await ticket.move("assigned", owner="backend")
-            await ticket.move("started")
-            await ticket.move("answered")
-    finally:
-        await store.close()
+
+async def ticket_of(store: SqliteStore) -> Ticket:
+    """Of a task called `calm-fox`, in a project of its own."""
+    await store.upsert([Project(id=PROJECT, slug="default", name="Default")])
+    words: dict[str, Any] = {"id": "m", "from": "chatter", "to": "backend", "type": "task"}
+    request = Agent.model_validate({**words, "payload": {"task_id": "calm-fox"}})
+    turn = cast(Turn, SimpleNamespace(id="t", epoch=2, records=[]))
+    return Ticket(cast(Parts, SimpleNamespace(store=store)), "backend", turn, request)
+
+
+async def test_going_on_with_what_a_dead_worker_had_begun_is_no_warning(store: SqliteStore) -> None:
+    ticket = await ticket_of(store)
+    await store.insert(Task(slug="calm-fox", project_id=PROJECT, title="x", status="IN_PROGRESS"))
+    await ticket.load()
+    with capture_logs() as logged:
+        await ticket.move("assigned", owner="backend")
+        await ticket.move("started")
+        await ticket.move("answered")
     assert [(line["log_level"], line["change"]) for line in logged] == [
         ("debug", "assigned"),
         ("debug", "started"),
@@ -44,21 +44,11 @@ async def test_going_on_with_what_a_dead_worker_had_begun_is_no_warning(tmp_path
 
 
 async def test_a_task_whose_repository_is_unclear_says_with_which_command_the_person_names_it(
-    tmp_path: Path,
+    store: SqliteStore,
 ) -> None:
-    store = SqliteStore(tmp_path / "store.db")
-    await store.open()
-    project = project_key("default")
-    try:
-        await store.upsert([Project(id=project, slug="default", name="Default")])
-        await store.upsert([Repo(project_id=project, name=name, kind="backend") for name in ("bank", "shop")])
-        words: dict[str, Any] = {"id": "m", "from": "chatter", "to": "backend", "type": "task"}
-        request = Agent.model_validate({**words, "payload": {"task_id": "calm-fox"}})
-        turn = cast(Turn, SimpleNamespace(id="t", epoch=2, records=[]))
-        ticket = Ticket(cast(Parts, SimpleNamespace(store=store)), "backend", turn, request)
-        with pytest.raises(Lasting, match="none named") as refused:
-            await ticket.repo()
-    finally:
-        await store.close()
+    ticket = await ticket_of(store)
+    await store.upsert([Repo(project_id=PROJECT, name=name, kind="backend") for name in ("bank", "shop")])
+    with pytest.raises(Lasting, match="none named") as refused:
+        await ticket.repo()
     assert "bank" in refused.value.why and "shop" in refused.value.why
     assert "promptdock tasks restart calm-fox --repo " in refused.value.fix
