@@ -154,10 +154,9 @@ async def _candidates(visitor: Visitor, row: Task) -> list[Repo]:
 
 def _repos(visitor: Visitor) -> Repos:
     """The repositories as they lie on this home; git is only read here."""
+    from shared.guard.homeid import home_id
     from shared.guard.sandbox import Sandbox
     from shared.tasks.repos import Repos
 
     home = visitor.settings.home
-    marker = home / "home-id"
-    home_id = marker.read_text().strip() if marker.exists() else ""
-    return Repos(home, home_id, Sandbox.probe(visitor.settings.sandbox))
+    return Repos(home, home_id(home), Sandbox.probe(visitor.settings.sandbox))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from shared import log
 from shared.bus import embedded
@@ -13,6 +12,7 @@ from shared.bus.base import Bus
 from shared.bus.keys import SCHEMA, Names
 from shared.bus.presence import Presence
 from shared.errors import ConfigurationError, StoreUnavailable
+from shared.guard.homeid import home_id
 from shared.guard.sandbox import Sandbox
 from shared.models.base import Model
 from shared.settings import Settings, load
@@ -54,18 +54,6 @@ def _reload() -> Settings:
     settings = load()
     log.hide(*settings.secrets())
     return settings
-
-
-def home_id(home: Path) -> str:
-    """The id of this disk, made on first use."""
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    file = home / "home-id"
-    try:
-        with file.open("x") as new:
-            new.write(secrets.token_hex(6))
-    except FileExistsError:
-        pass
-    return file.read_text().strip() or "home"
 
 
 async def check_cluster(bus: Bus, names: Names) -> str:

@@ -1,0 +1,20 @@
+"""The id of a home, by which workers tell what lies on their own disk from what lies on another machine's."""
+
+from __future__ import annotations
+
+import fcntl
+import secrets
+from pathlib import Path
+
+
+def home_id(home: Path) -> str:
+    """Made on first use: the same for all, also for workers that start at the same moment."""
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (home / "home-id").open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # until the file is closed
+        file.seek(0)
+        found = file.read().strip()
+        if not found:
+            found = secrets.token_hex(6)
+            file.write(found)
+        return found
