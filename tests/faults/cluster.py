@@ -49,6 +49,10 @@ class Cluster:
         self._presence = Presence(self.bus, self.names)
         self.proxies: dict[int, Proxy] = {}  # by process id
         self.keys: dict[int, str] = {}  # with which each process buys
+        self._tended: dict[
+            Worker, tuple[Proxy | None, dict[str, str]]
+        ] = {}  # how each that lives was started
+        self._again: dict[int, Worker] = {}  # who was started in place of a process
         self.frozen: list[str] = []  # who, from when to when (monotonic)
         self.recoveries: list[float] = []  # seconds from a fault until what it held was held by another
         self._watching: set[asyncio.Task[None]] = set()
@@ -63,23 +67,32 @@ class Cluster:
         return [w for w in self.site.workers if w.name == agent and w.process.poll() is None]
 
     async def start(self, agent: str, proxied: bool = False, wait: bool = True, **environment: str) -> Worker:
-        """One more replica, ready; through a proxy of its own if wanted.
-
-        One that ends because Redis cannot be used is started again, as whoever supervises it does.
-        """
+        """One more replica, ready; through a proxy of its own if wanted."""
         proxy = await Proxy(self.server.port).__aenter__() if proxied else None
         if proxy is not None:
             environment["REDIS_URL"] = proxy.url
         worker = await self._begin(agent, proxy, environment)
 
         async def stands() -> bool:
-            nonlocal worker
-            if worker.process.poll() == Unreachable.exit_code:
-                worker = await self._begin(agent, proxy, environment)
-            return await self._listens(worker)
+            return await self._listens(self._successor(worker))
 
         if wait:
-            assert await happens(stands, PATIENCE), worker.tail()
+            assert await happens(stands, PATIENCE), self._successor(worker).tail()
+        return self._successor(worker)
+
+    async def supervise(self) -> None:
+        """Whoever ends because Redis cannot be used is started again, as whoever supervises workers does."""
+        while True:
+            for worker in [worker for worker in self._tended if worker.process.poll() is not None]:
+                proxy, environment = self._tended.pop(worker)
+                if worker.process.poll() == Unreachable.exit_code:
+                    self._again[worker.pid] = await self._begin(worker.name, proxy, environment)
+            await asyncio.sleep(0.05)
+
+    def _successor(self, worker: Worker) -> Worker:
+        """The one that was started in its place, if that was needed."""
+        while worker.pid in self._again:
+            worker = self._again[worker.pid]
         return worker
 
     async def _begin(self, agent: str, proxy: Proxy | None, environment: dict[str, str]) -> Worker:
@@ -87,6 +100,7 @@ class Cluster:
         told = {"LOG_LEVEL": "info", "ANTHROPIC_API_KEY": f"sk-test-{agent}-{next(_keys)}", **environment}
         worker = await asyncio.to_thread(lambda: nursery.start(self.site, agent, **told))
         self.keys[worker.pid] = told["ANTHROPIC_API_KEY"]
+        self._tended[worker] = proxy, environment
         if proxy is not None:
             self.proxies[worker.pid] = proxy
         return worker
@@ -320,11 +334,14 @@ async def cluster(
             model.buyer = lambda: api.exchanges[-1].key
             made = Cluster(folder, server, api, model, lease)
             made.site.environment.update(environment)
+            supervising = asyncio.create_task(made.supervise())
             try:
                 wanted = ["chatter"] * chatters + ["planner"] * planners + ["backend"] * backends
                 await asyncio.gather(*(made.start(agent, proxied and agent == "chatter") for agent in wanted))
                 yield made
             finally:
+                supervising.cancel()
+                await asyncio.wait([supervising])
                 await made.close()
     finally:
         await asyncio.to_thread(server.stop)

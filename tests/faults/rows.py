@@ -112,7 +112,15 @@ async def kill_two(scene: Scene) -> None:
 
 async def kill_planner(scene: Scene) -> None:
     """kill -9 of the agent that is being consulted."""
-    await scene.repeat(lambda: scene.cluster.kill(scene.dice.choice(scene.cluster.replicas("planner"))))
+
+    async def lives() -> bool:  # one that Redis's trouble has ended is started again
+        return bool(scene.cluster.replicas("planner"))
+
+    async def hurt() -> None:
+        assert await happens(lives, 20), "no Planner lives"
+        await scene.cluster.kill(scene.dice.choice(scene.cluster.replicas("planner")))
+
+    await scene.repeat(hurt)
 
 
 async def freeze(scene: Scene) -> None:
