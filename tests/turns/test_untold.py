@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from shared.turns.desk import Claim, Desk, Keep
@@ -19,9 +17,21 @@ async def answered(desk: Desk, id: str, keep: Keep = "shown") -> None:
     await desk.finish("s", claim.epoch, closing(f"to {id}", keep=keep))
 
 
+async def later(desk: Desk) -> None:
+    """Until the server's clock has gone on, by whose milliseconds what is said and sent is put in order."""
+
+    async def moment() -> int:
+        seconds, microseconds = await desk.bus.command("TIME")
+        return int(seconds) * 1000 + int(microseconds) // 1000
+
+    now = await moment()
+    while await moment() == now:
+        pass
+
+
 async def written(desk: Desk, id: str = "next") -> Claim:
     """The person writes again."""
-    await asyncio.sleep(0.002)  # what was said comes before it by the server's milliseconds
+    await later(desk)
     await desk.post(mail(id))
     return await claimed(desk)
 
@@ -50,7 +60,7 @@ async def test_a_message_that_was_typed_ahead_brings_no_answer_that_was_on_its_w
     await desk.post(mail("m1"))
     claim = await claimed(desk)
     await desk.post(mail("m2"))
-    await asyncio.sleep(0.002)  # the order is that of the server's milliseconds
+    await later(desk)
     await desk.finish("s", claim.epoch, closing("to m1", keep="shown"))
     assert texts(await claimed(desk)) == []
 
