@@ -41,13 +41,13 @@ async def test_a_repository_without_them_has_none_and_a_wrong_file_is_said(
 
 async def test_all_run_and_their_exit_codes_and_outputs_are_recorded(repos: Repos, repo: Repo) -> None:
     tree = await Worktree.acquire(repos, repo, "t", 1)
-    plan = Plan(("echo out; exit 3", "true", "sleep 30"), seconds=1.0)
+    plan = Plan(("echo out; exit 3", "true", "sleep 30"), seconds=3.0)
     ran = await checks.run_all(tree.git, repos.sandbox, plan, tree.lock)
     assert [one.command.exit_code for one in ran][:2] == [3, 0] and not ran[2].passed
     assert ran[0].command.stdout_digest == receipt.digest("out\n") and "out" in ran[0].output
     assert all(one.command.by == "harness" and one.command.check for one in ran)
     told = checks.feedback(ran)
-    assert "exit code 3\nout" in told and "[ended after 1 s]" in told
+    assert "exit code 3\nout" in told and "[ended after 3 s]" in told
 
 
 def test_what_an_agent_ran_does_not_count_where_we_ran_checks() -> None:
