@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
 import re
 import secrets
 import shutil
@@ -23,6 +24,9 @@ from shared.errors import BusUnreachable, ConfigurationError
 from shared.settings import Settings
 
 PORT = 6379
+_ELSEWHERE = range(10_000, 20_000)  # below what systems give to outgoing connections: a restart finds it free
+_TAKEN = "Address already in use"
+_MOVES = 5  # how often a port is taken by another in the moment before the server has it
 _ROOM = 1 << 20  # bytes that must be free for the server to write anything
 
 
@@ -90,15 +94,21 @@ def _state(port: int, pid: int) -> str:
 
 
 def free_port(wanted: int = PORT) -> int:
-    """`wanted` if nobody listens there, else (and for 0) one that is free."""
-    if not _answers(wanted):
+    """`wanted` if nobody has it, else (and for 0) another that is free."""
+    tried = [*([wanted] if wanted else []), *random.sample(_ELSEWHERE, 100)]
+    found = next(filter(_is_free, tried), None)
+    if found is None:
+        raise BusUnreachable("the embedded Redis did not start", "no port is free", "set REDIS_URL")
+    return found
+
+
+def _is_free(port: int) -> bool:
+    if not _answers(port):
         with contextlib.suppress(OSError), socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(("127.0.0.1", wanted))
-            return int(probe.getsockname()[1])
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+            probe.bind(("127.0.0.1", port))
+            return True
+    return False
 
 
 def last_port(home: Path) -> int | None:
@@ -140,15 +150,30 @@ def _complaint(file: Path, pid: int) -> str:
 
 
 class Embedded:
-    """The server as a child of this process."""
+    """The server as a child of this process. Without a `port` it takes one that is free when it first starts."""
 
     def __init__(self, home: Path, port: int | None = None) -> None:
         self.home, self.port = home, port or home_port(home)
-        self.url = f"redis://127.0.0.1:{self.port}"
+        self._moves = 0 if port else _MOVES
         self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"redis://127.0.0.1:{self.port}"
 
     def start(self, patience: float = 20.0) -> str:
         """Start it and wait until it answers; its URL."""
+        while (why := self._launch(patience)) is not None:
+            if not self._moves or _TAKEN not in why:
+                raise self._failed(why)
+            self._moves -= 1
+            self.port = free_port()
+        self._moves = 0  # from now on others know where it is
+        return self.url
+
+    def _launch(self, patience: float) -> str | None:
+        """Start it once; why it did not come up."""
         folder = self.home / "redis"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         options = {
@@ -185,7 +210,7 @@ class Embedded:
             if self._process.poll() is not None or time.monotonic() > ends:
                 pid = self._process.pid
                 self.stop()
-                raise self._failed(_complaint(folder / "valkey.log", pid))
+                return _complaint(folder / "valkey.log", pid)
             time.sleep(0.01)
         note = {"url": self.url, "port": self.port, "pid": self._process.pid, "id": secrets.token_hex(4)}
         try:
@@ -193,7 +218,7 @@ class Embedded:
         except OSError as error:  # nobody would find it
             self.stop()
             raise self._failed(str(error)) from error
-        return self.url
+        return None
 
     def _failed(self, why: str) -> BusUnreachable:
         folder = self.home / "redis"

@@ -127,6 +127,22 @@ def test_a_port_that_was_taken_meanwhile_is_said_and_nobody_elses_server_is_join
     assert embedded.running(first.home) == first.url
 
 
+def test_a_port_that_somebody_takes_before_the_server_has_it_is_left_to_them_until_others_know_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded, "home_port", lambda _home: free_port())
+    server = Embedded(tmp_path)
+    with socket.create_server(("127.0.0.1", server.port)) as other:
+        assert server.start() == server.url != f"redis://127.0.0.1:{other.getsockname()[1]}"
+    assert embedded.running(tmp_path) == server.url
+    server.stop()
+    with (
+        socket.create_server(("127.0.0.1", server.port)),
+        pytest.raises(BusUnreachable, match="did not start"),
+    ):
+        server.start()
+
+
 def test_a_server_that_ends_leaves_the_note_of_its_successor(start: Start) -> None:
     first = start()
     note = first.home / "redis.json"

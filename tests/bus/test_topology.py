@@ -32,7 +32,7 @@ class Node:
     def __init__(self, folder: Path, *options: str, sentinel: bool = False) -> None:
         folder.mkdir(parents=True)
         # A cluster node also listens on its port + 10000.
-        self.port = next(port for port in iter(free_port, None) if port < 55000)
+        self.port = free_port()
         config = folder / "valkey.conf"
         lines = [f"port {self.port}", "bind 127.0.0.1", f'dir "{folder}"', *options]
         if not sentinel:

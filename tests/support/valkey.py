@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import pytest
 
+from shared.bus import embedded
 from shared.bus.embedded import Embedded
 from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
@@ -18,9 +18,8 @@ _numbers = itertools.count(1)
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
+    """A port that nobody has, and that no outgoing connection gets."""
+    return embedded.free_port(0)
 
 
 async def until(condition: Callable[[], object], seconds: float = 30.0) -> None:

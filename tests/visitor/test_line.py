@@ -17,6 +17,7 @@ from shared.settings import Settings
 from shared.turns.desk import Claim, Desk, Ending
 from shared.visitor import Heard, Visitor
 from shared.visitor.feed import Feed
+from tests.support.valkey import free_port
 from tests.visitor.conftest import Server, until
 
 CHANNEL = "chatter-output"
@@ -235,7 +236,7 @@ async def test_an_embedded_server_that_comes_back_on_another_port_is_found_again
         assert [heard.output.content for heard in await _take(feed, 1)] == ["1"]
         first.stop()
         assert (await visitor.say("kept", "ada")).outcome == "kept"
-        second = Embedded(tmp_path, first.port + 1)
+        second = Embedded(tmp_path, free_port())
         second.start()
         try:
             async with Visitor(settings) as other:
