@@ -264,6 +264,13 @@ class Git(Runner):
             aside = worktrees.part(path, self.where)
         await asyncio.to_thread(shutil.rmtree, aside, ignore_errors=True)
 
+    async def worktree_clear(self, path: Path) -> None:
+        """Remove what lies at the place of a worktree, also where a crash left files that git knows nothing of."""
+        if worktrees.belongs(path, self.where):
+            await self.worktree_remove(path, force=True)
+        else:
+            await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
+
     async def init(self, branch: str = "main") -> None:
         """Make a repository at `path`, without anybody's templates."""
         self.path.mkdir(parents=True, exist_ok=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass, field
 
-from shared.errors import Busy, PromptDockError, ToolError
+from shared.errors import Busy, ToolError
 from shared.guard.merging import Merger
 from shared.store.base import Store
 from shared.store.records import Repo, Task, TaskEvent
@@ -153,11 +152,7 @@ async def clear(repos: Repos, repo: Repo, name: str) -> bool:
         return False
     await lock.take()
     try:
-        git = await repos.source(repo)
-        try:
-            await git.worktree_remove(path, force=True)
-        except PromptDockError:  # no worktree of git's any more, only its files
-            shutil.rmtree(path, ignore_errors=True)
+        await (await repos.source(repo)).worktree_clear(path)
     finally:
         await lock.release(forget=True)
     return True

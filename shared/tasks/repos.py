@@ -131,8 +131,7 @@ class Repos:
         path, ready = folder / commit[:16], folder / f"{commit[:16]}.ready"
         async with _alone(path):
             if not ready.exists():
-                if path.exists():  # cut off in the middle of its checkout
-                    await git.worktree_remove(path, force=True)
+                await git.worktree_clear(path)  # cut off in the middle of its checkout
                 await git.worktree_detach(path, commit)
             ready.touch()
             await self._forget(git, folder, ready)
@@ -141,7 +140,7 @@ class Repos:
     async def _forget(self, git: Git, folder: Path, kept: Path) -> None:
         """Remove the checkouts of older commits that nobody has asked for in a while."""
         for ready in _unread(folder, kept):
-            await git.worktree_remove(ready.with_suffix(""), force=True)
+            await git.worktree_clear(ready.with_suffix(""))
             ready.unlink(missing_ok=True)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,10 +118,7 @@ async def _base(
 
 async def _make(source: Git, path: Path, branch: str, base: str) -> None:
     """Make the worktree; the remains of one that a crash cut off go first, the branch is gone on with."""
-    if layout(path):
-        await source.worktree_remove(path, force=True)
-    else:
-        shutil.rmtree(path, ignore_errors=True)
+    await source.worktree_clear(path)
     await source.worktree_add(path, branch, base)
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from shared.bus import messages
 from shared.bus.keys import WIRE
 from shared.errors import BadMessage
+from shared.veil import hide
 from tests.bus.malformed import EVERYTHING, MISUSED, UNREADABLE, raw, said
 
 
@@ -184,6 +185,14 @@ def test_an_answer_must_say_what_it_answers(kind: str) -> None:
 def test_a_message_between_agents_with_a_wrong_field_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(BadMessage):
         messages.agent(request(**fields))
+
+
+def test_what_a_person_reads_holds_none_of_the_clusters_secrets() -> None:
+    hide(secret := "sk-ant-of-the-output-0123456789")
+    said = messages.Output(
+        user_id="ann", content=f"It is {secret}", status="error", id="m.end", session_id="s"
+    )
+    assert json.loads(said.text("chatter-output"))["content"] == "It is [hidden]"
 
 
 def test_an_output_says_where_and_when_it_was_sent() -> None:

@@ -180,6 +180,9 @@ async def test_branches_and_worktrees_leave_the_main_checkout_alone(
         await git.worktree_remove(tree.path)
     await git.worktree_remove(tree.path, force=True)
     assert not tree.path.exists()
+    with pytest.raises(ToolError, match="no worktree"):
+        await git.worktree_remove(repository, force=True)
+    assert (repository / "a.txt").exists()
     with pytest.raises(ToolError):
         await git.delete_branch("promptdock/t")
     await git.delete_branch("promptdock/t", force=True)

@@ -109,6 +109,17 @@ async def test_a_checkout_that_a_crash_cut_off_is_made_again(repos: Repos, repos
     assert (await repos.read_root(repo)) == (path, cited) and (path / "a.txt").exists()
 
 
+async def test_a_checkout_of_which_a_crash_left_no_more_than_files_is_made_again(
+    repos: Repos, repository: Path
+) -> None:
+    repo = await mirrored(repos, repository)
+    path, cited = await repos.read_root(repo)
+    path.with_suffix(".ready").unlink()
+    (path / ".git").unlink()
+    (path / "a.txt").unlink()
+    assert (await repos.read_root(repo)) == (path, cited) and (path / "a.txt").exists()
+
+
 async def test_many_readers_at_once_make_one_mirror_and_one_checkout(repos: Repos, repository: Path) -> None:
     repo = await mirrored(repos, repository)
     shutil.rmtree(repos.home / "mirrors")

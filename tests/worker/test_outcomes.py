@@ -6,9 +6,11 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from structlog.testing import capture_logs
 
 from shared.bus import messages
 from shared.store.records import Task, project_key
+from shared.store.row import new_id
 from shared.store.sqlite import SqliteStore
 from shared.tasks import machine
 from shared.turns.turn import Turn
@@ -61,6 +63,15 @@ async def test_what_is_told_of_a_task_is_the_state_that_it_is_in(
         await apply_tasks(store, [change.values])
     (kept,) = await store.select(Task)
     assert kept.status == state
+
+
+async def test_a_change_of_a_task_that_cannot_be_stored_holds_up_none_behind_it(store: SqliteStore) -> None:
+    ticket = await ticket_of(store)
+    changes = [change.values for change in (await ticket.ends({"status": "completed"}))[1:]]
+    with capture_logs() as logged:
+        await apply_tasks(store, [{"task": str(new_id())}, *changes])
+    (kept,) = await store.select(Task)
+    assert (kept.status, [line["log_level"] for line in logged]) == ("COMPLETED", ["error"])
 
 
 def test_work_that_waits_for_review_is_told_with_what_the_person_can_do() -> None:
