@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import secrets
 from pathlib import Path
@@ -9,6 +10,9 @@ from pathlib import Path
 
 def home_id(home: Path) -> str:
     """Made on first use: the same for all, also for workers that start at the same moment."""
+    with contextlib.suppress(FileNotFoundError):
+        if found := (home / "home-id").read_text().strip():  # whoever only looks need not be able to write
+            return found
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (home / "home-id").open("a+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # until the file is closed
