@@ -12,6 +12,7 @@ from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
 from shared.turns.desk import Claim, Desk, Ending, Mail
 from shared.turns.ear import Ear
+from shared.turns.seat import Seat
 
 ROOM = 512  # turns side by side
 _LIMIT = 100_000
@@ -28,21 +29,33 @@ class Message(Side):
         self.bus = RedisBus(url)
         self.desk = Desk(self.bus, self.names, "bench", limit=_LIMIT)
         self._input, self._output = self.names.agent("bench"), self.names.channel("chatter-output")
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._held: set[asyncio.Task[None]] = set()  # those that carry a turn
 
     async def serve(self) -> None:
         wake, loop = asyncio.Event(), asyncio.get_running_loop()
-        ear = Ear(self.desk, [self._input], lambda _channel, _content: wake.set(), plain=[self._input])
+
+        def heard(_channel: str, content: dict[str, Any] | None) -> None:
+            if content is None or content.get("id") != seat.given:
+                wake.set()
+
+        seat = Seat(self.desk, "bench", lambda: len(self._held) == 1, self._take)
+        ear = Ear(self.desk, [self._input], heard, plain=[self._input], seat=seat)
         self._spawn(ear.run())
         await ear.ready.wait()
         while True:
             wake.clear()
             claims, due = await self.desk.claims("bench", ROOM)
             for claim in claims:
-                self._spawn(self.carry(claim))
+                self._take(claim)
             timer = loop.call_later(1.0 if due else 0.0, wake.set)
             await wake.wait()
             timer.cancel()
+
+    def _take(self, claim: Claim) -> None:
+        task = self._spawn(self.carry(claim))
+        self._held.add(task)
+        task.add_done_callback(self._held.discard)
 
     async def carry(self, claim: Claim) -> None:
         """A turn that is answered at once."""
@@ -50,10 +63,11 @@ class Message(Side):
         ending = Ending(channel=self._output, output=answer(request, self._output))
         await self.desk.finish(claim.session, claim.epoch, ending)
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def open(self) -> None:
         await self._listen(self._output)

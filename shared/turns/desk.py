@@ -6,9 +6,11 @@ import asyncio
 import itertools
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+import hiredis
 
 from shared.bus import keys
 from shared.bus.base import Argument, Bus, Script
@@ -128,6 +130,8 @@ class Desk:
         self.lease_ms, self.limit = lease_ms, limit
         self._tokens = itertools.count()
         self._unanswered, self._asked = "", 0.0  # the claim whose reply is missing, and when it was made
+        self._ahead = 0.0  # seconds by which the server's clock is ahead of ours, or a moment more
+        self.seat: Callable[[], str] = str  # where an idle worker is given turns: see seat.py
 
     async def _call(self, script: Script, *arguments: Argument, patience: float = 0.0) -> Any:
         ends = asyncio.get_running_loop().time() + patience
@@ -202,7 +206,19 @@ class Desk:
         )
         self._unanswered = ""
         due, now, *turns = reply
+        self._ahead = now / 1000 - asked
         return [_claim(turn, now, asked) for turn in turns], int(due)
+
+    def given(self, data: bytes) -> Claim | None:
+        """The turn that the channel of a seat tells of; None for what no script of ours told."""
+        reader = hiredis.Reader()
+        try:
+            reader.feed(data)
+            now, turn = reader.gets()
+            # It is ours since the script ran, however late we read of it.
+            return _claim(turn, now, min(time.monotonic(), now / 1000 - self._ahead))
+        except (hiredis.ProtocolError, AttributeError, KeyError, TypeError, ValueError):
+            return None
 
     async def step(
         self,
@@ -236,7 +252,7 @@ class Desk:
         reply = await self._call(
             scripts.FINISH,
             *(session, epoch, ending.channel, ending.output, ending.archive, ending.dead, ending.drop),
-            *(ending.window_ms, ending.keep, len(window)),
+            *(ending.window_ms, ending.keep, self.seat(), len(window)),
             *window,
             *tail,
             patience=600,

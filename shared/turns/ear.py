@@ -19,6 +19,7 @@ from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT
 from shared.errors import BadMessage, PromptDockError
 from shared.turns import route
 from shared.turns.desk import Desk, Mail
+from shared.turns.seat import Seat
 
 # Rung for each message that came: its channel and content, or None where the desk should be looked at.
 OnBell = Callable[[str, dict[str, Any] | None], None]
@@ -31,19 +32,26 @@ _BATCH, _BYTES = 64, 1024 * 1024
 class Ear:
     """One replica's subscription to a desk's channels."""
 
-    def __init__(self, desk: Desk, channels: Sequence[str], on_bell: OnBell, plain: Sequence[str]) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        channels: Sequence[str],
+        on_bell: OnBell,
+        plain: Sequence[str],
+        seat: Seat | None = None,
+    ) -> None:
         self.desk = desk
         self.names = desk.names
         self.ready = asyncio.Event()
         self._on_bell = on_bell
         self._plain = frozenset(plain)  # channels whose plain messages are taken in
+        self._seat = seat
         self._joined: int | None = None
         self._count = 0
         self._intake: deque[_Task] = deque()
         self._came = asyncio.Event()
-        self._listener = desk.bus.listener(
-            [*channels, desk.marker, desk.bell], self._on_message, self._on_ready, desk.prefix
-        )
+        heard = [*channels, desk.marker, desk.bell, *([seat.channel] if seat else [])]
+        self._listener = desk.bus.listener(heard, self._on_message, self._on_ready, desk.prefix)
 
     async def run(self) -> None:
         """Listen and hand in until cancelled."""
@@ -68,6 +76,9 @@ class Ear:
             self._joined, self._count = int(data), 0
             self.ready.set()
             self._on_bell("", None)  # what came while nobody listened
+            return
+        if self._seat is not None and channel == self._seat.channel:
+            self._seat.heard(data)
             return
         if channel not in self._plain:
             self._on_bell(channel, _look(data) or {"data": data.decode("utf-8", "replace")})

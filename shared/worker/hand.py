@@ -6,9 +6,9 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from shared import faults, log
 from shared.errors import BadMessage, BusUnreachable, Fenced, ModelError, PromptDockError
@@ -45,10 +45,10 @@ class Held:
 
 
 class Hand:
-    """All turns of one worker, by session. `ended` is called whenever there is room again."""
+    """All turns of one worker, by session, at most `turns`. `ended` is called whenever there is room again."""
 
-    def __init__(self, desk: Desk, make: Make, ended: Callable[[], None]) -> None:
-        self.desk, self._make, self._room_again = desk, make, ended
+    def __init__(self, desk: Desk, make: Make, ended: Callable[[], None], turns: int) -> None:
+        self.desk, self._make, self._room_again, self._turns = desk, make, ended, turns
         self.draining = False  # what is cancelled from now on is handed over, not stopped
         self._held: dict[str, Held] = {}
         self._saying: set[asyncio.Task[None]] = set()
@@ -78,17 +78,38 @@ class Hand:
         self._held[turn.session] = Held(turn, task)
         task.add_done_callback(lambda done: self._ended(turn, done))
 
+    def given(self, claim: Claim) -> None:
+        """Carry out what nobody had to claim; what may not be taken any more goes back at once."""
+        if self.draining or self.suspects:
+            self._say(self.desk.release(claim.session, claim.epoch))
+        else:
+            self.take(claim)
+
     @property
     def suspects(self) -> bool:
         """Whether one of them may kill us: nothing else is claimed beside it, which would be to blame too."""
         return any(held.turn.tries >= DEATHS for held in self)
 
+    @property
+    def room(self) -> int:
+        """How many more it may hold."""
+        return 0 if self.suspects else self._turns - len(self)
+
+    @property
+    def idle(self) -> bool:
+        """Whether the turn that ends now is all that it holds, and the next may begin before its task is over."""
+        return len(self) == 1 < self._turns and not self.draining
+
     def _acquit(self, session: str) -> None:
         """We lost a lease and live: only slow, so that its message is no poison."""
+        self._say(self.desk.acquit(session))
+
+    def _say(self, call: Coroutine[Any, Any, None]) -> None:
+        """Tell Redis beside what runs; where it cannot be told, the lease runs out."""
 
         async def say() -> None:
             with contextlib.suppress(PromptDockError):
-                await self.desk.acquit(session)
+                await call
 
         task = asyncio.create_task(say())
         self._saying.add(task)

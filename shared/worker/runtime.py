@@ -19,6 +19,7 @@ from shared.bus.keys import CHATTER, HUMAN_INPUT
 from shared.errors import BusUnreachable, ConfigurationError, PromptDockError
 from shared.turns.archive import Apply, Archive
 from shared.turns.ear import Ear
+from shared.turns.seat import Seat
 from shared.worker.hand import Hand, Make
 from shared.worker.hearing import Hearing
 from shared.worker.parts import Parts, redis_warnings
@@ -46,7 +47,7 @@ class Worker:
         self.instance = f"{socket.gethostname()[:20]}-{os.getpid()}-{secrets.token_hex(2)}"
         self.desk = parts.desk(profile.name)
         self.archive = Archive(parts.bus, parts.names, parts.store, profile.name, self.instance, appliers)
-        self.hand = Hand(self.desk, make, self._ended)
+        self.hand = Hand(self.desk, make, self._ended, profile.turns)
         self._shipping = Shipping(self.archive, profile.name)
         self._beside = beside  # what else this process does, given its instance's name
         self._wake = asyncio.Event()
@@ -62,7 +63,8 @@ class Worker:
             parts, profile, self.desk, self.hand, self.spawn, stop=self.stop, met=self._met
         )
         listened = [*self._channels, self._hearing.broadcast, self._hearing.status]
-        self.ear = Ear(self.desk, listened, self._on_bell, plain=self._channels)
+        self.seat = Seat(self.desk, self.instance, lambda: self.hand.idle, self.hand.given)
+        self.ear = Ear(self.desk, listened, self._on_bell, plain=self._channels, seat=self.seat)
 
     async def run(self) -> None:
         """Work until told to stop."""
@@ -153,7 +155,7 @@ class Worker:
         await self.ear.ready.wait()
         while not self._stop.is_set():
             self._wake.clear()
-            room = 0 if self.hand.suspects else self.profile.turns - len(self.hand)
+            room = self.hand.room
             if room <= 0:
                 await self._pause(1.0)
                 continue
@@ -199,7 +201,8 @@ class Worker:
     # -- what comes ------------------------------------------------------------------------------------------
 
     def _on_bell(self, channel: str, content: dict[str, Any] | None) -> None:
-        self._wake.set()
+        if content is None or content.get("id") != self.seat.given:  # that one is in our hands
+            self._wake.set()
         self._hearing.heard(channel, content)
 
     def _met(self, cluster: str) -> None:
@@ -252,6 +255,7 @@ class Worker:
         """No new work; what runs may end, what does not is handed over at its last step."""
         log.get().info(f"{self.profile.called} draining", turns=len(self.hand))
         with contextlib.suppress(PromptDockError):
+            await self.seat.leave()
             await self._beat_presence()
         await self.hand.give_over(DRAIN / 4)
         with contextlib.suppress(PromptDockError, TimeoutError):

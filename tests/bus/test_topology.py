@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from shared.bus.redis import RedisBus
 from shared.errors import ConfigurationError
 from shared.turns.desk import Claim, Desk, Ending, Mail
 from shared.turns.ear import Ear
+from shared.turns.seat import Seat
 from tests.support.valkey import eventually, free_port
 
 SLOTS = 16384
@@ -132,6 +134,28 @@ async def test_a_plain_publish_on_any_node_is_heard_once_by_ears_on_the_owner_of
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     assert await desk.size() == 3
+
+
+async def test_an_idle_worker_is_given_a_message_on_the_node_that_owns_its_desk(
+    bus: RedisBus, cluster: list[Node]
+) -> None:
+    came: list[str] = []
+    async with asyncio.timeout(15):
+        for agent in ("idle1", "idle2", "idle3", "idle4"):
+            desk, claim = await _turn(bus, agent)
+            seat = Seat(desk, "w", lambda: True, lambda given: came.append(given.entries[0].id))
+            ear = Ear(desk, [desk.names.agent(agent)], lambda *_: None, plain=[], seat=seat)
+            task = asyncio.create_task(ear.run())
+            await ear.ready.wait()
+            await desk.finish(claim.session, claim.epoch, Ending())
+            await desk.post(Mail(f"next-{agent}", "s", "human-input", b"{}"))
+            await eventually(partial(_among, f"next-{agent}", came))
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+async def _among(id: str, came: list[str]) -> bool:
+    return id in came
 
 
 async def _holds(desk: Desk, messages: int) -> bool:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from shared.turns.scripts.parts import ADMIT, BURY, PRELUDE, SAY, script
+from shared.turns.scripts.taking import GIVE, TAKE
 
 # channel id session deadline text limit place reply -> {1, waiting} | {0, state} known | {-1, waiting} busy
 POST = script(
     "post",
     PRELUDE,
+    TAKE,
+    GIVE,
     ADMIT,
     """
 local waiting = redis.call('XLEN', P..'inbox')
@@ -63,6 +66,8 @@ return 0
 HEAR = script(
     "hear",
     PRELUDE,
+    TAKE,
+    GIVE,
     ADMIT,
     BURY,
     SAY,
@@ -111,6 +116,8 @@ return taken
 RESPOND = script(
     "respond",
     PRELUDE,
+    TAKE,
+    GIVE,
     ADMIT,
     """
 local s = redis.call('GET', P..'call:'..ARGV[1])

@@ -3,35 +3,22 @@
 from __future__ import annotations
 
 from shared.turns.scripts.parts import BURY, FENCE, PRELUDE, SAY, script
+from shared.turns.scripts.taking import TAKE
 
-# worker lease token retry room -> {ms until more is due or -1, now, turn…}, at most `room` turns, each
-# {session, epoch, tries, fails, {entry fields…}, journal, window, seq, untold}. Turns of one call share its epoch.
-# untold: {id, text…} of what was said before the message that opens the turn came, and nobody was shown.
+# worker lease token retry room -> {ms until more is due or -1, now, turn…}, at most `room` turns as TAKE tells them.
+# Turns of one call share its epoch.
 CLAIM = script(
     "claim",
     PRELUDE,
+    TAKE,
     """
 local worker, lease, token, room = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[5])
 local claims = P..'claims:'..worker
 local found = {0, now}
-local function add(session, epoch, tries, fails, given, journal)
-  local entries = {}
-  for _, e in ipairs(given) do
-    local r = redis.call('XRANGE', P..'inbox', e, e)[1]
-    if r then entries[#entries + 1] = r[2] end
-  end
-  local untold = {}
-  for _, r in ipairs(given[1] and redis.call('XRANGE', P..'untold:'..session, '-', given[1]) or {}) do
-    untold[#untold + 1], untold[#untold + 2] = r[1], r[2][2]
-  end
-  found[#found + 1] = {session, epoch, tries, fails, entries, journal,
-    redis.call('LRANGE', P..'window:'..session, 0, -1), redis.call('GET', P..'seq:'..session) or '', untold}
-  return entries
-end
 local function again(session, epoch)
   local turn = redis.call('HMGET', P..'turn:'..session, 'epoch', 'tries', 'fails')
   if turn[1] ~= epoch then return end
-  add(session, tonumber(epoch), tonumber(turn[2]), tonumber(turn[3] or '0'),
+  found[#found + 1] = brief(session, tonumber(epoch), tonumber(turn[2]), tonumber(turn[3] or '0'),
     redis.call('LRANGE', P..'given:'..session, 0, -1), redis.call('LRANGE', P..'journal:'..session, 0, -1))
 end
 if ARGV[4] == '1' then
@@ -41,31 +28,6 @@ if ARGV[4] == '1' then
     if #found > 2 then return found end
   end
 end
-local function take(session, epoch)
-  local turn, given = P..'turn:'..session, P..'given:'..session
-  local list = redis.call('LRANGE', given, 0, -1)
-  local fresh = #list == 0
-  if fresh then
-    local e = redis.call('LMOVE', P..'mail:'..session, given, 'LEFT', 'RIGHT')
-      or redis.call('LMOVE', P..'join:'..session, given, 'LEFT', 'RIGHT')
-    if not e then redis.call('ZREM', P..'due', session); redis.call('DEL', turn); return false end
-    list[1] = e
-  end
-  while true do
-    local e = redis.call('LMOVE', P..'join:'..session, given, 'LEFT', 'RIGHT')
-    if not e then break end
-    list[#list + 1] = e
-  end
-  local was = redis.call('HMGET', turn, 'tries', 'fails', 'root')
-  local tries = tonumber(was[1] or '0') + 1
-  local journal = {}
-  if not fresh then journal = redis.call('LRANGE', P..'journal:'..session, 0, -1) end
-  local entries = add(session, epoch, tries, tonumber(was[2] or '0'), list, journal)
-  local root = was[3] or (entries[1] and entries[1][2]) or session
-  redis.call('HSET', turn, 'epoch', epoch, 'owner', worker, 'tries', tries, 'root', root)
-  redis.call('ZADD', P..'due', now + lease, session)
-  return true
-end
 local due = redis.call('ZRANGEBYSCORE', P..'due', '-inf', now, 'LIMIT', 0, room)
 if due[1] then
   local epoch = redis.call('INCR', P..'epoch')
@@ -74,7 +36,8 @@ if due[1] then
     -- Two workers died with it: the third takes it alone, so that what is innocent outlives its neighbour.
     local suspect = tonumber(redis.call('HGET', P..'turn:'..session, 'tries') or '0') >= 2
     if not suspect or #mine == 2 then
-      if take(session, epoch) then mine[#mine + 1] = session end
+      local taken = take(session, epoch, worker, lease)
+      if taken then mine[#mine + 1] = session; found[#found + 1] = taken end
       if suspect then break end
     end
   end
@@ -128,8 +91,8 @@ return came
     always=True,
 )
 
-# session epoch channel output archive dead_reason drop window_ms keep nwindow window… seq?
-# -> 1 done | -1 stale
+# session epoch channel output archive dead_reason drop window_ms keep idle nwindow window… seq?
+# -> 1 done | -1 stale. idle: the seat of the worker, `<lease> <worker> <channel>`, if it holds nothing else.
 FINISH = script(
     "finish",
     PRELUDE,
@@ -155,18 +118,22 @@ for _, e in ipairs(redis.call('LRANGE', P..'given:'..s, 0, -1)) do
   end
 end
 if ARGV[5] ~= '' then redis.call('XADD', P..'archive', '*', 'kind', 'turn', 'session', s, 'data', ARGV[5]) end
-local n = tonumber(ARGV[10])
+local n = tonumber(ARGV[11])
 if n > 0 then
-  for i = 11, 10 + n do redis.call('RPUSH', P..'window:'..s, ARGV[i]) end
+  for i = 12, 11 + n do redis.call('RPUSH', P..'window:'..s, ARGV[i]) end
   if tonumber(ARGV[7]) > 0 then redis.call('LPOP', P..'window:'..s, ARGV[7]) end
   redis.call('PEXPIRE', P..'window:'..s, ARGV[8])
-  if ARGV[11 + n] then redis.call('SET', P..'seq:'..s, ARGV[11 + n], 'EX', 7776000) end
+  if ARGV[12 + n] then redis.call('SET', P..'seq:'..s, ARGV[12 + n], 'EX', 7776000) end
 end
 redis.call('DEL', P..'journal:'..s, P..'given:'..s, turn)
 redis.call('SET', P..'ended:'..s, epoch, 'PX', 60000)
 if redis.call('EXISTS', P..'mail:'..s, P..'join:'..s) > 0 then
   redis.call('ZADD', P..'due', now, s)
 else redis.call('ZREM', P..'due', s) end
+if ARGV[10] ~= '' then
+  redis.call('ZREMRANGEBYSCORE', P..'idle', '-inf', now)
+  redis.call('ZADD', P..'idle', now + tonumber(string.match(ARGV[10], '^%d+')), ARGV[10])
+end
 return 1
 """,
     always=True,

@@ -21,7 +21,7 @@ if faults.without("fencing"):
     FENCE = "local function stale(session, epoch) return false end\n"
 
 # A message is accepted: known by its id, in the inbox, in its session's mail (or among what may join the turn
-# that runs), its session due, and on its way to the Store. A negative deadline counts from now.
+# that runs), its session due, and on its way to the Store. A negative deadline counts from now. Needs TAKE and GIVE.
 ADMIT = """
 local function admit(id, session, channel, data, deadline, place)
   local was = redis.call('SET', P..'msg:'..id, 'accepted', 'NX', 'GET')
@@ -34,9 +34,10 @@ local function admit(id, session, channel, data, deadline, place)
   if place ~= 'mail' then list = 'join:' end
   if place == 'front' then redis.call('LPUSH', P..list..session, e)
   else redis.call('RPUSH', P..list..session, e) end
-  redis.call('ZADD', P..'due', 'NX', now, session)
+  local opens = redis.call('ZADD', P..'due', 'NX', now, session) == 1
   redis.call('XADD', P..'archive', '*', 'kind', 'message', 'channel', channel, 'session', session,
     'id', id, 'data', data)
+  if opens then give(session) end
   return e, 'accepted'
 end
 -- A reply to something of the turn that runs joins it; else it waits like any other message.

@@ -1,0 +1,66 @@
+"""How a session comes into the hands of a worker: taken when it claims, or given with the message that opens it."""
+
+from __future__ import annotations
+
+# The session's turn under a new lease: {session, epoch, tries, fails, {entry fields…}, journal, window, seq, untold}.
+# untold: {id, text…} of what was said before the message that opens the turn came, and nobody was shown.
+TAKE = """
+local function brief(session, epoch, tries, fails, given, journal)
+  local entries = {}
+  for _, e in ipairs(given) do
+    local r = redis.call('XRANGE', P..'inbox', e, e)[1]
+    if r then entries[#entries + 1] = r[2] end
+  end
+  local untold = {}
+  for _, r in ipairs(given[1] and redis.call('XRANGE', P..'untold:'..session, '-', given[1]) or {}) do
+    untold[#untold + 1], untold[#untold + 2] = r[1], r[2][2]
+  end
+  return {session, epoch, tries, fails, entries, journal,
+    redis.call('LRANGE', P..'window:'..session, 0, -1), redis.call('GET', P..'seq:'..session) or '', untold}
+end
+local function take(session, epoch, worker, lease)
+  local turn, given = P..'turn:'..session, P..'given:'..session
+  local list = redis.call('LRANGE', given, 0, -1)
+  local fresh = #list == 0
+  if fresh then
+    local e = redis.call('LMOVE', P..'mail:'..session, given, 'LEFT', 'RIGHT')
+      or redis.call('LMOVE', P..'join:'..session, given, 'LEFT', 'RIGHT')
+    if not e then redis.call('ZREM', P..'due', session); redis.call('DEL', turn); return nil end
+    list[1] = e
+  end
+  while true do
+    local e = redis.call('LMOVE', P..'join:'..session, given, 'LEFT', 'RIGHT')
+    if not e then break end
+    list[#list + 1] = e
+  end
+  local was = redis.call('HMGET', turn, 'tries', 'fails', 'root')
+  local tries = tonumber(was[1] or '0') + 1
+  local journal = fresh and {} or redis.call('LRANGE', P..'journal:'..session, 0, -1)
+  local taken = brief(session, epoch, tries, tonumber(was[2] or '0'), list, journal)
+  local root = was[3] or (taken[5][1] and taken[5][1][2]) or session
+  redis.call('HSET', turn, 'epoch', epoch, 'owner', worker, 'tries', tries, 'root', root)
+  redis.call('ZADD', P..'due', now + lease, session)
+  return taken
+end
+"""
+
+# What has just become due is given to an idle worker at once, unless something waits longer: one write, and one
+# way, less than a claim of its own. Who died does not listen on its channel any more, and who is frozen counts as
+# idle for a lease at most. Where the worker is not told, the lease runs out like that of one that died.
+GIVE = """
+local function resp(value)
+  if type(value) == 'number' then return string.format(':%.0f\\r\\n', value) end
+  if type(value) == 'string' then return '$'..#value..'\\r\\n'..value..'\\r\\n' end
+  local parts = {'*'..#value..'\\r\\n'}
+  for i, one in ipairs(value) do parts[i + 1] = resp(one) end
+  return table.concat(parts)
+end
+local function give(session)
+  local last = redis.call('ZREVRANGE', P..'idle', 0, 0, 'WITHSCORES')
+  if not last[1] or redis.call('ZRANGE', P..'due', 0, 0)[1] ~= session then return end
+  redis.call('ZREM', P..'idle', last[1])
+  local lease, worker, channel = string.match(last[1], '^(%d+) (%S+) (.*)$')
+  if tonumber(last[2]) < now or redis.call('PUBSUB', 'NUMSUB', channel)[2] == 0 then return end
+  redis.call('PUBLISH', channel, resp({now, take(session, redis.call('INCR', P..'epoch'), worker, tonumber(lease))}))
+end
+"""
