@@ -170,6 +170,24 @@ async def test_a_repeated_claim_after_a_lost_refusal_claims_what_has_come_since(
     assert given(await claimed(lossy, "w1")) == ["m1"]
 
 
+async def test_a_session_in_which_nothing_waits_is_forgotten(desk: Desk) -> None:
+    await desk.bus.command("ZADD", f"{desk.prefix}due", 1, "empty")
+    assert await desk.claim("w1") == -1
+    assert await desk.bus.command("ZCARD", f"{desk.prefix}due") == 0
+
+
+async def test_the_number_of_the_last_message_is_brought_when_the_messages_themselves_are_gone(
+    desk: Desk,
+) -> None:
+    await desk.post(mail("m1"))
+    claim = await claimed(desk)
+    await desk.finish("s", claim.epoch, closing(window=[b"{}"], seq=7))
+    await desk.bus.command("DEL", f"{desk.prefix}window:s")
+    await desk.post(mail("m2"))
+    later = await claimed(desk)
+    assert (later.window, later.seq) == ([], 7)
+
+
 async def test_two_claims_one_after_another_are_two_turns(desk: Desk) -> None:
     await desk.post(mail("a", "a"))
     await desk.post(mail("b", "b"))

@@ -38,6 +38,7 @@ JOIN = script(
 local k = redis.call('INCR', P..'ear')
 redis.call('HSET', P..'ears', k, 0)
 redis.call('HDEL', P..'ears', k - 64, 'w'..(k - 64))
+redis.call('ZREMRANGEBYSCORE', P..'idle', '-inf', now)  -- those that died are replaced by whoever joins
 if redis.call('PUBLISH', ARGV[1], k) <= 1 then redis.call('HSET', P..'ears', 'closed', k - 1)
 else redis.call('HSET', P..'ears', 'w'..k, now + 3000) end
 return k

@@ -18,8 +18,9 @@ local found = {0, now}
 local function again(session, epoch)
   local turn = redis.call('HMGET', P..'turn:'..session, 'epoch', 'tries', 'fails')
   if turn[1] ~= epoch then return end
-  found[#found + 1] = brief(session, tonumber(epoch), tonumber(turn[2]), tonumber(turn[3] or '0'),
-    redis.call('LRANGE', P..'given:'..session, 0, -1), redis.call('LRANGE', P..'journal:'..session, 0, -1))
+  local given = redis.call('LRANGE', P..'given:'..session, 0, -1)
+  found[#found + 1] = told(session, tonumber(epoch), tonumber(turn[2]), tonumber(turn[3] or '0'),
+    given, entries(given), redis.call('LRANGE', P..'journal:'..session, 0, -1))
 end
 if ARGV[4] == '1' then
   local last = redis.call('LRANGE', claims, 0, -1)
@@ -34,9 +35,10 @@ if due[1] then
   local mine = {token, epoch}
   for _, session in ipairs(due) do
     -- Two workers died with it: the third takes it alone, so that what is innocent outlives its neighbour.
-    local suspect = tonumber(redis.call('HGET', P..'turn:'..session, 'tries') or '0') >= 2
+    local was = redis.call('HMGET', P..'turn:'..session, 'tries', 'fails')
+    local suspect = tonumber(was[1] or '0') >= 2
     if not suspect or #mine == 2 then
-      local taken = take(session, epoch, worker, lease)
+      local taken = take(session, epoch, worker, lease, was)
       if taken then mine[#mine + 1] = session; found[#found + 1] = taken end
       if suspect then break end
     end
@@ -130,10 +132,7 @@ redis.call('SET', P..'ended:'..s, epoch, 'PX', 60000)
 if redis.call('EXISTS', P..'mail:'..s, P..'join:'..s) > 0 then
   redis.call('ZADD', P..'due', now, s)
 else redis.call('ZREM', P..'due', s) end
-if ARGV[10] ~= '' then
-  redis.call('ZREMRANGEBYSCORE', P..'idle', '-inf', now)
-  redis.call('ZADD', P..'idle', now + tonumber(string.match(ARGV[10], '^%d+')), ARGV[10])
-end
+if ARGV[10] ~= '' then redis.call('ZADD', P..'idle', now + tonumber(string.match(ARGV[10], '^%d+')), ARGV[10]) end
 return 1
 """,
     always=True,

@@ -30,14 +30,15 @@ local function admit(id, session, channel, data, deadline, place)
   if ends < 0 then ends = now - ends end
   local e = redis.call('XADD', P..'inbox', '*', 'id', id, 'session', session, 'channel', channel,
     'data', data, 'deadline', ends)
+  local opens = redis.call('ZADD', P..'due', 'NX', now, session) == 1
+  redis.call('XADD', P..'archive', '*', 'kind', 'message', 'channel', channel, 'session', session,
+    'id', id, 'data', data)
+  local message = {'id', id, 'session', session, 'channel', channel, 'data', data, 'deadline', ends}
+  if opens and give(session, e, message) then return e, 'accepted' end
   local list = 'mail:'
   if place ~= 'mail' then list = 'join:' end
   if place == 'front' then redis.call('LPUSH', P..list..session, e)
   else redis.call('RPUSH', P..list..session, e) end
-  local opens = redis.call('ZADD', P..'due', 'NX', now, session) == 1
-  redis.call('XADD', P..'archive', '*', 'kind', 'message', 'channel', channel, 'session', session,
-    'id', id, 'data', data)
-  if opens then give(session) end
   return e, 'accepted'
 end
 -- A reply to something of the turn that runs joins it; else it waits like any other message.

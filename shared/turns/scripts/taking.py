@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
-# The session's turn under a new lease: {session, epoch, tries, fails, {entry fields…}, journal, window, seq, untold}.
+# A turn as its worker is told of it: {session, epoch, tries, fails, {entry fields…}, journal, window, seq, untold}.
 # untold: {id, text…} of what was said before the message that opens the turn came, and nobody was shown.
 TAKE = """
-local function brief(session, epoch, tries, fails, given, journal)
-  local entries = {}
+local function entries(given)
+  local found = {}
   for _, e in ipairs(given) do
     local r = redis.call('XRANGE', P..'inbox', e, e)[1]
-    if r then entries[#entries + 1] = r[2] end
+    if r then found[#found + 1] = r[2] end
   end
-  local untold = {}
-  for _, r in ipairs(given[1] and redis.call('XRANGE', P..'untold:'..session, '-', given[1]) or {}) do
-    untold[#untold + 1], untold[#untold + 2] = r[1], r[2][2]
-  end
-  return {session, epoch, tries, fails, entries, journal,
-    redis.call('LRANGE', P..'window:'..session, 0, -1), redis.call('GET', P..'seq:'..session) or '', untold}
+  return found
 end
-local function take(session, epoch, worker, lease)
-  local turn, given = P..'turn:'..session, P..'given:'..session
-  local list = redis.call('LRANGE', given, 0, -1)
-  local fresh = #list == 0
-  if fresh then
+local function told(session, epoch, tries, fails, given, messages, journal)
+  local window, seq, untold = {}, '', {}
+  if redis.call('EXISTS', P..'window:'..session, P..'seq:'..session, P..'untold:'..session) > 0 then
+    window = redis.call('LRANGE', P..'window:'..session, 0, -1)
+    seq = redis.call('GET', P..'seq:'..session) or ''
+    for _, r in ipairs(given[1] and redis.call('XRANGE', P..'untold:'..session, '-', given[1]) or {}) do
+      untold[#untold + 1], untold[#untold + 2] = r[1], r[2][2]
+    end
+  end
+  return {session, epoch, tries, fails, messages, journal, window, seq, untold}
+end
+-- was: {tries, fails} of the turn, if it has begun
+local function lend(session, epoch, worker, lease, was, given, messages, journal)
+  local tries = tonumber(was[1] or '0') + 1
+  local root = messages[1] and messages[1][2] or session
+  redis.call('HSET', P..'turn:'..session, 'epoch', epoch, 'owner', worker, 'tries', tries, 'root', root)
+  redis.call('ZADD', P..'due', now + lease, session)
+  return told(session, epoch, tries, tonumber(was[2] or '0'), given, messages, journal)
+end
+local function take(session, epoch, worker, lease, was)
+  local given = P..'given:'..session
+  local list = was[1] and redis.call('LRANGE', given, 0, -1) or {}
+  local journal = list[1] and redis.call('LRANGE', P..'journal:'..session, 0, -1) or {}
+  if not list[1] then
     local e = redis.call('LMOVE', P..'mail:'..session, given, 'LEFT', 'RIGHT')
       or redis.call('LMOVE', P..'join:'..session, given, 'LEFT', 'RIGHT')
-    if not e then redis.call('ZREM', P..'due', session); redis.call('DEL', turn); return nil end
+    if not e then redis.call('ZREM', P..'due', session); return nil end
     list[1] = e
   end
   while true do
@@ -33,18 +47,11 @@ local function take(session, epoch, worker, lease)
     if not e then break end
     list[#list + 1] = e
   end
-  local was = redis.call('HMGET', turn, 'tries', 'fails', 'root')
-  local tries = tonumber(was[1] or '0') + 1
-  local journal = fresh and {} or redis.call('LRANGE', P..'journal:'..session, 0, -1)
-  local taken = brief(session, epoch, tries, tonumber(was[2] or '0'), list, journal)
-  local root = was[3] or (taken[5][1] and taken[5][1][2]) or session
-  redis.call('HSET', turn, 'epoch', epoch, 'owner', worker, 'tries', tries, 'root', root)
-  redis.call('ZADD', P..'due', now + lease, session)
-  return taken
+  return lend(session, epoch, worker, lease, was, list, entries(list), journal)
 end
 """
 
-# What has just become due is given to an idle worker at once, unless something waits longer: one write, and one
+# A message that opens a turn is given to an idle worker at once, unless something waits longer: one write, and one
 # way, less than a claim of its own. Who died does not listen on its channel any more, and who is frozen counts as
 # idle for a lease at most. Where the worker is not told, the lease runs out like that of one that died.
 GIVE = """
@@ -55,12 +62,16 @@ local function resp(value)
   for i, one in ipairs(value) do parts[i + 1] = resp(one) end
   return table.concat(parts)
 end
-local function give(session)
+local function give(session, e, message)
   local last = redis.call('ZREVRANGE', P..'idle', 0, 0, 'WITHSCORES')
-  if not last[1] or redis.call('ZRANGE', P..'due', 0, 0)[1] ~= session then return end
+  if not last[1] or redis.call('ZRANGE', P..'due', 0, 0)[1] ~= session then return false end
   redis.call('ZREM', P..'idle', last[1])
   local lease, worker, channel = string.match(last[1], '^(%d+) (%S+) (.*)$')
-  if tonumber(last[2]) < now or redis.call('PUBSUB', 'NUMSUB', channel)[2] == 0 then return end
-  redis.call('PUBLISH', channel, resp({now, take(session, redis.call('INCR', P..'epoch'), worker, tonumber(lease))}))
+  if tonumber(last[2]) < now or redis.call('PUBSUB', 'NUMSUB', channel)[2] == 0 then return false end
+  redis.call('RPUSH', P..'given:'..session, e)
+  local epoch = redis.call('INCR', P..'epoch')
+  local turn = lend(session, epoch, worker, tonumber(lease), {}, {e}, {message}, {})
+  redis.call('PUBLISH', channel, resp({now, turn}))
+  return true
 end
 """
