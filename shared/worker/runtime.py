@@ -201,8 +201,9 @@ class Worker:
     # -- what comes ------------------------------------------------------------------------------------------
 
     def _on_bell(self, channel: str, content: dict[str, Any] | None) -> None:
-        if content is None or content.get("id") != self.seat.given:  # that one is in our hands
-            self._wake.set()
+        if content is not None and content.get("id") == self.seat.given:
+            return  # it is in our hands already, and there is nothing more to look for
+        self._wake.set()
         self._hearing.heard(channel, content)
 
     def _met(self, cluster: str) -> None:
