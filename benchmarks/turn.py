@@ -65,7 +65,7 @@ async def measure(home: Path, rounds: int, seconds: float, levels: Sequence[int]
                 f"p99 {typical(laps, 'p99') / 1000:6.2f} ms, {typical(laps, 'rate'):6.0f} turns a second"
             )
         until_answer, in_all = await _asked(url, person, counted)
-        print(f"  {until_answer} commands of the worker to Redis until the answer, {in_all:.1f} in all")
+        print(f"  commands of the worker to Redis: {until_answer} until the answer, {in_all:.1f} in all")
         assert child.process.poll() is None
 
 

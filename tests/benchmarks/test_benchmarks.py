@@ -25,11 +25,11 @@ async def test_all_sides_are_raced_and_shown_with_their_ratio_to_the_first(
     assert set(rows["plain"]) == {"1.00"}
 
 
-async def test_a_turn_without_tools_costs_the_worker_two_round_trips(
+async def test_a_turn_without_tools_costs_an_idle_worker_one_round_trip(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     await turn.measure(tmp_path, rounds=1, seconds=0.02, levels=(1,), counted=5)
-    assert "  2 commands of the worker to Redis until the answer" in capsys.readouterr().out
+    assert "  commands of the worker to Redis: 1 until the answer" in capsys.readouterr().out
 
 
 async def test_the_door_adds_less_than_a_millisecond_to_a_tool(
