@@ -206,7 +206,7 @@ class Desk:
         )
         self._unanswered = ""
         due, now, *turns = reply
-        self._ahead = now / 1000 - asked
+        self._ahead = (now + 1) / 1000 - asked  # it tells whole milliseconds: no less than it is
         return [_claim(turn, now, asked) for turn in turns], int(due)
 
     def given(self, data: bytes) -> Claim | None:
