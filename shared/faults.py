@@ -1,6 +1,6 @@
 """Switches for the fault suite: a worker that kills or stops itself at a named point, and mechanisms that are off.
 
-Both do nothing unless the environment asks for them, which only tests/faults does.
+Both do nothing unless the environment asks for them, which only tests do.
 
     PROMPTDOCK_FAULT=effect done             SIGKILL at that point, every time
     PROMPTDOCK_FAULT=claimed@m-7,worked@m-8  only where the point concerns m-7, and the other one m-8
@@ -8,6 +8,9 @@ Both do nothing unless the environment asks for them, which only tests/faults do
     PROMPTDOCK_FAULT=!claimed@m-9            this one every time all the same
     PROMPTDOCK_FAULT=~model asked@m-9        SIGSTOP in place of SIGKILL
     PROMPTDOCK_WITHOUT=fencing,journal       go on without: what the suite must notice
+    PROMPTDOCK_WITHOUT=proc-sys              a guard taken away: its attack must then succeed
+
+Production refuses both.
 """
 
 from __future__ import annotations
@@ -18,6 +21,10 @@ from pathlib import Path
 from typing import Literal
 
 Mechanism = Literal["clock", "fencing", "gap-fill", "journal"]
+
+# What stands between hostile text and harm, each by a name of its own. Every one has an attack in the tests that
+# succeeds when it is gone, and a line in SECURITY.md.
+Guard = Literal["safe-path",]
 
 
 def point(name: str, concerns: str = "") -> None:
@@ -41,7 +48,12 @@ def _first(name: str) -> bool:
     return True
 
 
-def without(mechanism: Mechanism) -> bool:
+def asked() -> list[str]:
+    """The variables of this module that are set."""
+    return [name for name in ("PROMPTDOCK_FAULT", "PROMPTDOCK_WITHOUT") if os.environ.get(name)]
+
+
+def without(mechanism: Mechanism | Guard) -> bool:
     """Whether to go on without a mechanism, so that a test sees what it is good for."""
     wanted = os.environ.get("PROMPTDOCK_WITHOUT")
     return bool(wanted) and mechanism in str(wanted).split(",")

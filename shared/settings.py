@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
+from shared import faults
 from shared.errors import ConfigurationError
 
 HOME_NAME = ".promptdock"
@@ -118,7 +119,7 @@ def _passwords(value: str) -> set[str]:
 def load(env_file: Path | None = None) -> Settings:
     """Read the settings; a wrong one is a ConfigurationError that names the variable, never its value."""
     try:
-        return Settings.model_validate(_found(env_file or Path(".env")))
+        found = Settings.model_validate(_found(env_file or Path(".env")))
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         name = str(first["loc"][0]) if first["loc"] else "a setting"
@@ -127,6 +128,11 @@ def load(env_file: Path | None = None) -> Settings:
             first["msg"],
             f"correct {name} in the environment or .env",
         ) from None
+    if found.env == "production" and (asked := faults.asked()):
+        raise ConfigurationError(
+            f"{asked[0]} is set", "it is for tests, and PROMPTDOCK_ENV is production", f"unset {asked[0]}"
+        )
+    return found
 
 
 def _found(file: Path) -> dict[str, str]:

@@ -121,3 +121,12 @@ def test_settings_do_not_change_once_they_are_read() -> None:
     with pytest.raises(ValueError, match="frozen"):
         found.namespace = "other"  # type: ignore[misc]
     assert isinstance(found, Settings)
+
+
+@pytest.mark.parametrize("name", ["PROMPTDOCK_FAULT", "PROMPTDOCK_WITHOUT"])
+def test_production_refuses_the_switches_of_tests(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "safe-path")
+    load()
+    monkeypatch.setenv("PROMPTDOCK_ENV", "production")
+    with pytest.raises(ConfigurationError, match=name):
+        load()
