@@ -25,7 +25,7 @@ def talk(text: str) -> None:
     print(safe(runnable(text)), file=sys.stderr, flush=True)
 
 
-def document(name: str, **fields: Any) -> None:
+def document(name: str, /, **fields: Any) -> None:
     """The one JSON document of a command."""
     print(encoded({"schema": f"promptdock.{name}.v1", **fields}), flush=True)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 from shared import faults
 from shared.loop import final
 from shared.loop.base import Act, Call, Done, Joined, Journal, Leave, Limits, Live, Outcome
 from shared.loop.transcript import Transcript, answer_record, result_record
-from shared.models.base import Delta, Message, Model, Request
+from shared.models.base import Answer, Delta, Message, Model, Request
 
 WRAP_UP = (
     "[You have reached a limit of this turn: {limit}. You have no tools now. "
@@ -84,7 +84,7 @@ async def _think(hands: _Hands, script: Transcript, request: Request) -> None:
     """Ask the model; its answer, with the intents in it, is stored before anything is done with it."""
     asked = replace(request, messages=_joined_roles([*request.messages, *script.request()]))
     faults.point("model asked", script.turn_id)
-    answer = await hands.model.answer(asked, lambda delta: _stream(hands.live, delta))
+    answer = await _streamed(hands, script, asked)
     record = answer_record(answer)
     faults.point("model answered", script.turn_id)
     if answer.stop_reason in ("tool_use", "max_tokens", "pause_turn"):
@@ -95,8 +95,35 @@ async def _think(hands: _Hands, script: Transcript, request: Request) -> None:
     script.add(record)
 
 
-def _stream(live: Live, delta: Delta) -> None:
-    live({"text": "chunk", "thinking": "thinking", "waiting": "waiting"}[delta.kind], {"content": delta.text})
+async def _streamed(hands: _Hands, script: Transcript, asked: Request) -> Answer:
+    """Ask the model; what it says and what it thinks are told apart while they come."""
+    sieve = _begun(script)
+
+    def take(delta: Delta) -> None:
+        nonlocal sieve
+        if delta.kind == "text":
+            _tell(hands.live, sieve.add(delta.text))
+            return
+        if delta.kind == "waiting":  # it begins anew
+            sieve = _begun(script)
+        hands.live(delta.kind, {"content": delta.text})
+
+    answer = await hands.model.answer(asked, take)
+    if answer.stop_reason not in ("max_tokens", "pause_turn"):
+        _tell(hands.live, sieve.end())
+    return answer
+
+
+def _begun(script: Transcript) -> final.Sieve:
+    """Where the answer that was cut stopped."""
+    sieve = final.Sieve()
+    sieve.add("".join(script.texts))
+    return sieve
+
+
+def _tell(live: Live, pieces: Iterable[final.Piece]) -> None:
+    for kind, words in pieces:
+        live("chunk" if kind == "text" else "thinking", {"content": words})
 
 
 async def _act(hands: _Hands, script: Transcript) -> None:
@@ -165,7 +192,7 @@ async def _wrap_up(hands: _Hands, script: Transcript, request: Request, limit: s
     """One last call without tools; only if that yields no text, the literal fallback."""
     note = {"role": "user", "content": [{"type": "text", "text": WRAP_UP.format(limit=limit)}]}
     asked = replace(request, messages=_joined_roles([*request.messages, *script.request(), note]), tools=())
-    answer = await hands.model.answer(asked, lambda delta: _stream(hands.live, delta))
+    answer = await _streamed(hands, script, asked)
     record = answer_record(answer)
     record["content"] = [block for block in record["content"] if block.get("type") != "tool_use"]
     hands.journal.keep(record)

@@ -84,9 +84,9 @@ async def _elsewhere(here: Context, task: Task, repo_id: str) -> dict[str, Any]:
 
 
 def _fresh() -> dict[str, Any]:
+    """What a task forgets when it begins anew; its agent goes on with its branch."""
     return {
         "attempts": 0,
-        "assignee": None,
         "owner": None,
         "request_id": None,
         "lease_until": None,

@@ -208,6 +208,11 @@ class Chat:
             self._colleagues.give_up(request_id)
             self.turn.bell.set()
 
+    async def progress(self, request_id: str, text: str) -> None:
+        """An agent that this turn consults says how far it is."""
+        if told := self._colleagues.progress(request_id, text) if self._colleagues else "":
+            await self.voice.say(told)
+
     async def _finish(self, done: Done, opening: list[str], past: Past) -> None:
         log.get().info("Publishing response..." if not done.tools else "Publishing final response")
         added = self._window(done, opening, past.seq)

@@ -24,6 +24,7 @@ from shared.worker.parts import Parts
 
 MAX_HOPS = 4
 GRACE = 2.0  # seconds in which an agent that just restarts may show itself
+_QUIET = 0.25  # seconds between two lines of progress, so that an agent in a loop floods nobody
 Say = Callable[[str], Awaitable[None]]
 
 
@@ -39,6 +40,7 @@ class Colleagues:
         self._waits: set[str] = set()
         self.asked: dict[str, str] = {}  # request id -> agent
         self.timeouts = 0
+        self._quiet_until = 0.0
 
     @property
     def parts(self) -> Parts:
@@ -72,6 +74,14 @@ class Colleagues:
                 "type": "error",
                 "via": "stop",
             }
+
+    def progress(self, request: str, text: str) -> str:
+        """What to tell of an agent's progress; "" where nobody awaits it, or where it says too much."""
+        now = time.monotonic()
+        if not text or request not in self._waits or now < self._quiet_until:
+            return ""
+        self._quiet_until = now + _QUIET
+        return f"{self.asked[request].capitalize()}: {text}"
 
     async def ask(self, agent: str, payload: dict[str, Any], key: str) -> dict[str, Any]:
         """Publish a question and await its answer: presence first, then patience."""

@@ -30,6 +30,7 @@ class Consult:
         self.engine, self.turn, self.parts = engine, turn, engine.parts
         self.agent = engine.profile.name
         self.request = messages.agent({**json.loads(turn.given[0].data), "id": turn.given[0].id})
+        self._colleagues: Colleagues | None = None
         # A task that needs no worktree is a question whose answer is the work.
         self.ticket = (
             Ticket(self.parts, self.agent, turn, self.request) if self.request.type == "task" else None
@@ -103,7 +104,7 @@ class Consult:
         roots = await roots_of(self.parts, project)
         asked = asked_by(self.request)
         who = {"user_id": asked.user_id, "session_id": asked.session, "roles": sorted(asked.roles)}
-        colleagues = Colleagues(
+        self._colleagues = colleagues = Colleagues(
             self.parts, self.agent, self.turn, who, self.request.hops, live, lambda text: self._say(text)
         )
         context = Context(
@@ -139,6 +140,11 @@ class Consult:
         )
         await live.close()
         return done, roots
+
+    async def progress(self, request_id: str, text: str) -> None:
+        """An agent that this turn asks in its turn says how far it is."""
+        if told := self._colleagues.progress(request_id, text) if self._colleagues else "":
+            await self._say(told)
 
     async def _say(self, text: str) -> None:
         await reply.progress(self.parts, self.agent, self.request, text)

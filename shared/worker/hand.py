@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from shared import faults, log
 from shared.errors import BadMessage, BusUnreachable, Fenced, ModelError, PromptDockError
@@ -27,6 +27,13 @@ class Runner(Protocol):
     async def run(self) -> None: ...
     async def stopped(self) -> None: ...
     async def failed(self, error: PromptDockError, dead: str = "") -> None: ...
+
+
+@runtime_checkable
+class Asker(Protocol):
+    """A runner that asks other agents, and tells its own asker how far they are."""
+
+    async def progress(self, request_id: str, text: str) -> None: ...
 
 
 class Make(Protocol):

@@ -11,12 +11,14 @@ from shared import log
 from shared.bus import messages
 from shared.bus.keys import BROADCAST, HUMAN_INPUT, STATUS
 from shared.errors import BadMessage, PromptDockError
+from shared.guard.display import plain
 from shared.turns.desk import Desk
 from shared.worker import reply
-from shared.worker.hand import Hand, Held
+from shared.worker.hand import Asker, Hand, Held
 from shared.worker.parts import Parts
 from shared.worker.profile import Profile
 
+_PROGRESS = 500  # characters of what another agent says on its way
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
 
@@ -87,8 +89,9 @@ class Hearing:
         for held in self._hand:
             if not (isinstance(request, str) and request.startswith(f"{held.turn.id}.")):
                 continue
-            if (hear := getattr(held.runner, "progress", None)) and isinstance(payload, dict):
-                hear(request, str(payload.get("message", ""))[:500])
+            if isinstance(held.runner, Asker) and isinstance(payload, dict):
+                text = plain(str(payload.get("message", "")), _PROGRESS)
+                self._spawn(_told(held.runner, request, text))
 
     def _joined(self, content: dict[str, Any]) -> None:
         """A person's message, for the turn that runs in its session."""
@@ -153,3 +156,8 @@ class Hearing:
             return
         log.get().info("Told to shut down", by=str(content["user_id"]))
         self._stop()
+
+
+async def _told(runner: Asker, request: str, text: str) -> None:
+    with contextlib.suppress(PromptDockError):  # the turn ended meanwhile, and its answer says more
+        await runner.progress(request, text)

@@ -145,6 +145,11 @@ def test_a_repository_is_registered_and_listed(cluster: Person) -> None:
     assert Path(listed["shop"]["path"]) == shop.resolve()
 
 
+def test_what_has_a_name_of_its_own_is_a_document_too(cluster: Person) -> None:
+    assert cluster.reads("tools", "show", "bash")["name"] == "bash"
+    assert cluster.reads("permissions", "show", "standard")["name"] == "standard"
+
+
 def test_what_is_no_repository_is_refused_with_what_to_do(cluster: Person) -> None:
     assert "there is no folder" in cluster.is_refused(2, "repo", "add", "nowhere")
     assert "frontend, backend, both" in cluster.is_refused(2, "repo", "add", ".", "--kind", "toy")

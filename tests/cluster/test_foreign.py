@@ -28,6 +28,15 @@ with r.pubsub() as p:
             r.publish(say, json.dumps({"id": "f-" + q["id"], "from": "planner", "to": "chatter",
                                        "type": "response", "payload": answer}))
 """
+# It says how far it is, and more than anybody can read.
+SLOW = PLANNER.replace(
+    "            answer =",
+    """            for text in ["reading \\x1b[31mthe shed", *(f"nail {n}" for n in range(100))]:
+                said = {"request_id": q["id"], "message": text}
+                r.publish(say, json.dumps({"id": q["id"] + str(len(text)), "from": "planner", "to": "chatter",
+                                           "type": "progress", "payload": said}))
+            answer =""",
+)
 # It turns around what it got, `via` and all: what a program does that knows nothing of the envelope.
 ECHO = """
 import json, redis, sys
@@ -99,6 +108,16 @@ def question(number: str, to: str, **more: Any) -> Message:
 def test_a_program_that_subscribes_to_the_planners_channel_is_the_planner(wire: Wire, tmp_path: Path) -> None:
     with program(PLANNER, tmp_path, wire, "planner", "agent:chatter"):
         assert wire.ask("Plan it")["content"] == "foreign plan for a shed"
+
+
+def test_a_person_reads_how_far_the_agent_is_that_is_consulted_for_them(wire: Wire, tmp_path: Path) -> None:
+    before = len(wire.outputs())
+    with program(SLOW, tmp_path, wire, "planner", "agent:chatter"):
+        assert wire.ask("Plan it slowly")["content"] == "foreign plan for a shed"
+    told = [m["content"] for m in wire.outputs()[before:] if m["status"] == "progress"]
+    assert told[0] == "Consulting with Planner..."
+    assert told[1].startswith("Planner: reading ") and "\x1b" not in told[1]
+    assert len(told) < 20
 
 
 def test_of_a_foreign_planner_and_our_own_the_first_answer_wins_once(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from shared.loop.final import split
+from shared.loop.final import Sieve, split
 from shared.models.base import Block
 
 
@@ -27,8 +29,56 @@ def test_tagged_thinking_is_no_text(tag: str) -> None:
 
 
 @pytest.mark.parametrize("open", ["<think>", "[think]", "<reasoning>"])
-def test_thinking_that_is_not_closed_goes_to_the_end(open: str) -> None:
-    assert split(said(f"Yes. {open}or no")) == ("Yes.", "or no")
+def test_thinking_that_begins_an_answer_and_is_not_closed_goes_to_the_end(open: str) -> None:
+    assert split(said(f" {open}Yes. Or no")) == ("", "Yes. Or no")
+    assert split(said(f"<think>a</think>{open}Yes. Or no")) == ("", "a\nYes. Or no")
+
+
+@pytest.mark.parametrize("open", ["<think>", "[think]", "<reasoning>"])
+@pytest.mark.parametrize("mark", ["", "`", "```", "``"])
+def test_a_tag_that_is_only_mentioned_swallows_nothing(open: str, mark: str) -> None:
+    text = f"In HTML the {mark}{open}{mark} tag is unknown. Use div."
+    assert split(said(text)) == (text, "")
+
+
+def test_a_pair_of_tags_in_code_is_code() -> None:
+    text = "See:\n```html\n<think>x</think>\n\nand\n```\nor `<think>x</think>`."
+    assert split(said(text)) == (text, "")
+    assert split(said(text + "<think>Fine?</think> Bye")) == (text + " Bye", "Fine?")
+
+
+def test_a_lonely_backtick_reaches_no_further_than_its_paragraph() -> None:
+    assert split(said("Press ` now.\n\n<think>x</think>Done")) == ("Press ` now.\n\nDone", "x")
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["<think>", "</think>", "[think]", "[/think]", "<reflection>", "`", "```", "\n\n", "a ", "<", "b"]
+        ),
+        max_size=14,
+    ),
+    st.data(),
+)
+def test_an_answer_is_parted_alike_however_it_comes(parts: list[str], data: st.DataObject) -> None:
+    text, sieve, pieces = "".join(parts), Sieve(), []
+    while text:
+        size = data.draw(st.integers(1, len(text)))
+        pieces += sieve.add(text[:size])
+        text = text[size:]
+    pieces += sieve.end()
+    whole = Sieve()
+    wanted = [*whole.add("".join(parts)), *whole.end()]
+    for kind in ("text", "thinking"):
+        assert "".join(w for k, w in pieces if k == kind) == "".join(w for k, w in wanted if k == kind)
+
+
+def test_what_is_said_is_not_held_back_without_need() -> None:
+    sieve = Sieve()
+    assert sieve.add("One <b>two") == [("text", "One <b>two")]
+    assert sieve.add(" <thi") == [("text", " ")]
+    assert sieve.add("s is it") == [("text", "<this is it")]
+    assert sieve.add(" `code") == [("text", " "), ("text", "`"), ("text", "code")]
 
 
 def test_square_brackets_are_thinking_only_for_that_word() -> None:

@@ -142,6 +142,18 @@ async def test_a_task_moves_where_its_state_allows_it_and_only_there(
     assert (events[0].from_status, events[0].to_status) == (before, after)
 
 
+@pytest.mark.parametrize(
+    ("tool", "more"), [("restart_task", {}), ("reopen_with_feedback", {"feedback": "Add tests"})]
+)
+async def test_a_task_that_begins_again_stays_with_its_agent(
+    bench: Bench, tool: str, more: dict[str, Any]
+) -> None:
+    slug = await _made(bench, "x")
+    await _set(bench, slug, "COMPLETED", assignee="backend")
+    await bench.ok(tool, task_id=slug, **more)
+    assert (await bench.ok("get_task", task_id=slug))["assigned_agent"] == "backend"
+
+
 async def test_a_state_is_overridden_by_hand_and_that_is_audited(bench: Bench) -> None:
     slug = await _made(bench, "x")
     told = await bench.twice("set_task_status", task_id=slug, status="FAILED")
