@@ -24,7 +24,10 @@ Mechanism = Literal["clock", "fencing", "gap-fill", "journal"]
 
 # What stands between hostile text and harm, each by a name of its own. Every one has an attack in the tests that
 # succeeds when it is gone, and a line in SECURITY.md.
-Guard = Literal["safe-path",]
+Guard = Literal[
+    "poisoned-entry",
+    "safe-path",
+]
 
 
 def point(name: str, concerns: str = "") -> None:

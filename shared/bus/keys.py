@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 HUMAN_INPUT = "human-input"
 CHATTER_OUTPUT = "chatter-output"
 STATUS = "agent:status"
@@ -12,6 +14,12 @@ SCHEMA = 1  # of the keys; a worker that meets a newer one refuses to start
 WIRE = 1  # of the envelopes' field `v`
 
 DAY = 86_400
+_AGENT = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
+
+
+def is_agent(name: str) -> bool:
+    """Whether an agent may have this name: it becomes part of keys and channels."""
+    return _AGENT.fullmatch(name) is not None
 
 
 class Names:

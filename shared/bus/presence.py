@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from shared.bus.base import Bus
-from shared.bus.keys import STATUS, Names
+from shared.bus.keys import STATUS, Names, is_agent
 from shared.bus.messages import now
 
 LIFE_MS = 15_000
@@ -33,7 +33,7 @@ class Presence:
         await self._bus.publish(self._names.channel(STATUS), text)
         cards = await self._all()
         for field, other in cards.items():
-            if seen - int(other.get("seen", 0)) > 4 * LIFE_MS:
+            if seen - _seen(other) > 4 * LIFE_MS:
                 await self._bus.command("HDEL", self._names.presence, field)
         self._roster = await self._known(_alive(cards, seen))
 
@@ -58,16 +58,18 @@ class Presence:
 
     def met(self, card: dict[str, Any]) -> None:
         """A heartbeat was heard."""
-        if self._roster is not None and isinstance(agent := card.get("agent"), str):
+        if self._roster is not None and isinstance(agent := card.get("agent"), str) and is_agent(agent):
             self._roster[agent] = str(card.get("about") or "")
 
     async def _known(self, cards: list[dict[str, Any]]) -> dict[str, str]:
         known = dict.fromkeys(await self.agents(), "")
-        return known | {str(card["agent"]): str(card.get("about", "")) for card in cards}
+        here = {str(card.get("agent")): str(card.get("about", "")) for card in cards}
+        return known | {name: about for name, about in here.items() if is_agent(name)}
 
     async def agents(self) -> list[str]:
         """Every agent that has ever been here, by name."""
-        return sorted(name.decode() for name in await self._bus.command("SMEMBERS", self._names.agents))
+        known = await self._bus.command("SMEMBERS", self._names.agents)
+        return sorted(name for one in known if is_agent(name := one.decode("utf-8", "replace")))
 
     async def _all(self) -> dict[str, dict[str, Any]]:
         flat = await self._bus.command("HGETALL", self._names.presence)
@@ -79,10 +81,15 @@ class Presence:
             except ValueError:
                 continue
             if isinstance(card, dict):
-                found[field.decode()] = card
+                found[field.decode("utf-8", "replace")] = card
         return found
 
 
+def _seen(card: dict[str, Any]) -> int:
+    seen = card.get("seen")
+    return seen if isinstance(seen, int) else 0
+
+
 def _alive(cards: dict[str, dict[str, Any]], now_ms: int) -> list[dict[str, Any]]:
-    aged = [card | {"age_ms": now_ms - int(card.get("seen", 0))} for card in cards.values()]
+    aged = [card | {"age_ms": now_ms - _seen(card)} for card in cards.values()]
     return [card for card in aged if card["age_ms"] <= LIFE_MS]

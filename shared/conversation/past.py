@@ -69,13 +69,17 @@ async def look_back(store: Store, turn: Turn, rest_ms: int) -> Past:
     except StoreUnavailable as error:
         log.get().warning("The conversation is gone on with as Redis has it", why=str(error))
         return past
-    return Past(found, max(seq, past.seq), told, len(turn.window))
+    return Past(found, max(seq, past.seq), told, turn.held)
 
 
 async def newest(desk: Desk, session: str) -> Record | None:
     """The summary that Redis holds."""
     found = await desk.bus.command("LINDEX", f"{desk.prefix}window:{PREFIX}{session}", -1)
-    return marked(unpack(found)) if found else None
+    try:
+        return marked(unpack(found)) if found else None
+    except Exception as error:  # whatever is in it: the Store has it too
+        log.get().error("A summary cannot be read", why=str(error)[:200])
+        return None
 
 
 def marked(item: Record) -> Record | None:

@@ -15,17 +15,21 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from shared import log
+from pydantic import ValidationError
+
+from shared import faults, log
 from shared.bus.base import Bus
-from shared.bus.keys import CHATTER_OUTPUT, Names
-from shared.errors import BusUnreachable, Conflict, PromptDockError, StoreUnavailable
+from shared.bus.keys import CHATTER_OUTPUT, Names, is_agent
+from shared.errors import BusUnreachable, ConfigurationError, Conflict, PromptDockError, StoreUnavailable
 from shared.store import records
 from shared.store.base import Store
 from shared.store.records import Row
 from shared.store.row import derived
+from shared.turns import scripts
 from shared.veil import concealed
 
 BATCH = 500
+_KEPT = 64 * 1024  # bytes of what cannot be stored, in the dead letters
 _LOCK_MS = 3_000  # how long the rows of a dead drainer wait for another; two at once store the same twice
 Apply = Callable[[Store, list[dict[str, Any]]], Awaitable[None]]  # the changes of one batch, in order
 _TABLES: dict[str, type[Row]] = {
@@ -74,6 +78,7 @@ class Archive:
         self._appliers = appliers or {}
         self._agent, self._instance = agent, instance
         self.stored = 0
+        self._broken: set[str] = set()  # desks whose archive is no stream: said once
         self._wake = asyncio.Event()
 
     def wake(self) -> None:
@@ -108,14 +113,32 @@ class Archive:
                 if quiet:
                     log.get().warning("Rows wait for the store", why=str(error))
                 quiet, moved = False, 0
+            except ConfigurationError:
+                raise
+            except PromptDockError as error:  # a key of the wrong kind: no reason to end
+                log.get().error("An archive could not be drained", why=str(error))
+                moved = 0
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(0 if moved >= BATCH else pause):
                     await self._wake.wait()
 
     async def drain(self) -> int:
         """Store what waits on all desks; how many entries it was."""
-        agents = {name.decode() for name in await self._bus.command("SMEMBERS", self._names.agents)}
-        return sum([await self._desk(agent) for agent in sorted(agents | {self._agent})])
+        known = [name.decode("utf-8", "replace") for name in await self._agents()]
+        moved = 0
+        for agent in sorted({name for name in known if is_agent(name)} | {self._agent}):
+            try:
+                moved += await self._desk(agent)
+            except (BusUnreachable, ConfigurationError, StoreUnavailable):
+                raise
+            except PromptDockError as error:
+                if agent not in self._broken:
+                    log.get().error("An archive could not be drained", desk=agent, why=str(error))
+                self._broken.add(agent)
+        return moved
+
+    async def _agents(self) -> list[bytes]:
+        return list(await self._bus.command("SMEMBERS", self._names.agents))
 
     async def _desk(self, agent: str, anyway: bool = False) -> int:
         prefix = self._names.desk(agent)
@@ -125,8 +148,13 @@ class Archive:
             return 0
         moved = 0
         while entries := await self._bus.command("XRANGE", f"{prefix}archive", "-", "+", "COUNT", BATCH):
-            rows = [row for entry_id, fields in entries for row in _rows(agent, entry_id.decode(), fields)]
-            await self._store_all(rows)
+            rows: list[Row | Change] = []
+            for entry_id, fields in entries:
+                try:
+                    rows += _rows(agent, entry_id.decode(), fields)
+                except Exception as error:  # whatever is in it
+                    await self._unreadable(prefix, "archive", entry_id.decode(), error)
+            await self._store_all(prefix, rows)
             await self._bus.command("XDEL", f"{prefix}archive", *(entry_id for entry_id, _ in entries))
             await self._bus.command("PEXPIRE", lock, _LOCK_MS)
             moved += len(entries)
@@ -142,39 +170,79 @@ class Archive:
         entries = await self._bus.command("XRANGE", f"{prefix}out", start, "+", "COUNT", BATCH)
         if not entries:
             return 0
-        rows = [_output(agent, entry_id.decode(), fields[1]) for entry_id, fields in entries]
-        await self._store.upsert(rows)
+        rows: list[Row | Change] = []
+        for entry_id, fields in entries:
+            try:
+                rows.append(_output(agent, entry_id.decode(), fields[1]))
+            except Exception as error:  # whatever is in it
+                await self._unreadable(prefix, "out", entry_id.decode(), error)
+        await self._store_all(prefix, rows)
         await self._bus.command("SET", f"{prefix}archive:said", entries[-1][0])
         self.stored += len(rows)
         return len(entries)
 
-    async def _store_all(self, items: list[Row | Change]) -> None:
+    async def _unreadable(self, prefix: str, stream: str, entry_id: str, error: Exception) -> None:
+        """Bury an entry that nobody can read: it must neither end who reads it nor stand in the way of others."""
+        if faults.without("poisoned-entry"):
+            raise error
+        why = reason(stream, error)
+        log.get().error(
+            "An entry could not be read; it is buried", entry=f"{prefix}{stream} {entry_id}", why=why
+        )
+        await self._bus.script(scripts.UNREADABLE, prefix, stream, entry_id, why)
+
+    async def _bury(self, prefix: str, what: str, values: object, error: Exception) -> None:
+        """A row or change that can be read, and that the Store does not take."""
+        log.get().error(what, why=reason("archive", error))
+        data = json.dumps(values, default=str, ensure_ascii=False).encode("utf-8", "replace")[:_KEPT]
+        fields = ("reason", reason("archive", error), "id", "", "session", "", "channel", "", "data", data)
+        await self._bus.command("XADD", f"{prefix}dead", "MAXLEN", "~", 10_000, "*", *fields)
+
+    async def _store_all(self, prefix: str, items: list[Row | Change]) -> None:
         rows = [item for item in items if isinstance(item, Row)]
         try:
             await self._store.upsert(rows)
-        except Conflict:
+        except (StoreUnavailable, BusUnreachable):
+            raise
+        except Exception as error:  # one of them is to blame: the others are not
+            if not isinstance(error, Conflict):
+                log.get().warning("Rows are stored one by one", why=str(error)[:200])
             for row in rows:
-                await self._store_one(row)
+                await self._store_one(prefix, row)
         changes: dict[str, list[dict[str, Any]]] = {}
         for item in items:
             if isinstance(item, Change):
                 changes.setdefault(item.applier, []).append(item.values)
         for applier, values in changes.items():
-            await self._apply(applier, values)
+            await self._apply(prefix, applier, values)
 
-    async def _apply(self, applier: str, values: list[dict[str, Any]]) -> None:
+    async def _apply(self, prefix: str, applier: str, values: list[dict[str, Any]]) -> None:
         try:
             await self._appliers[applier](self._store, values)
-        except StoreUnavailable:
+        except (StoreUnavailable, BusUnreachable):
             raise
-        except (PromptDockError, KeyError) as error:
+        except PromptDockError as error:
             log.get().error("A change could not be stored", change=applier, why=str(error))
+        except Exception as error:  # of a newer release, or nonsense
+            if len(values) > 1 and applier in self._appliers:
+                for one in values:
+                    await self._apply(prefix, applier, [one])
+            else:
+                await self._bury(
+                    prefix, "A change could not be read", {"apply": applier, "values": values}, error
+                )
 
-    async def _store_one(self, row: Row) -> None:
+    async def _store_one(self, prefix: str, row: Row) -> None:
         """A row that collides: a conversation that went on while the Store could not tell its last number."""
         try:
             await self._store.upsert([row])
-        except Conflict as error:
+        except (StoreUnavailable, BusUnreachable):
+            raise
+        except Exception as error:
+            if not isinstance(error, Conflict):
+                values = {"table": row.table, "row": row.model_dump(mode="json")}
+                await self._bury(prefix, "A row could not be stored", values, error)
+                return
             if not isinstance(row, records.ConversationMessage):
                 log.get().error("A row could not be stored", table=row.table, why=str(error))
                 return
@@ -187,14 +255,20 @@ class Archive:
 
 def _rows(agent: str, entry_id: str, flat: list[bytes]) -> list[Row | Change]:
     fields = dict(zip((name.decode() for name in flat[::2]), flat[1::2], strict=True))
-    kind = fields["kind"]
-    try:
-        if kind in (b"message", b"dead"):
-            return [_message(agent, entry_id, fields)]
-        return [_item(item) for item in json.loads(fields["data"])]
-    except (ValueError, KeyError, PromptDockError) as error:
-        log.get().error("An archive entry could not be read", entry=entry_id, why=str(error))
-        return []
+    if fields["kind"] in (b"message", b"dead"):
+        return [_message(agent, entry_id, fields)]
+    return [_item(item) for item in json.loads(fields["data"])]
+
+
+def reason(where: str, error: Exception) -> str:
+    """Why an entry of a stream is buried: without what stands in it."""
+    if isinstance(error, ValidationError):
+        places = {
+            ".".join(map(str, one["loc"])) for one in error.errors(include_input=False, include_url=False)
+        }
+        return f"unreadable: {where}: {', '.join(sorted(places))}"[:300]
+    told = f"{type(error).__name__}: {error}" if isinstance(error, (KeyError, ValueError)) else repr(error)
+    return log.redact(f"unreadable: {where}: {told}")[:300]
 
 
 def _item(item: dict[str, Any]) -> Row | Change:
@@ -205,7 +279,9 @@ def _item(item: dict[str, Any]) -> Row | Change:
 
 def _output(agent: str, entry_id: str, data: bytes) -> Row:
     """The row of something that was said to a person."""
-    content: dict[str, Any] = json.loads(data)
+    content = json.loads(data)
+    if not isinstance(content, dict):
+        raise ValueError("it is no output")
     return records.Message(
         id=derived("said", agent, entry_id),
         created_at=datetime.fromtimestamp(int(entry_id.split("-")[0]) / 1000, UTC),
@@ -230,17 +306,17 @@ def _message(agent: str, entry_id: str, fields: dict[str, bytes]) -> Row:
     content: dict[str, Any] = value if isinstance(value, dict) else {"raw": text}
     told = content.get("payload")
     payload: dict[str, Any] = told if isinstance(told, dict) else content
-    dead = fields.get("reason", b"").decode()
+    dead = fields.get("reason", b"").decode("utf-8", "replace")
     return records.Message(
         id=derived("message", agent, entry_id),
         created_at=datetime.fromtimestamp(int(entry_id.split("-")[0]) / 1000, UTC),
-        message_id=fields["id"].decode(),
+        message_id=fields["id"].decode("utf-8", "replace"),
         from_agent=str(content.get("from") or "user"),
         to_agent=str(content.get("to") or agent),
         type="dead" if dead else str(content.get("type") or "message"),
         payload=concealed(payload | {"reason": dead} if dead else payload),
-        channel=fields["channel"].decode(),
-        session_id=fields["session"].decode() or None,
+        channel=fields["channel"].decode("utf-8", "replace"),
+        session_id=fields["session"].decode("utf-8", "replace") or None,
         request_id=str(payload.get("request_id")) if payload.get("request_id") else None,
         user_id=str(content["user_id"]) if content.get("user_id") else None,
     )

@@ -92,14 +92,19 @@ class Ending:
 
 
 def _entry(fields: list[bytes]) -> Entry:
-    pairs = dict(zip(fields[::2], fields[1::2], strict=True))
-    return Entry(
-        pairs[b"id"].decode(),
-        pairs[b"session"].decode(),
-        pairs[b"channel"].decode(),
-        pairs[b"data"],
-        int(pairs[b"deadline"]),
-    )
+    """An entry of the inbox; one that cannot be read is left to whoever carries it out, as nonsense."""
+    pairs = dict(zip(fields[::2], fields[1::2], strict=False))
+    try:
+        return Entry(
+            pairs[b"id"].decode(),
+            pairs[b"session"].decode(),
+            pairs[b"channel"].decode(),
+            pairs[b"data"],
+            int(pairs[b"deadline"]),
+        )
+    except (KeyError, ValueError):
+        id = pairs.get(b"id", fields[1] if len(fields) > 1 else b"").decode("utf-8", "replace")
+        return Entry(id, "", "", b"\n".join(fields), 0)
 
 
 def _claim(turn: list[Any], now: int, asked: float) -> Claim:
@@ -110,7 +115,7 @@ def _claim(turn: list[Any], now: int, asked: float) -> Claim:
         [_entry(fields) for fields in entries],
         journal,
         window,
-        int(seq) if seq else None,
+        int(seq) if seq and seq.isdigit() else None,
         now,
         asked,
         [(id.decode(), text) for id, text in zip(untold[::2], untold[1::2], strict=True)],
@@ -207,7 +212,13 @@ class Desk:
         self._unanswered = ""
         due, now, *turns = reply
         self._ahead = (now + 1) / 1000 - asked  # it tells whole milliseconds: no less than it is
-        return [_claim(turn, now, asked) for turn in turns], int(due)
+        found = []
+        for turn in turns:
+            try:
+                found.append(_claim(turn, now, asked))
+            except (ValueError, TypeError) as error:  # its name is no text
+                await self._finish(turn[0], turn[1], Ending(dead=f"unreadable: {error}"[:300]))
+        return found, int(due)
 
     def given(self, data: bytes) -> Claim | None:
         """The turn that the channel of a seat tells of; None for what no script of ours told."""
@@ -247,6 +258,9 @@ class Desk:
 
     async def finish(self, session: str, epoch: int, ending: Ending) -> None:
         """Close the turn with its one output; Fenced if the lease is lost."""
+        await self._finish(session, epoch, ending)
+
+    async def _finish(self, session: str | bytes, epoch: int, ending: Ending) -> None:
         window = list(ending.window)
         tail = [] if ending.seq is None else [ending.seq]
         reply = await self._call(
@@ -258,7 +272,7 @@ class Desk:
             patience=600,
         )
         if reply == -1:
-            raise Fenced(f"the turn of {session} belongs to another worker now")
+            raise Fenced(f"the turn of {session!s} belongs to another worker now")
 
     async def tell(
         self, session: str, epoch: int, channel: str, text: str, keep: Keep = "", again: str = ""

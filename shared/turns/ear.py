@@ -100,10 +100,13 @@ class Ear:
                 self._came.clear()
                 await self._came.wait()
             task = self._intake.popleft()
-            if isinstance(task, int):
-                await self.desk.shut(task)
-            else:
-                await self._take_in(self._with_next(task))
+            try:
+                if isinstance(task, int):
+                    await self.desk.shut(task)
+                else:
+                    await self._take_in(self._with_next(task))
+            except PromptDockError as error:  # a key of the wrong kind: what comes next may be taken in
+                log.get().error("Messages could not be taken in", why=str(error))
 
     def _with_next(self, first: _Heard) -> list[_Heard]:
         """A message, and what came meanwhile behind it in the same numbering."""

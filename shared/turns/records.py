@@ -20,5 +20,6 @@ def pack(record: Record) -> bytes:
 def unpack(data: bytes) -> Record:
     """The record again."""
     value = json.loads(zlib.decompress(data[1:]) if data[:1] == _PACKED else data)
-    assert isinstance(value, dict)
+    if not isinstance(value, dict):
+        raise ValueError("it is no record")
     return value

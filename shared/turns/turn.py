@@ -11,10 +11,20 @@ import time
 from collections.abc import Sequence
 from uuid import UUID
 
-from shared import faults
+from shared import faults, log
 from shared.errors import Fenced
 from shared.turns.desk import Claim, Desk, Ending, Entry, Keep
 from shared.turns.records import Record, pack, unpack
+
+
+def _read(packed: Sequence[bytes], fields: Sequence[str]) -> list[Record] | None:
+    """Records as they were written; None where one of them cannot be read."""
+    try:
+        found = [unpack(data) for data in packed]
+    except Exception as error:  # whatever is in it
+        log.get().error("Records of a turn cannot be read", why=str(error)[:200])
+        return None
+    return found if all(isinstance(record.get(name), str) for record in found for name in fields) else None
 
 
 class Turn:
@@ -25,10 +35,13 @@ class Turn:
         self.session, self.epoch = claim.session, claim.epoch
         self.tries, self.fails = claim.tries, claim.fails
         self.given: list[Entry] = list(claim.entries)
-        self.records: list[Record] = [unpack(data) for data in claim.journal]
-        self._stored = len(self.records)
-        self.window: list[Record] = [unpack(data) for data in claim.window]
-        self.seq = claim.seq
+        journal, window = _read(claim.journal, ("k",)), _read(claim.window, ())
+        self.spoiled = journal is None  # nobody knows what was done already
+        self.records: list[Record] = journal or []
+        self._stored = len(claim.journal)
+        self.window: list[Record] = window or []
+        self.held = len(claim.window)  # how many records Redis holds, readable or not
+        self.seq = claim.seq if window is not None else None  # the Store has the conversation too
         self.untold = claim.untold
         self.claimed_at = claim.now  # the server's milliseconds
         self._since = time.monotonic()

@@ -46,12 +46,14 @@ async def letters(visitor: Visitor, limit: int = 1000) -> list[Dead]:
     for agent in await visitor.presence.agents():
         stream = f"{visitor.names.desk(agent)}dead"
         for entry, flat in await visitor.bus.command("XREVRANGE", stream, "+", "-", "COUNT", limit):
-            fields = {key.decode(): value for key, value in zip(flat[::2], flat[1::2], strict=True)}
+            pairs = zip(flat[::2], flat[1::2], strict=True)
+            fields = {key.decode("utf-8", "replace"): value for key, value in pairs}
             texts = {
-                name: fields[name].decode("utf-8", "replace")
+                name: fields.get(name, b"").decode("utf-8", "replace")
                 for name in ("id", "session", "channel", "reason")
             }
-            found.append(Dead(f"{agent}/{entry.decode()}", agent, **texts, data=fields["data"]))
+            data = fields.get("data", b"\n".join(flat))
+            found.append(Dead(f"{agent}/{entry.decode()}", agent, **texts, data=data))
     return sorted(found, key=lambda letter: _moment(letter.key), reverse=True)
 
 

@@ -9,11 +9,12 @@ from urllib.parse import urlsplit
 
 from shared.bus.keys import SCHEMA
 from shared.errors import BusUnreachable, ConfigurationError, PromptDockError, StoreUnavailable
-from shared.visitor import look, machine
+from shared.visitor import dead, look, machine
 from shared.visitor.findings import Finding
 from shared.visitor.visitor import Visitor
 
 _LOOPBACK = ("127.", "localhost", "::1")
+_KINDS = {"inbox": b"stream", "out": b"stream", "archive": b"stream", "dead": b"stream", "due": b"zset"}
 _PATIENCE = 20.0  # seconds that the model provider may take
 
 
@@ -64,6 +65,8 @@ async def _redis(visitor: Visitor) -> AsyncGenerator[Finding, None]:
         yield asks
     yield await _schema(visitor)
     yield await _present(visitor)
+    for found in await _spoiled(visitor):
+        yield found
     if strangers := look.other_homes(await visitor.presence.here()):
         yield strangers
 
@@ -136,6 +139,26 @@ async def _schema(visitor: Visitor) -> Finding:
         told = f"workers of another cluster are here: {who}"
         return Finding("cluster", "fail", told, "give each cluster its own PROMPTDOCK_NAMESPACE")
     return Finding("cluster", "ok", f"cluster {cluster.decode()}")
+
+
+async def _spoiled(visitor: Visitor) -> list[Finding]:
+    """What lies in Redis that nobody can read."""
+    found = []
+    wrong = []
+    for agent in await visitor.presence.agents():
+        prefix = visitor.names.desk(agent)
+        for name, kind in _KINDS.items():
+            if (await visitor.bus.command("TYPE", f"{prefix}{name}")) not in (kind, b"none"):
+                wrong.append(f"{prefix}{name}")
+    if wrong:
+        told = f"a key is not of the kind that it must be: {', '.join(wrong)}"
+        fix = "something else writes to this Redis: look at the key, then delete it"
+        return [Finding("keys", "fail", told, fix)]
+    buried = [one for one in await dead.letters(visitor, 200) if one.reason.startswith("unreadable")]
+    if buried:
+        told = f"{len(buried)} entries could not be read, the newest: {buried[0].reason[:120]}"
+        found.append(Finding("entries", "warn", told, "look at them: promptdock dead list"))
+    return found
 
 
 async def _present(visitor: Visitor) -> Finding:

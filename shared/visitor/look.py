@@ -104,19 +104,19 @@ async def pending(visitor: Visitor, limit: int = 1000) -> list[dict[str, Any]]:
         prefix = visitor.names.desk(agent)
         for entry, flat in await visitor.bus.command("XRANGE", f"{prefix}inbox", "-", "+", "COUNT", limit):
             fields = dict(zip(flat[::2], flat[1::2], strict=True))
-            session = fields[b"session"].decode()
+            session = fields.get(b"session", b"").decode("utf-8", "replace")
             owner = await visitor.bus.command("HGET", f"{prefix}turn:{session}", "owner")
             given = await visitor.bus.command("LPOS", f"{prefix}given:{session}", entry)
             running = owner is not None and given is not None
             found.append(
                 {
                     "agent": agent,
-                    "id": fields[b"id"].decode(),
+                    "id": fields.get(b"id", b"").decode("utf-8", "replace"),
                     "session": session,
                     "accepted_ms": int(entry.decode().split("-")[0]),
                     "state": "running" if running else "waiting",
                     "worker": owner.decode() if running else None,
-                    "content": preview(fields[b"data"]),
+                    "content": preview(fields.get(b"data", b"")),
                 }
             )
     return found
@@ -156,7 +156,12 @@ async def pulse(visitor: Visitor, agent: str, request_id: str) -> Pulse:
 
 
 def _doing(data: bytes) -> str:
-    event = json.loads(data)
+    try:
+        event = json.loads(data)
+    except ValueError:
+        return ""
+    if not isinstance(event, dict):
+        return ""
     if event.get("event") in ("tool_call", "tool_result"):
         arguments = event.get("arguments") or {}
         return " ".join([str(event.get("tool", "")), *(str(value) for value in arguments.values())])[:80]

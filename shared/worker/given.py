@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from shared.bus import messages
+from shared.errors import BadMessage
 from shared.guard.display import tagless
 from shared.turns.desk import Entry
 from shared.turns.records import Record
@@ -30,7 +31,10 @@ def sort(entries: list[Entry], human_channel: str) -> Given:
     """Sort what came; BadMessage for one that cannot be read."""
     given = Given()
     for entry in entries:
-        value = json.loads(entry.data)
+        try:
+            value = json.loads(entry.data)
+        except ValueError as error:
+            raise BadMessage("a message cannot be read", str(error)[:200]) from None
         if entry.channel != human_channel:
             agent = messages.agent(value)
             (given.answers if agent.type in messages.ANSWERS else given.requests).append(agent)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from shared import faults, log
+from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT
 from shared.errors import BadMessage, BusUnreachable, Fenced, ModelError, PromptDockError
-from shared.turns import route
+from shared.turns import archive, route
 from shared.turns.desk import Claim, Desk, Ending
 from shared.turns.turn import Turn
 
@@ -171,9 +172,8 @@ class Hand:
         with log.bound_contextvars(session=turn.session, turn=turn.id):
             try:
                 runner = self._make(turn)
-            except BadMessage as error:
-                log.get().error("A message cannot be read", why=str(error))
-                await turn.finish(Ending(dead=route.malformed(error)))
+            except Exception as error:  # whatever is in it
+                await self._unreadable(turn, error)
                 return
             if (held := self._held.get(turn.session)) and held.turn is turn:
                 held.runner = runner
@@ -191,8 +191,24 @@ class Hand:
             except Exception as error:
                 await self._failed(turn, runner, error)
 
+    async def _unreadable(self, turn: Turn, error: Exception) -> None:
+        """Nobody can make anything of the message: it is buried, and its sender told, where one can be named."""
+        what = error if isinstance(error, BadMessage) else BadMessage("the message cannot be understood")
+        reason = route.malformed(what) if isinstance(error, BadMessage) else archive.reason("inbox", error)
+        log.get().error("A message cannot be read", why=reason)
+        names = self.desk.names
+        told = route.dead(names, names.channel(HUMAN_INPUT), turn.given[0].data, what) if turn.given else None
+        with contextlib.suppress(Fenced):
+            await turn.finish(
+                Ending(
+                    channel=names.channel(CHATTER_OUTPUT), output=told.refusal if told else "", dead=reason
+                )
+            )
+
     async def _attempt(self, turn: Turn, runner: Runner) -> None:
-        if turn.tries > DEATHS:
+        if turn.spoiled:
+            await runner.failed(_poison("the journal of its turn cannot be read"), dead="unreadable: journal")
+        elif turn.tries > DEATHS:
             why = f"{DEATHS} workers died while they answered it"
             await runner.failed(_poison(why), dead="poison")
         elif turn.fails >= FAILURES:

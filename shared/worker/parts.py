@@ -61,6 +61,12 @@ async def check_cluster(bus: Bus, names: Names) -> str:
     await bus.command("HSETNX", names.meta, "cluster", secrets.token_hex(6))
     await bus.command("HSETNX", names.meta, "schema", SCHEMA)
     schema, cluster = await bus.command("HMGET", names.meta, "schema", "cluster")
+    if not schema.isdigit():
+        raise ConfigurationError(
+            "the data in Redis cannot be read",
+            f"{names.meta} names no schema",
+            "look at it: promptdock doctor",
+        )
     if int(schema) > SCHEMA:
         raise ConfigurationError(
             f"the data in Redis has schema {int(schema)}",

@@ -76,7 +76,12 @@ class Worker:
         try:
             await self._first_of(self.ear.ready.wait(), services, 30)
             log.get().info(f"Subscribed to: {', '.join(self._channels)}")
-            await self._beat_presence()
+            try:
+                await self._beat_presence()
+            except (BusUnreachable, ConfigurationError):
+                raise
+            except PromptDockError as error:
+                log.get().error("No heartbeat", why=str(error))
             await self._alone()
             log.get().info(f"{called} ready", model=self.parts.model.name, demo=self.parts.model.demo)
             self.spawn(self.parts.model.warm())
@@ -164,6 +169,12 @@ class Worker:
             except BusUnreachable:
                 await self._return()
                 continue
+            except ConfigurationError:
+                raise
+            except PromptDockError as error:  # a key of the wrong kind
+                log.get().error("Nothing can be claimed", why=str(error))
+                await self._pause(1.0)
+                continue
             for claim in claims:
                 self.hand.take(claim)
             await self._pause(1.0 if due < 0 else min(1.0, due / 1000))
@@ -195,7 +206,7 @@ class Worker:
     async def _leases(self) -> None:
         while True:
             await asyncio.sleep(self.desk.lease_ms / 3000)
-            with contextlib.suppress(BusUnreachable):
+            with contextlib.suppress(PromptDockError):  # a lease that cannot be renewed runs out
                 await self.hand.renew()
 
     # -- what comes ------------------------------------------------------------------------------------------

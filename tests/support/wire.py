@@ -132,7 +132,7 @@ class Wire:
         """Chatter's dead letters, oldest first."""
         rows: Any = self.redis.xrange(f"{self.names.desk('chatter')}dead")
         return [
-            {name.decode(): value.decode("utf-8", "replace") for name, value in row.items()}
+            {name.decode("utf-8", "replace"): value.decode("utf-8", "replace") for name, value in row.items()}
             for _, row in rows
         ]
 

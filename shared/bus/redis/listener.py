@@ -17,7 +17,7 @@ from redis.exceptions import ResponseError
 from shared import log
 from shared.bus import base
 from shared.bus.redis.wire import LOST, Connect, Wire
-from shared.errors import BusUnreachable
+from shared.errors import ConfigurationError, PromptDockError
 
 _MESSAGE = {b"message": 1, b"pmessage": 2}
 _CONFIRMED = (b"subscribe", b"psubscribe")
@@ -49,7 +49,9 @@ class RedisListener(base.Listener):
             started = asyncio.get_running_loop().time()
             try:
                 await self._once()
-            except (*LOST, TimeoutError, BusUnreachable) as error:
+            except ConfigurationError:
+                raise
+            except (*LOST, TimeoutError, PromptDockError) as error:
                 stable = asyncio.get_running_loop().time() - started > 10
                 failures = 1 if stable else failures + 1
                 if failures in (1, 10):
@@ -81,7 +83,10 @@ class RedisListener(base.Listener):
         kind = reply[0]
         at = _MESSAGE.get(kind)
         if at is not None:
-            self._on_message(reply[at].decode("utf-8", "replace"), reply[at + 1])
+            try:
+                self._on_message(reply[at].decode("utf-8", "replace"), reply[at + 1])
+            except Exception:  # one message must not end what listens to all others
+                log.get().exception("What was heard could not be taken")
         elif kind in _CONFIRMED:
             self._missing -= 1
             if self._missing == 0:

@@ -5,7 +5,7 @@ server's. `#!lua` makes a server refuse a script that leaves its slot; what free
 is full.
 """
 
-from shared.turns.scripts.arriving import CLOSE, HEAR, JOIN, POST, RESPOND, WITHDRAW
+from shared.turns.scripts.arriving import CLOSE, HEAR, JOIN, POST, RESPOND, UNREADABLE, WITHDRAW
 from shared.turns.scripts.carrying import ACQUIT, BEAT, CLAIM, FINISH, RELEASE, STEP, TELL
 
 __all__ = [
@@ -21,5 +21,6 @@ __all__ = [
     "RESPOND",
     "STEP",
     "TELL",
+    "UNREADABLE",
     "WITHDRAW",
 ]

@@ -34,7 +34,22 @@ return {1, waiting}
 JOIN = script(
     "join",
     PRELUDE,
+    BURY,
     """
+-- What something else put in place of a key of ours is moved out of the way: nobody could work at this desk.
+for _, one in ipairs({'dead stream', 'archive stream', 'inbox stream', 'out stream', 'due zset', 'idle zset',
+    'ears hash', 'ear string', 'epoch string', 'full string'}) do
+  local name, kind = string.match(one, '(%a+) (%a+)')
+  local is = redis.call('TYPE', P..name).ok
+  if is ~= kind and is ~= 'none' then
+    redis.call('RENAME', P..name, P..'spoiled:'..name)
+    bury('unreadable: '..name..' was a '..is..'; it is kept as spoiled:'..name, '', '', '', '')
+  end
+end
+for _, name in ipairs({'ear', 'epoch'}) do
+  local is = redis.call('GET', P..name)
+  if is and not string.match(is, '^%d+$') then redis.call('SET', P..name, now) end
+end
 local k = redis.call('INCR', P..'ear')
 redis.call('HSET', P..'ears', k, 0)
 redis.call('HDEL', P..'ears', k - 64, 'w'..(k - 64))
@@ -51,9 +66,9 @@ CLOSE = script(
     PRELUDE,
     """
 local w = redis.call('HMGET', P..'ears', 'closed', 'w'..ARGV[1])
-local closed = tonumber(w[1] or '0')
+local closed = tonumber(w[1] or '0') or 0
 -- An ear that heard nothing in k must not overtake those that still hand in what they heard before it.
-if closed < tonumber(ARGV[1]) - 1 and now < tonumber(w[2] or '0') then return -2 end
+if closed < tonumber(ARGV[1]) - 1 and now < (tonumber(w[2] or '0') or 0) then return -2 end
 if tonumber(ARGV[1]) > closed then redis.call('HSET', P..'ears', 'closed', ARGV[1]) end
 return 0
 """,
@@ -76,9 +91,9 @@ HEAR = script(
 local k = ARGV[1]
 local w = redis.call('HMGET', P..'ears', k, 'closed', 'w'..k)
 if not w[1] then return -1 end
-local had = tonumber(w[1])
+local had = tonumber(w[1]) or 0
 if tonumber(ARGV[#ARGV - 9]) > had
-  and tonumber(w[2] or '0') < tonumber(k) - 1 and now < tonumber(w[3] or '0') then return -2 end
+  and (tonumber(w[2] or '0') or 0) < tonumber(k) - 1 and now < (tonumber(w[3] or '0') or 0) then return -2 end
 local function take(a)
   local kind, id, session, channel, data = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5]
   if id == '' then id = 'p:'..k..':'..ARGV[a] end
@@ -127,6 +142,24 @@ if not admit('answer:'..ARGV[1], s, ARGV[2], ARGV[3], '0', 'join') then return -
 redis.call('PUBLISH', ARGV[2], ARGV[3])
 return 1
 """,
+)
+
+# stream entry reason -> 1 buried | 0 it is gone. An entry that cannot be read leaves its stream.
+UNREADABLE = script(
+    "unreadable",
+    PRELUDE,
+    """
+local r = redis.call('XRANGE', P..ARGV[1], ARGV[2], ARGV[2])[1]
+if not r then return 0 end
+local f = {}
+for i = 1, #r[2], 2 do f[r[2][i]] = r[2][i + 1] end
+redis.call('XADD', P..'dead', 'MAXLEN', '~', 10000, '*', 'reason', ARGV[3], 'id', f['id'] or '',
+  'session', f['session'] or '', 'channel', f['channel'] or '',
+  'data', string.sub(f['data'] or table.concat(r[2], '\\n'), 1, 65536))
+redis.call('XDEL', P..ARGV[1], ARGV[2])
+return 1
+""",
+    always=True,
 )
 
 # request_id bell -> withdrawn | running | gone

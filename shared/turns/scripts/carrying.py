@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shared.turns.scripts.parts import BURY, FENCE, PRELUDE, SAY, script
+from shared.turns.scripts.parts import ASIDE, BURY, FENCE, PRELUDE, SAY, script
 from shared.turns.scripts.taking import TAKE
 
 # worker lease token retry room -> {ms until more is due or -1, now, turn…}, at most `room` turns as TAKE tells them.
@@ -10,7 +10,9 @@ from shared.turns.scripts.taking import TAKE
 CLAIM = script(
     "claim",
     PRELUDE,
+    BURY,
     TAKE,
+    ASIDE,
     """
 local worker, lease, token, room = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[5])
 local claims = P..'claims:'..worker
@@ -35,13 +37,16 @@ if due[1] then
   local mine = {token, epoch}
   for _, session in ipairs(due) do
     -- Two workers died with it: the third takes it alone, so that what is innocent outlives its neighbour.
-    local was = redis.call('HMGET', P..'turn:'..session, 'tries', 'fails')
-    local suspect = tonumber(was[1] or '0') >= 2
-    if not suspect or #mine == 2 then
+    local suspect = false
+    local whole, why = pcall(function()
+      local was = redis.call('HMGET', P..'turn:'..session, 'tries', 'fails')
+      suspect = tonumber(was[1] or '0') >= 2
+      if suspect and #mine > 2 then return end
       local taken = take(session, epoch, worker, lease, was)
       if taken then mine[#mine + 1] = session; found[#found + 1] = taken end
-      if suspect then break end
-    end
+    end)
+    if not whole then aside(session, why)
+    elseif suspect and #mine > 2 then break end
   end
   redis.call('DEL', claims)
   redis.call('RPUSH', claims, unpack(mine))
@@ -115,7 +120,7 @@ for _, e in ipairs(redis.call('LRANGE', P..'given:'..s, 0, -1)) do
   if r then
     local f = r[2]
     redis.call('SET', P..'msg:'..f[2], 'done:'..said, 'EX', 86400)
-    if ARGV[6] ~= '' then bury(ARGV[6], f[2], s, f[6], f[8]) end
+    if ARGV[6] ~= '' then bury(ARGV[6], f[2], s, f[6] or '', f[8] or table.concat(f, '\\n')) end
     redis.call('XDEL', P..'inbox', e)
   end
 end

@@ -34,7 +34,11 @@ local function admit(id, session, channel, data, deadline, place)
   redis.call('XADD', P..'archive', '*', 'kind', 'message', 'channel', channel, 'session', session,
     'id', id, 'data', data)
   local message = {'id', id, 'session', session, 'channel', channel, 'data', data, 'deadline', ends}
-  if opens and give(session, e, message) then return e, 'accepted' end
+  if opens then
+    local whole, given = pcall(give, session, e, message)
+    if given == true then return e, 'accepted' end
+    if not whole then redis.pcall('LREM', P..'given:'..session, 0, e) end  -- what is wrong there, a claim finds out
+  end
   local list = 'mail:'
   if place ~= 'mail' then list = 'join:' end
   if place == 'front' then redis.call('LPUSH', P..list..session, e)
@@ -63,6 +67,32 @@ local function bury(reason, id, session, channel, data)
     'session', session, 'channel', channel, 'data', data)
   redis.call('XADD', P..'archive', '*', 'kind', 'dead', 'reason', reason, 'channel', channel,
     'session', session, 'id', id, 'data', data)
+end
+"""
+
+# A session of whose keys one is of the wrong kind can be held by nobody: what waits in it is buried, and the
+# keys go. What they held of the conversation is in the Store. Needs BURY.
+ASIDE = """
+local function aside(session, why)
+  local reason = string.sub('unreadable: '..tostring(type(why) == 'table' and why.err or why), 1, 300)
+  local buried = 0
+  for _, list in ipairs({'given:', 'mail:', 'join:'}) do
+    local found = redis.pcall('LRANGE', P..list..session, 0, -1)
+    for _, e in ipairs(found.err and {} or found) do
+      local r = redis.pcall('XRANGE', P..'inbox', e, e)
+      local f = not r.err and r[1] and r[1][2]
+      if f then
+        bury(reason, f[2], session, f[6] or '', f[8] or table.concat(f, '\\n'))
+        redis.call('SET', P..'msg:'..f[2], 'done:', 'EX', 86400)
+        redis.call('XDEL', P..'inbox', e)
+        buried = buried + 1
+      end
+    end
+    redis.call('DEL', P..list..session)
+  end
+  if buried == 0 then bury(reason, '', session, '', '') end
+  for _, key in ipairs({'turn:', 'journal:', 'window:', 'seq:', 'untold:'}) do redis.call('DEL', P..key..session) end
+  redis.call('ZREM', P..'due', session)
 end
 """
 

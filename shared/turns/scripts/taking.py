@@ -67,7 +67,7 @@ local function give(session, e, message)
   if not last[1] or redis.call('ZRANGE', P..'due', 0, 0)[1] ~= session then return false end
   redis.call('ZREM', P..'idle', last[1])
   local lease, worker, channel = string.match(last[1], '^(%d+) (%S+) (.*)$')
-  if tonumber(last[2]) < now or redis.call('PUBSUB', 'NUMSUB', channel)[2] == 0 then return false end
+  if not channel or tonumber(last[2]) < now or redis.call('PUBSUB', 'NUMSUB', channel)[2] == 0 then return false end
   redis.call('RPUSH', P..'given:'..session, e)
   local epoch = redis.call('INCR', P..'epoch')
   local turn = lend(session, epoch, worker, tonumber(lease), {}, {e}, {message}, {})
