@@ -23,10 +23,12 @@ RUN apt-get update \
 COPY --from=build /venv /venv
 ENV PATH=/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
+    PYTHONSAFEPATH=1 \
     PROMPTDOCK_HOME=/data \
     AGENT_NAME=chatter
 USER promptdock
-WORKDIR /data
+# Not the data folder: nothing that agents wrote lies where a process of ours starts.
+WORKDIR /
 VOLUME /data
 # A worker listens on no port: it is healthy while its presence is heard on the bus.
 HEALTHCHECK --interval=30s --timeout=15s --start-period=60s --retries=3 CMD promptdock status "$AGENT_NAME"

@@ -1,1 +1,19 @@
 """The agents: each a folder with a profile and a prompt; `python -m agents` runs the cluster."""
+
+import os
+import sys
+
+
+def _alone() -> None:
+    """`python -m` puts the folder in which somebody stands first on the import path: what lies there is not ours."""
+    if "safe-path" in os.environ.get("PROMPTDOCK_WITHOUT", "").split(","):
+        return
+    try:
+        here = ("", os.getcwd())  # noqa: PTH109
+    except FileNotFoundError:  # it was deleted
+        return
+    tree = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120 - nothing is imported yet
+    sys.path[:] = [place for place in sys.path if place not in here or os.path.realpath(place) == tree]
+
+
+_alone()

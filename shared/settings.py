@@ -14,12 +14,18 @@ from shared import faults
 from shared.errors import ConfigurationError
 
 HOME_NAME = ".promptdock"
+FOLDER = "PROMPTDOCK_FOLDER"  # set by our own starts: for which folder they work, since they stand elsewhere
 _PASSWORD = 12  # characters
+
+
+def env_file() -> Path:
+    """The file whose variables count beside the environment's."""
+    return Path(os.environ.get(FOLDER, "")) / ".env"
 
 
 def find_home(start: Path | None = None) -> Path:
     """The nearest `.promptdock` in `start` or above it; where there is none, the one to make in `start`."""
-    here = (start or Path.cwd()).resolve()
+    here = (start or Path(os.environ.get(FOLDER, ""))).resolve()
     for folder in (here, *here.parents):
         if (folder / HOME_NAME).is_dir():
             return folder / HOME_NAME
@@ -116,10 +122,10 @@ def _passwords(value: str) -> set[str]:
     return {found[1], unquote(found[1])} if found and len(found[1]) >= _PASSWORD else set()
 
 
-def load(env_file: Path | None = None) -> Settings:
+def load(file: Path | None = None) -> Settings:
     """Read the settings; a wrong one is a ConfigurationError that names the variable, never its value."""
     try:
-        found = Settings.model_validate(_found(env_file or Path(".env")))
+        found = Settings.model_validate(_found(file or env_file()))
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         name = str(first["loc"][0]) if first["loc"] else "a setting"

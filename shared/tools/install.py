@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import importlib.metadata
 import re
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from shared.errors import ToolError
-from shared.guard.process import run
+from shared.guard import starts
+from shared.guard.process import environment, run
 from shared.store.records import Profile
 from shared.tools import places, profiles, pulls, rows
 from shared.tools.context import Context
@@ -73,7 +73,7 @@ def _missing(folder: Path, wanted: dict[str, list[str]]) -> dict[str, list[str]]
     there: dict[str, Callable[[str], bool]] = {
         "npm": lambda name: (folder / "node_modules" / name / "package.json").is_file(),
         "pip": lambda name: _is_installed(folder, name),
-        "commands": lambda name: shutil.which(name) is not None,
+        "commands": lambda name: starts.program(name) is not None,
     }
     found = {
         kind: [name for name in names if not there[kind](_bare(kind, name))] for kind, names in wanted.items()
@@ -96,7 +96,7 @@ async def check_profile(here: Context, profile_id: str) -> Result:
     row = await rows.profile(here.store, profile_id)
     missing = await asyncio.to_thread(_missing, _folder(here, row), manifest(row.install))
     commands = [str(server["command"]) for server in row.mcp_servers.values() if server.get("command")]
-    absent = sorted({name for name in commands if shutil.which(name) is None})
+    absent = sorted({name for name in commands if starts.program(name) is None})
     told: Result = {"profile_id": row.slug, "valid": not missing and not absent, "missing": missing}
     told |= {"mcp_commands_missing": absent} if absent else {}
     return told | profiles.unknown(here, row.tools)
@@ -132,8 +132,11 @@ async def _install(kind: str, names: list[str], folder: Path) -> str:
         words = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(folder)]
     else:
         target = ["--target", str(folder / "python"), "--upgrade", "--only-binary", ":all:"]
-        words = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *target]
-    done = await run([*words, "--", *names], cwd=folder, timeout=SECONDS)
+        words = starts.command("pip", "install", "--quiet", "--disable-pip-version-check", *target)
+    # A home of its own: another user's settings of npm or pip may lie in /tmp.
+    home = folder / "home"
+    await asyncio.to_thread(home.mkdir, mode=0o700, exist_ok=True)
+    done = await run([*words, "--", *names], cwd=folder, env=environment(home), timeout=SECONDS)
     if done.ok:
         return ""
     lines = [line for line in done.stderr.splitlines() if line.strip()]

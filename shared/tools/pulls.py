@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from shared.errors import ToolError
+from shared.guard import starts
 from shared.guard.git import check_ref
 from shared.guard.process import Finished, environment, run
 
@@ -71,7 +71,7 @@ def _address(done: Finished, failed: str) -> str:
 
 async def gh(*arguments: str, stdin: bytes | None = None) -> Finished:
     """Run gh in an empty folder; ToolError where it is not installed."""
-    program = shutil.which("gh")
+    program = starts.program("gh")
     if program is None:
         raise ToolError(
             "GitHub's command line gh is not installed here",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from shared.errors import ToolError
+from shared.guard import starts
 from shared.guard.jail import Jail
 from shared.guard.process import Finished, run
 from shared.tools import scan
@@ -116,7 +116,7 @@ def _anchored(root: Path, under: str) -> Iterator[Path]:
 def ripgrep() -> str | None:
     """The `rg` that was installed beside this Python, else the one on the path."""
     beside = Path(sys.executable).parent / "rg"
-    return str(beside) if beside.is_file() else shutil.which("rg")
+    return str(beside) if beside.is_file() else starts.program("rg")
 
 
 def _argv(query: Query, *, stdin: bool = False) -> list[str]:

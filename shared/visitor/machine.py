@@ -12,6 +12,7 @@ from pathlib import Path
 
 from shared.bus import embedded
 from shared.errors import ConfigurationError, PromptDockError
+from shared.guard import starts
 from shared.settings import Settings
 from shared.visitor import key, supervision
 from shared.visitor.findings import Finding
@@ -40,7 +41,7 @@ def agents() -> Finding:
 
 def git() -> Finding:
     """git, on which tasks work."""
-    program = shutil.which("git")
+    program = starts.program("git")
     if program is None:
         return Finding("git", "fail", "git is not installed", "install git")
     done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=10, check=False)

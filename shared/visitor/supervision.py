@@ -8,16 +8,16 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from shared.errors import ConfigurationError, PromptDockError, TimedOut, UsageError
-from shared.guard import remains
+from shared.guard import remains, starts
 from shared.guard.birth import birth
+from shared.settings import FOLDER
 
 DRAIN = 45.0  # seconds: the workers have 20, what does not end is killed after 25, Redis goes last
 
@@ -81,13 +81,27 @@ def start(home: Path, without: Sequence[str] = ()) -> subprocess.Popen[bytes]:
     left_out = [part for agent in without for part in ("--without", agent)]
     with file.open("wb") as out:
         return subprocess.Popen(
-            [sys.executable, "-m", "agents", *left_out],
+            starts.command("agents", *left_out),
+            cwd=starts.where(),
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
             start_new_session=True,
-            env={**os.environ, "PROMPTDOCK_HOME": str(home)},
+            env={**starts.surroundings(os.environ), **stands(home)},
         )
+
+
+def stands(home: Path) -> dict[str, str]:
+    """What tells a process of ours, which stands elsewhere, for which folder and home it works."""
+    return {FOLDER: os.environ.get(FOLDER) or str(Path.cwd()), "PROMPTDOCK_HOME": str(home)}
+
+
+def become(module: str, home: Path, *arguments: str) -> NoReturn:
+    """Turn this process into another one of ours."""
+    environment = {**starts.surroundings(os.environ), **stands(home)}
+    os.chdir(starts.where() or ".")
+    words = starts.command(module, *arguments)
+    os.execve(words[0], words, environment)
 
 
 def why(home: Path, code: int) -> PromptDockError:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from shared.errors import ConfigurationError, PromptDockError
 from shared.models.base import Answer, Model, OnDelta, Request
-from shared.settings import Settings
+from shared.settings import Settings, env_file
 
 Load = Callable[[], Settings]
 
@@ -15,8 +15,8 @@ Load = Callable[[], Settings]
 class Choice(Model):
     """The real provider as soon as a key is there, until then the demo model, which production refuses."""
 
-    def __init__(self, settings: Settings, load: Load, env_file: Path = Path(".env")) -> None:
-        self._settings, self._load, self._file = settings, load, env_file
+    def __init__(self, settings: Settings, load: Load, file: Path | None = None) -> None:
+        self._settings, self._load, self._file = settings, load, file or env_file()
         self._seen = self._stamp()
         self._model = _make(settings, self._key)
 

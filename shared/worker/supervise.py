@@ -9,7 +9,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from typing import TextIO
 from shared import log
 from shared.bus import embedded
 from shared.errors import BusUnreachable, ConfigurationError, PromptDockError, UsageError
-from shared.guard import remains
+from shared.guard import remains, starts
 from shared.guard.birth import birth
 from shared.settings import Settings
 
@@ -108,7 +107,7 @@ class Supervisor:
         else:
             url = self.settings.redis_url.get_secret_value()
         return {
-            **{key: value for key, value in os.environ.items() if key != "AGENT_NAME"},
+            **{key: value for key, value in starts.surroundings(os.environ).items() if key != "AGENT_NAME"},
             "REDIS_URL": url,
             "PROMPTDOCK_HOME": str(self.settings.home),
         }
@@ -153,7 +152,8 @@ class Supervisor:
         with file.open("ab") as out:
             # A session of its own: Ctrl-C at the terminal is for us, who then drain the workers in order.
             child.process = subprocess.Popen(
-                [sys.executable, "-m", f"agents.{child.agent}"],
+                starts.command(f"agents.{child.agent}"),
+                cwd=starts.where(),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,

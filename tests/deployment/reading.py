@@ -13,7 +13,7 @@ import yaml
 from tests.house.tree import read, runs, unknown, variables
 
 AGENTS = ("chatter", "planner", "researcher", "frontend", "backend")
-THIRD_PARTY = {"PATH", "PYTHONUNBUFFERED", "PYTHON_VERSION"}
+THIRD_PARTY = {"PATH", "PYTHONSAFEPATH", "PYTHONUNBUFFERED", "PYTHON_VERSION"}
 
 
 def compose() -> dict[str, Any]:

@@ -117,7 +117,9 @@ def test_a_supported_python_is_the_base_of_both_stages() -> None:
 
 
 def test_compose_mounts_its_volume_where_the_image_keeps_data() -> None:
-    assert argument("VOLUME") == argument("WORKDIR") == "/data"
+    assert argument("VOLUME") == "/data"
+    assert argument("WORKDIR") == "/", "what agents write into the data folder is never imported"
+    assert "PYTHONSAFEPATH=1" in argument("ENV").split()
     assert all(
         service["volumes"] == ["data:/data"]
         for name, service in compose()["services"].items()
