@@ -14,9 +14,10 @@ from gateways.cli import screen
 from gateways.cli.leave import Leave
 from gateways.cli.run import me
 from shared.bus.messages import CLOSING, Output
+from shared.bus.messages import leave as decides
 from shared.errors import BadMessage, PromptDockError, TimedOut, UsageError
 from shared.settings import Settings
-from shared.visitor import Visitor, look
+from shared.visitor import Visitor, approvals, look
 from shared.visitor.feed import Feed
 from shared.visitor.typed import told
 from shared.visitor.words import Heard
@@ -79,6 +80,7 @@ async def _asked(
             return _accepted(asking, message_id, sent.outcome)
         async with asyncio.timeout(asking.timeout), Leave(visitor, asking.user) as leave:
             here = leave if sys.stdin.isatty() and not asking.as_json else None
+            await _remind(visitor, session, asking, text, here)
             output = await _closing(heard, asking.user, message_id, here, visitor.shown)
         if output.usage:  # else it is not a turn of ours, which tells its events
             await _briefly(ended)
@@ -93,6 +95,20 @@ async def _asked(
         with contextlib.suppress(asyncio.CancelledError, PromptDockError):
             await live
     return _answer(output, asking)
+
+
+async def _remind(visitor: Visitor, session: str, asking: Asking, text: str, leave: Leave | None) -> None:
+    """What this message waits behind: a request that the person has not answered yet."""
+    if decides(text):
+        return
+    with contextlib.suppress(PromptDockError):
+        for output in await approvals.waiting(visitor, session, asking.user):
+            screen.talk(f"… {told(output)}")
+            screen.talk(
+                '… your message waits behind this; answer with: promptdock ask "yes", "always" or "no"'
+            )
+            if leave is not None:
+                await leave.put(output)
 
 
 def _accepted(asking: Asking, message_id: str, outcome: str) -> int:

@@ -7,19 +7,20 @@ import time
 
 from gateways.cli import screen
 from shared.settings import Settings
-from shared.visitor import Visitor, look
+from shared.visitor import Visitor
 from shared.visitor import dead as letters
+from shared.visitor import pending as waiting
 
 
 async def pending(settings: Settings, as_json: bool) -> None:
     """Accepted messages that have not ended."""
     async with Visitor(settings) as visitor:
-        rows = await look.pending(visitor)
+        rows = await waiting.pending(visitor)
     if as_json:
         screen.document("pending", pending=rows)
         return
     now = time.time()
-    heads = ("agent", "state", "age", "session", "id", "content")
+    heads = ("agent", "state", "age", "session", "id", "waits for", "content")
     told = [
         (
             r["agent"],
@@ -27,6 +28,7 @@ async def pending(settings: Settings, as_json: bool) -> None:
             screen.ago(now - r["accepted_ms"] / 1000),
             r["session"],
             r["id"],
+            r["waits_for"],
             r["content"],
         )
         for r in rows

@@ -12,8 +12,9 @@ from uuid import uuid4
 
 from gateways.terminal.screen import Screen, words
 from shared.bus.messages import CLOSING, Output
+from shared.bus.messages import leave as decides
 from shared.errors import BadMessage, PromptDockError
-from shared.visitor import Visitor, look
+from shared.visitor import Visitor, approvals, look
 from shared.visitor.feed import Feed
 from shared.visitor.work import Consult, Work
 
@@ -82,6 +83,7 @@ class Conversation:
             task = asyncio.create_task(work)
             task.add_done_callback(self._ended)
             self._tasks.append(task)
+        await self.recall()
         return self
 
     async def __aexit__(self, *_error: object) -> None:
@@ -97,6 +99,20 @@ class Conversation:
             )
             self.awaited.clear()
             self.idle.set()
+
+    async def recall(self) -> None:
+        """Put again what waits for this person's permission: it may have been asked while nobody was here."""
+        with contextlib.suppress(PromptDockError):
+            for output in await approvals.waiting(self.visitor, self.session, self.user):
+                await self._put(output)
+
+    async def _put(self, output: Output) -> None:
+        """Show a request for permission, once."""
+        name = str((output.approval or {}).get("id", output.id))
+        if name not in self.asks:
+            self.asks[name] = output
+            self.screen.answer(output)
+        self.idle.set()
 
     # -- the person ------------------------------------------------------------------------------------------
 
@@ -128,11 +144,16 @@ class Conversation:
             self.screen.note("Redis is away: the message is kept, and goes out when it is back")
         elif not await self._served():
             self.screen.note("nobody is here as Chatter: the message waits until somebody is")
+        elif self.asks and not decides(text):
+            self.screen.note("this waits behind the request above: answer that with 1, 2 or 3")
+            self.idle.set()
 
     async def decide(self, decision: Decision, reason: str = "") -> None:
         """Answer the request for leave that was put last."""
         if not self.asks:
-            self.screen.note("nobody asks for leave now")
+            await self.recall()
+        if not self.asks:
+            self.screen.note("nobody waits for a permission in this conversation")
             return
         approval_id, asked = self.asks.popitem()
         try:
@@ -183,9 +204,7 @@ class Conversation:
         elif output.status == "task_update":
             self.screen.answer(output)
         elif output.status == "awaiting_approval":
-            self.asks[str((output.approval or {}).get("id", output.id))] = output
-            self.screen.answer(output)
-            self.idle.set()
+            await self._put(output)
         elif output.status in CLOSING:
             since = min((self.awaited[one] for one in output.answers if one in self.awaited), default=None)
             await self._settle(output)

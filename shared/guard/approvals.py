@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from shared import log
 from shared.bus.base import Bus
-from shared.bus.keys import DAY, Names
+from shared.bus.keys import CHATTER, DAY, Names
 from shared.guard.display import plainly
 from shared.store.records import Approval
 from shared.store.row import derived
@@ -151,6 +151,17 @@ class Approvals:
         """The card of that id; None for an unknown one."""
         data = await self._bus.command("HGET", self._names.approval(id), "card")
         return Card(**json.loads(data)) if data else None
+
+    def open_in(self, session: str) -> str:
+        """The key of the requests that are open in a person's session: a hash of id -> when it expires."""
+        return f"{self._names.desk(CHATTER)}asks:{session}"
+
+    async def waiting(self, session: str) -> list[Card]:
+        """The requests that are open in a person's session, the oldest first."""
+        ids = await self._bus.command("HKEYS", self.open_in(session))
+        found = [await self.find(id.decode()) for id in ids]
+        cards = [card for card in found if card is not None and await self.decision(card.id) is None]
+        return sorted(cards, key=lambda card: card.at)
 
     async def decision(self, id: str) -> Decided | None:
         """What was decided."""

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Literal
 
-from shared.bus.messages import Decision
+from shared.bus.messages import Decision, Output
 from shared.errors import Denied, TimedOut, UsageError
 from shared.guard import grants
 from shared.guard.approvals import Approvals, Decided
 from shared.guard.approvals import Card as Asked
+from shared.guard.display import plain
 from shared.store.records import Approval
 from shared.visitor.visitor import Visitor
 
@@ -45,6 +46,25 @@ async def listing(visitor: Visitor, everything: bool = False, limit: int = 200) 
             "expires_at": row.expires_at.isoformat() if row.expires_at else None,
         }
         for row in rows
+    ]
+
+
+async def waiting(visitor: Visitor, session: str, user_id: str) -> list[Output]:
+    """The requests that wait for this person in a session, the oldest first, as they were put."""
+    cards = await Approvals(visitor.bus, visitor.names).waiting(session)
+    return [
+        Output(
+            user_id=user_id,
+            content=f"{card.agent.capitalize()} waits for your permission: {plain(card.action)}\n"
+            f"Why: {plain(card.why)}",
+            status="awaiting_approval",
+            id=f"{card.turn}.ask.{card.id}",
+            session_id=session,
+            in_reply_to=card.turn if card.in_turn else None,
+            approval=card.shown(),
+        )
+        for card in cards
+        if card.user_id == user_id
     ]
 
 

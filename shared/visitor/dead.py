@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from shared.bus import messages
 from shared.errors import BadMessage, UsageError
-from shared.visitor.look import preview
+from shared.visitor.pending import preview
 from shared.visitor.visitor import Visitor
 from shared.visitor.words import Sent
 

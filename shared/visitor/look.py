@@ -14,8 +14,6 @@ from shared.visitor import supervision
 from shared.visitor.findings import Finding
 from shared.visitor.visitor import Visitor
 
-_PREVIEW = 200
-
 
 def release() -> str:
     """The version of this release."""
@@ -94,48 +92,6 @@ async def _size(visitor: Visitor, agent: str) -> int:
 
 async def _length(visitor: Visitor, agent: str, stream: str) -> int:
     return int(await visitor.bus.command("XLEN", f"{visitor.names.desk(agent)}{stream}"))
-
-
-async def pending(visitor: Visitor, limit: int = 1000) -> list[dict[str, Any]]:
-    """Every accepted message that has not ended: agent, id, session, since when, whether it runs."""
-    await visitor.reach()
-    found = []
-    for agent in await visitor.presence.agents():
-        prefix = visitor.names.desk(agent)
-        for entry, flat in await visitor.bus.command("XRANGE", f"{prefix}inbox", "-", "+", "COUNT", limit):
-            fields = dict(zip(flat[::2], flat[1::2], strict=True))
-            session = fields.get(b"session", b"").decode("utf-8", "replace")
-            owner = await visitor.bus.command("HGET", f"{prefix}turn:{session}", "owner")
-            given = await visitor.bus.command("LPOS", f"{prefix}given:{session}", entry)
-            running = owner is not None and given is not None
-            found.append(
-                {
-                    "agent": agent,
-                    "id": fields.get(b"id", b"").decode("utf-8", "replace"),
-                    "session": session,
-                    "accepted_ms": int(entry.decode().split("-")[0]),
-                    "state": "running" if running else "waiting",
-                    "worker": owner.decode() if running else None,
-                    "content": preview(fields.get(b"data", b"")),
-                }
-            )
-    return found
-
-
-def preview(data: bytes) -> str:
-    """The words of a message, cut short."""
-    try:
-        value = json.loads(data)
-    except (ValueError, RecursionError):
-        return data[:_PREVIEW].decode("utf-8", "replace")
-    if not isinstance(value, dict):
-        return str(value)[:_PREVIEW]
-    payload = value.get("payload") if isinstance(value.get("payload"), dict) else {}
-    assert isinstance(payload, dict)
-    words = (
-        value.get("content") or payload.get("question") or payload.get("title") or payload.get("command_file")
-    )
-    return str(words or value.get("tool") or value.get("type") or "")[:_PREVIEW]
 
 
 @dataclass(frozen=True)

@@ -46,17 +46,13 @@ class Asking:
         self.approvals = Approvals(parts.bus, parts.names)
         self._archive = Archive(parts.bus, parts.names, parts.store, CHATTER, "")
 
-    def _open(self, session: str) -> str:
-        """The hash of the questions that are open in a person's session: id -> when it expires."""
-        return f"{self._parts.names.desk(CHATTER)}asks:{session}"
-
     async def put(self, card: Card) -> None:
         """Show a question; made again after a crash, it is shown under the same id."""
         bus = self._parts.bus
         await self.approvals.open(card)
         if card.session:
-            await bus.command("HSET", self._open(card.session), card.id, card.expires_at)
-            await bus.command("PEXPIREAT", self._open(card.session), card.expires_at)
+            await bus.command("HSET", self.approvals.open_in(card.session), card.id, card.expires_at)
+            await bus.command("PEXPIREAT", self.approvals.open_in(card.session), card.expires_at)
         if not await self.approvals.marked(card.id, "shown"):
             await self._archive.put([card.row()])
             channel = self._parts.names.channel(CHATTER_OUTPUT)
@@ -114,7 +110,7 @@ class Asking:
     async def word(self, said: messages.Said) -> Settled:
         """A plain yes or no: for the question that it replies to, else the one that is open."""
         read = messages.leave(said.content)
-        flat = await self._parts.bus.command("HKEYS", self._open(said.session))
+        flat = await self._parts.bus.command("HKEYS", self.approvals.open_in(said.session))
         open_now = [name.decode() for name in flat]
         _, _, named = (said.in_reply_to or "").rpartition(".ask.")
         if named not in open_now:
@@ -148,7 +144,7 @@ class Asking:
         """Decide, unless it was; then let everybody know who waits for it."""
         held = await self.approvals.decide(card.id, wanted)
         if card.session:
-            await self._parts.bus.command("HDEL", self._open(card.session), card.id)
+            await self._parts.bus.command("HDEL", self.approvals.open_in(card.session), card.id)
         await self._archive.put([card.row(held)])
         if held.how == "always":
             grant = grants.row(card, held)

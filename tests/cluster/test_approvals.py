@@ -85,6 +85,19 @@ def test_a_call_that_needs_leave_waits_for_it_and_runs_once(wire: Wire, place: S
     assert (row["action"], row["agent"]) == (card["action"], "chatter")
 
 
+def test_what_waits_for_a_permission_and_what_waits_behind_it_says_so(wire: Wire, place: Site) -> None:
+    first = wire.send("delete", user="ivy")
+    asked = question(wire, "ivy")
+    wire.send("status", user="ivy")
+    found = cli(place, "pending")[1]["pending"]
+    rows = {row["content"]: row for row in found if row["session"] == "user:ivy"}
+    assert rows["delete"]["waits_for"] == f"permission of ivy: {asked['approval']['action']}"
+    assert rows["status"]["waits_for"] == f"message {first}"
+    told = cli(place, "ask", "more", "--user", "ivy", "--timeout", "2")[1]["error"]
+    assert "waits behind this" in told and asked["approval"]["action"] in told
+    wire.closing(answer(wire, asked, "deny", "ivy"))
+
+
 def test_other_turns_go_on_while_one_waits(wire: Wire) -> None:
     wire.send("delete", user="slow")
     asked = question(wire, "slow")

@@ -8,6 +8,7 @@ import time
 from gateways.terminal.commands import obey
 from gateways.terminal.conversation import Conversation
 from shared.bus.messages import Output, now
+from shared.guard.approvals import Approvals, Card, Decided
 from shared.store.records import Task, TaskEvent, project_key
 from shared.store.sqlite import SqliteStore
 from shared.turns.desk import Desk
@@ -76,7 +77,7 @@ async def test_a_number_answers_a_request_for_leave_before_anything_else(
     assert (message["type"], message["approval_id"]) == ("approval", "leave-1")
     assert message["decision"] == "allow_once"
     await obey(here, "/approve")
-    assert seen.last("note") == "nobody asks for leave now"
+    assert seen.last("note") == "nobody waits for a permission in this conversation"
 
 
 async def test_a_denial_carries_its_reason(here: Conversation, chatter: Chatter, seen: Seen) -> None:
@@ -92,7 +93,48 @@ async def test_a_request_for_leave_goes_with_the_turn_that_asked(
     await chatter.says("awaiting_approval", "Backend asks", approval=LEAVE, in_reply_to="m-1")
     await chatter.says("complete", "done without it", answers=["m-1"])
     await obey(here, "/deny")
-    assert seen.last("note") == "nobody asks for leave now"
+    assert seen.last("note") == "nobody waits for a permission in this conversation"
+
+
+def _open(number: str, user: str) -> Card:
+    at = int(time.time() * 1000)
+    return Card(
+        id=number, call="c", agent="backend", session="user:ada", user_id=user, turn="t", home="s", tool="bash",
+        action=f"tool:bash:make {number}", arguments={}, arguments_hash="0", why="it runs a command", pattern="x",
+        project="default", at=at, expires_at=at + 60_000,
+    )  # fmt: skip
+
+
+async def test_a_request_that_was_put_while_nobody_was_here_is_put_again(
+    here: Conversation, chatter: Chatter, seen: Seen
+) -> None:
+    approvals = Approvals(chatter.redis, chatter.names)
+    for number, user in (("theirs", "bob"), ("mine", "ada")):
+        await approvals.open(_open(number, user))
+        await chatter.redis.command("HSET", approvals.open_in("user:ada"), number, 1)
+    assert "mine" not in seen.last("awaiting_approval")
+    await obey(here, "/approve")
+    assert [text for kind, text in seen.told if kind == "awaiting_approval" and "theirs" in text] == []
+    assert "make mine" in seen.last("awaiting_approval") and "it runs a command" in seen.last(
+        "awaiting_approval"
+    )
+    assert (await chatter.heard())[-1]["approval_id"] == "mine"
+    await approvals.decide("mine", Decided("allow_once", "ada"))
+    await here.recall()
+    assert len([kind for kind in seen.kinds() if kind == "awaiting_approval"]) == 1
+
+
+async def test_words_behind_an_open_request_are_said_to_wait_for_it(
+    here: Conversation, chatter: Chatter, seen: Seen
+) -> None:
+    await chatter.says("awaiting_approval", "Backend waits", approval=LEAVE)
+    here._served = _yes  # type: ignore[method-assign]
+    await obey(here, "what would that do?")
+    assert "behind the request" in seen.last("note")
+
+
+async def _yes() -> bool:
+    return True
 
 
 async def test_an_unknown_command_is_said_to_be_one_and_not_sent(
