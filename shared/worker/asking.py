@@ -9,6 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from shared import faults
 from shared.bus import messages
 from shared.bus.keys import CHATTER, CHATTER_OUTPUT
 from shared.errors import StoreUnavailable, UsageError
@@ -89,7 +90,8 @@ class Asking:
         if answer.arguments_hash and answer.arguments_hash != card.arguments_hash:
             return Settled(False, "The answer is for other arguments than those that are asked for")
         now = await self.now()
-        how: How = answer.decision if now < card.expires_at else "expired"
+        in_time = now < card.expires_at or faults.without("expiry")
+        how: How = answer.decision if in_time else "expired"
         pattern, scope = "", ""
         if how == "always":
             try:
@@ -136,7 +138,8 @@ class Asking:
 
     def _may(self, card: Card, answer: messages.Approval) -> bool:
         return bool(
-            (card.user_id and answer.user_id == card.user_id)
+            faults.without("who-answers")
+            or (card.user_id and answer.user_id == card.user_id)
             or self._parts.settings.approver_roles & set(answer.roles)
         )
 

@@ -9,11 +9,14 @@ import pytest
 
 from shared.guard.presets import preset
 from shared.guard.sandbox import Sandbox
+from shared.store.sqlite import SqliteStore
 from tests.attacks.ground import CANARY, Ground, prepare
 from tests.cluster.conftest import api, place, wire
-from tests.support.valkey import valkey
+from tests.support.sqlite import store
+from tests.support.valkey import names, redis, valkey
+from tests.tools.bench import Bench
 
-__all__ = ["api", "place", "valkey", "wire"]
+__all__ = ["api", "names", "place", "redis", "store", "valkey", "wire"]
 
 
 @pytest.fixture(scope="session")
@@ -51,3 +54,9 @@ def workspace(tmp_path: Path, pattern: Path, canary: Path) -> Path:
 def builder(workspace: Path, strongest: Sandbox) -> Ground:
     """An agent that may build: the policy of those who write code."""
     return Ground(workspace, preset("builder", confined=True), strongest)
+
+
+@pytest.fixture
+def bench(store: SqliteStore, tmp_path: Path, strongest: Sandbox) -> Bench:
+    """A conversation's tools on a real Store."""
+    return Bench(store, tmp_path / "home", strongest)

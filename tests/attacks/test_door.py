@@ -14,6 +14,7 @@ from shared.loop import Call
 from shared.worker.asking import decided_record
 from shared.worker.rows import turn_rows
 from tests.attacks.ground import REGISTRY, Ground
+from tests.support.guards import guarded
 
 
 async def test_a_check_costs_less_than_a_millisecond(builder: Ground) -> None:
@@ -34,6 +35,7 @@ async def test_a_check_costs_less_than_a_millisecond(builder: Ground) -> None:
     assert statistics.median(costs) < 1.0
 
 
+@guarded("audit-log")
 async def test_every_call_is_one_row_of_the_audit_log(builder: Ground) -> None:
     await builder.call("view", path="f")
     await builder.call("create_file", path=".env", content="x")
@@ -85,6 +87,7 @@ async def test_a_rule_for_a_folder_is_not_passed_by_a_detour(
     assert "content" in await ground.call("view", path="src/a.py")
 
 
+@guarded("exact-arguments")
 async def test_a_yes_is_for_the_arguments_that_were_asked_for_and_no_others(builder: Ground) -> None:
     """Whatever the journal of a turn says by the time its successor calls again."""
     asked, changed = {"task_id": "old-work"}, {"task_id": "old-work "}
@@ -126,9 +129,10 @@ async def test_a_turn_that_read_what_others_wrote_asks_before_the_agent_changes_
     assert "nobody who could be asked" in again.reason
 
 
+@guarded("no-sandbox")
 async def test_without_any_sandbox_each_command_is_asked(builder: Ground) -> None:
     ground = Ground(builder.root, builder.policy, Sandbox("none", "as the owner says"))
-    assert "nobody who could be asked" in (await ground.call("bash", command="ls"))["why"]
+    assert "nobody who could be asked" in str(await ground.call("bash", command="ls"))
 
 
 async def test_a_turn_that_read_what_others_wrote_asks_before_it_takes_anything_away(builder: Ground) -> None:
