@@ -25,8 +25,6 @@ Mechanism = Literal["clock", "fencing", "gap-fill", "journal"]
 # What stands between hostile text and harm, each by a name of its own. Every one has an attack in the tests that
 # succeeds when it is gone, and a line in SECURITY.md.
 Guard = Literal[
-    "poisoned-entry",
-    "safe-path",
     "audit-log",
     "beneath",
     "clean-environment",
@@ -43,6 +41,7 @@ Guard = Literal[
     "no-sandbox",
     "nobody-to-ask",
     "one-answer",
+    "poisoned-entry",
     "private-files",
     "safe-path",
     "self-edits",
