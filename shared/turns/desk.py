@@ -20,7 +20,7 @@ from shared.turns import scripts
 Place = Literal["mail", "reply", "word", "join", "front", "answer", "dead"]
 Keep = Literal["", "shown", "news", "always"]  # until a gateway acknowledges it: see scripts/parts.py
 DEADLINE_MS = 15 * 60 * 1000
-LIMIT = 1000
+LIMIT, SHARE = 4000, 1000  # messages that a desk holds, and of one person
 BATCH = 32  # turns that one call may claim: each may bring a journal of megabytes
 
 
@@ -37,6 +37,7 @@ class Mail:
     reply: str = ""
     refusal: str = ""
     reason: str = ""
+    person: str = ""  # whose share of the desk it takes
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ class Receipt:
     """What became of a post: `accepted`, `known` (with its state: it had been accepted before), or `busy`."""
 
     outcome: Literal["accepted", "known", "busy"]
-    waiting: int = 0
+    waiting: int = 0  # on the desk; where the sender's share is full, of theirs
+    theirs: bool = False
     state: str = ""
 
 
@@ -126,13 +128,20 @@ class Desk:
     """All calls on one agent's keys. A call whose reply was lost is made again for `patience` seconds."""
 
     def __init__(
-        self, bus: Bus, names: keys.Names, agent: str, *, lease_ms: int = 12_000, limit: int = LIMIT
+        self,
+        bus: Bus,
+        names: keys.Names,
+        agent: str,
+        *,
+        lease_ms: int = 12_000,
+        limit: int = LIMIT,
+        share: int = SHARE,
     ) -> None:
         self.bus, self.names, self.agent = bus, names, agent
         self.prefix = names.desk(agent)
         self.marker = names.channel(f"{self.prefix}ear")
         self.bell = names.channel(f"{self.prefix}bell")
-        self.lease_ms, self.limit = lease_ms, limit
+        self.lease_ms, self.limit, self.share = lease_ms, limit, share
         self._tokens = itertools.count()
         self._unanswered, self._asked = "", 0.0  # the claim whose reply is missing, and when it was made
         self._ahead = 0.0  # seconds by which the server's clock is ahead of ours, or a moment more
@@ -163,12 +172,14 @@ class Desk:
                 self.limit,
                 mail.place,
                 mail.reply,
+                mail.person,
+                self.share,
             ),
             patience=patience,
         )
         if code == 0:
             return Receipt("known", state=told.decode())
-        return Receipt("accepted" if code == 1 else "busy", waiting=told)
+        return Receipt("accepted" if code == 1 else "busy", waiting=told, theirs=code == -2)
 
     async def join(self) -> int:
         """Open a numbering of plain messages; its marker goes out on `self.marker`."""
@@ -189,10 +200,10 @@ class Desk:
             for i, mail in heard
             for field in (
                 *(i, mail.place, mail.id, mail.session, mail.channel, mail.data, mail.deadline),
-                *(mail.reply, mail.refusal, mail.reason),
+                *(mail.reply, mail.refusal, mail.reason, mail.person),
             )
         ]
-        taken = await self._call(scripts.HEAR, k, self.limit, output, *fields, patience=600)
+        taken = await self._call(scripts.HEAR, k, self.limit, self.share, output, *fields, patience=600)
         return [taken] * len(heard) if isinstance(taken, int) else list(taken)
 
     async def claim(self, worker: str) -> Claim | int:

@@ -16,6 +16,7 @@ from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT, WIRE, Names
 from shared.errors import BadMessage
 from shared.turns.desk import DEADLINE_MS, Mail, Place
 
+BUSY = "busy: too much is waiting, try later"
 KEPT = 64 * 1024  # of a message that is too large, in the dead letters
 _NAME: TypeAdapter[str] = TypeAdapter(messages.Name, config=ConfigDict(defer_build=True))
 _ID: TypeAdapter[str] = TypeAdapter(messages.Id, config=ConfigDict(defer_build=True))
@@ -39,10 +40,10 @@ def human(names: Names, message: messages.AnyHuman, data: bytes) -> Mail:
         place = "word" if messages.leave(message.content) else "reply" if reply else "mail"
     ends = messages.deadline_ms(message.deadline) or -DEADLINE_MS
     channel = names.channel(HUMAN_INPUT)
-    busy = error_output(
-        names, message.user_id, message.id or "", message.session, "busy: too much is waiting, try later"
+    busy = error_output(names, message.user_id, message.id or "", BUSY, message.session)
+    return Mail(
+        *(message.id or "", session, channel, data, place, ends, reply), refusal=busy, person=message.user_id
     )
-    return Mail(message.id or "", session, channel, data, place, ends, reply, refusal=busy)
 
 
 def agent(names: Names, message: messages.Agent, data: bytes) -> Mail | None:
@@ -55,7 +56,13 @@ def agent(names: Names, message: messages.Agent, data: bytes) -> Mail | None:
         return Mail(message.id, message.request_id or "", channel, data, "answer", 0)
     if message.type in messages.REQUESTS:
         ends = messages.deadline_ms(message.deadline) or -DEADLINE_MS
-        return Mail(message.id, message.id, channel, data, "mail", ends)
+        error = BadMessage(BUSY)
+        busy = _error_answer(names, channel, message.sender, message.id, error)
+        return Mail(
+            *(message.id, message.id, channel, data, "mail", ends, names.agent(message.sender)),
+            refusal=busy,
+            person=f"agent:{message.sender}",
+        )
     return None
 
 

@@ -81,6 +81,12 @@ async def post(bus: Bus, names: Names, channel: str, message: dict[str, Any], le
     if mail.place == "answer":
         return await _answer(bus, desk, mail)
     receipt = await desk.post(mail)
+    if receipt.theirs:
+        raise Busy(
+            f"{agent} takes nothing more from you now",
+            f"{receipt.waiting} messages of yours wait for it",
+            "await the answers to those",
+        )
     if receipt.outcome == "busy":
         raise Busy(
             f"{agent} takes nothing more now", f"{receipt.waiting} messages wait for it", "try again later"

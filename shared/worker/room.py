@@ -43,6 +43,8 @@ class Room:
             await bus.command("SET", f"{prefix}full", f"{used:.2f}", "PX", int(2000 * _PAUSE))
         else:
             await bus.command("DEL", f"{prefix}full")
+        if not await self._desk.size():  # nothing waits of anybody: a count that went wrong is put right
+            await bus.command("DEL", f"{prefix}load")
         tight = used > WARN or waiting > WARN
         if tight and not self._warned:
             log.get().warning("Redis is filling up", used=f"{used:.0%}", waits_for_store=f"{waiting:.0%}")

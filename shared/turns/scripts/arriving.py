@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
-from shared.turns.scripts.parts import ADMIT, BURY, PRELUDE, SAY, script
+from shared.turns.scripts.parts import ADMIT, BURY, LOAD, PRELUDE, SAY, script
 from shared.turns.scripts.taking import GIVE, TAKE
 
-# channel id session deadline text limit place reply -> {1, waiting} | {0, state} known | {-1, waiting} busy
+# Whether there is room for a message: on the desk for what opens a turn, and in the share of its person; twice as
+# much of what joins or ends turns.
+FITS = """
+local function room(place, waiting, limit, person, share)
+  local opens = place == 'mail' or place == 'reply' or place == 'word'
+  if opens and (waiting >= tonumber(limit) or redis.call('EXISTS', P..'full') == 1) then return false end
+  if person == '' then return true end
+  local theirs = tonumber(redis.call('HGET', P..'load', person) or '0')
+  if theirs >= tonumber(share) * (opens and 1 or 2) then return false, theirs end
+  return true
+end
+"""
+
+# channel id session deadline text limit place reply person share
+# -> {1, waiting} | {0, state} known | {-1, waiting} busy | {-2, theirs} too much of this person waits
 POST = script(
     "post",
     PRELUDE,
+    LOAD,
     TAKE,
     GIVE,
     ADMIT,
+    FITS,
     """
 local waiting = redis.call('XLEN', P..'inbox')
-local full = redis.call('GET', P..'full')
-local opens = ARGV[7] == 'mail' or ARGV[7] == 'reply' or ARGV[7] == 'word'
-if opens and (full or waiting >= tonumber(ARGV[6])) then
+local fits, theirs = room(ARGV[7], waiting, ARGV[6], ARGV[9], ARGV[10])
+if not fits then
   local was = redis.call('GET', P..'msg:'..ARGV[2])
   if was then return {0, was} end
+  if theirs then return {-2, theirs} end
   return {-1, waiting}
 end
 local session, place = routed(ARGV[3], ARGV[7], ARGV[8])
-local e, was = admit(ARGV[2], session, ARGV[1], ARGV[5], ARGV[4], place)
+local e, was = admit(ARGV[2], session, ARGV[1], ARGV[5], ARGV[4], place, ARGV[9])
 if not e then return {0, was} end
 redis.call('PUBLISH', ARGV[1], ARGV[5])
 return {1, waiting}
@@ -74,17 +90,19 @@ return 0
 """,
 )
 
-# k limit output_channel, then for each message, in their order:
-#   i kind id session channel data deadline reply refusal reason
+# k limit share output_channel, then for each message, in their order:
+#   i kind id session channel data deadline reply refusal reason person
 # kind: mail | reply | word | join | front | answer | dead.
 # -> -1 numbering too old (others had it) | -2 older ears still hand in
 #    | for each message {1 taken, 2 buried, 0 known}
 HEAR = script(
     "hear",
     PRELUDE,
+    LOAD,
     TAKE,
     GIVE,
     ADMIT,
+    FITS,
     BURY,
     SAY,
     """
@@ -92,7 +110,7 @@ local k = ARGV[1]
 local w = redis.call('HMGET', P..'ears', k, 'closed', 'w'..k)
 if not w[1] then return -1 end
 local had = tonumber(w[1]) or 0
-if tonumber(ARGV[#ARGV - 9]) > had
+if tonumber(ARGV[#ARGV - 10]) > had
   and (tonumber(w[2] or '0') or 0) < tonumber(k) - 1 and now < (tonumber(w[3] or '0') or 0) then return -2 end
 local function take(a)
   local kind, id, session, channel, data = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5]
@@ -102,21 +120,22 @@ local function take(a)
     local asked = redis.call('GET', P..'call:'..session)
     if asked then id = 'answer:'..session; session = asked; place = 'join'
     else kind = 'dead'; reason = 'unknown_request' end
-  elseif kind ~= 'dead' and redis.call('XLEN', P..'inbox') >= tonumber(ARGV[2]) then
+  elseif kind ~= 'dead' and not room(kind, redis.call('XLEN', P..'inbox'), ARGV[2], ARGV[a + 10], ARGV[3]) then
     kind = 'dead'; reason = 'busy'
   end
   if kind == 'dead' then
     bury(reason, id, session, channel, data)
-    -- An agent's malformed request is answered on the agent's own channel.
-    if ARGV[a + 1] == 'dead' and ARGV[a + 7] ~= '' then redis.call('PUBLISH', ARGV[a + 7], ARGV[a + 8])
-    else say(ARGV[3], ARGV[a + 8]) end
+    -- An agent's request that is refused is answered on the agent's own channel.
+    if (ARGV[a + 1] == 'dead' or ARGV[a + 1] == 'mail') and ARGV[a + 7] ~= '' then
+      redis.call('PUBLISH', ARGV[a + 7], ARGV[a + 8])
+    else say(ARGV[4], ARGV[a + 8]) end
     return 2
   end
   session, place = routed(session, place, ARGV[a + 7])
-  return admit(id, session, channel, data, ARGV[a + 6], place) and 1 or 0
+  return admit(id, session, channel, data, ARGV[a + 6], place, ARGV[a + 10]) and 1 or 0
 end
 local taken = {}
-for a = 4, #ARGV, 10 do
+for a = 5, #ARGV, 11 do
   local i = tonumber(ARGV[a])
   if i <= had then taken[#taken + 1] = 0
   else
@@ -132,13 +151,14 @@ return taken
 RESPOND = script(
     "respond",
     PRELUDE,
+    LOAD,
     TAKE,
     GIVE,
     ADMIT,
     """
 local s = redis.call('GET', P..'call:'..ARGV[1])
 if not s then return 0 end
-if not admit('answer:'..ARGV[1], s, ARGV[2], ARGV[3], '0', 'join') then return -1 end
+if not admit('answer:'..ARGV[1], s, ARGV[2], ARGV[3], '0', 'join', '') then return -1 end
 redis.call('PUBLISH', ARGV[2], ARGV[3])
 return 1
 """,
@@ -166,6 +186,7 @@ return 1
 WITHDRAW = script(
     "withdraw",
     PRELUDE,
+    LOAD,
     """
 local id = ARGV[1]
 if redis.call('GET', P..'msg:'..id) ~= 'accepted' then return 'gone' end
@@ -174,6 +195,7 @@ for _, e in ipairs(redis.call('LRANGE', P..'mail:'..id, 0, -1)) do
   if r and r[2][2] == id then
     redis.call('LREM', P..'mail:'..id, 1, e)
     redis.call('XDEL', P..'inbox', e)
+    loaded(r[2][12], -1)
     redis.call('SET', P..'msg:'..id, 'withdrawn', 'EX', 86400)
     if redis.call('EXISTS', P..'mail:'..id, P..'join:'..id, P..'given:'..id) == 0 then
       redis.call('ZREM', P..'due', id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shared.turns.scripts.parts import ASIDE, BURY, FENCE, PRELUDE, SAY, script
+from shared.turns.scripts.parts import ASIDE, BURY, FENCE, LOAD, PRELUDE, SAY, script
 from shared.turns.scripts.taking import TAKE
 
 # worker lease token retry room -> {ms until more is due or -1, now, turn…}, at most `room` turns as TAKE tells them.
@@ -10,6 +10,7 @@ from shared.turns.scripts.taking import TAKE
 CLAIM = script(
     "claim",
     PRELUDE,
+    LOAD,
     BURY,
     TAKE,
     ASIDE,
@@ -103,6 +104,7 @@ return came
 FINISH = script(
     "finish",
     PRELUDE,
+    LOAD,
     FENCE,
     BURY,
     SAY,
@@ -114,7 +116,7 @@ if stale(s, epoch) then
   redis.call('INCR', P..'stale')
   return -1
 end
-local said = say(ARGV[3], ARGV[4], ARGV[9], s)
+local said, load = say(ARGV[3], ARGV[4], ARGV[9], s), 0
 for _, e in ipairs(redis.call('LRANGE', P..'given:'..s, 0, -1)) do
   local r = redis.call('XRANGE', P..'inbox', e, e)[1]
   if r then
@@ -122,6 +124,7 @@ for _, e in ipairs(redis.call('LRANGE', P..'given:'..s, 0, -1)) do
     redis.call('SET', P..'msg:'..f[2], 'done:'..said, 'EX', 86400)
     if ARGV[6] ~= '' then bury(ARGV[6], f[2], s, f[6] or '', f[8] or table.concat(f, '\\n')) end
     redis.call('XDEL', P..'inbox', e)
+    load = loaded(f[12], -1)
   end
 end
 if ARGV[5] ~= '' then redis.call('XADD', P..'archive', '*', 'kind', 'turn', 'session', s, 'data', ARGV[5]) end
@@ -135,7 +138,7 @@ end
 redis.call('DEL', P..'journal:'..s, P..'given:'..s, turn)
 redis.call('SET', P..'ended:'..s, epoch, 'PX', 60000)
 if redis.call('EXISTS', P..'mail:'..s, P..'join:'..s) > 0 then
-  redis.call('ZADD', P..'due', now, s)
+  redis.call('ZADD', P..'due', due_at(load), s)
 else redis.call('ZREM', P..'due', s) end
 if ARGV[10] ~= '' then redis.call('ZADD', P..'idle', now + tonumber(string.match(ARGV[10], '^%d+')), ARGV[10]) end
 return 1

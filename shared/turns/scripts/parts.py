@@ -20,17 +20,33 @@ end
 if faults.without("fencing"):
     FENCE = "local function stale(session, epoch) return false end\n"
 
+# What waits is counted for each person, so that nobody's flood refuses or delays others: a share of the desk each,
+# and of what is due, whoever has little waiting comes first, by five minutes at most. No person: agents of ours.
+LOAD = """
+local function loaded(person, by)
+  if not person or person == '' then return 0 end
+  local n = redis.call('HINCRBY', P..'load', person, by)
+  if n <= 0 then redis.call('HDEL', P..'load', person) end
+  return n
+end
+local function due_at(load)
+  if load < 1 then return now end
+  return now - math.floor(300000 / load)
+end
+"""
+
 # A message is accepted: known by its id, in the inbox, in its session's mail (or among what may join the turn
-# that runs), its session due, and on its way to the Store. A negative deadline counts from now. Needs TAKE and GIVE.
+# that runs), its session due, and on its way to the Store. A negative deadline counts from now. Needs LOAD,
+# TAKE and GIVE.
 ADMIT = """
-local function admit(id, session, channel, data, deadline, place)
+local function admit(id, session, channel, data, deadline, place, person)
   local was = redis.call('SET', P..'msg:'..id, 'accepted', 'NX', 'GET')
   if was then return false, was end
   local ends = tonumber(deadline)
   if ends < 0 then ends = now - ends end
   local e = redis.call('XADD', P..'inbox', '*', 'id', id, 'session', session, 'channel', channel,
-    'data', data, 'deadline', ends)
-  local opens = redis.call('ZADD', P..'due', 'NX', now, session) == 1
+    'data', data, 'deadline', ends, 'person', person)
+  local opens = redis.call('ZADD', P..'due', 'NX', due_at(loaded(person, 1)), session) == 1
   redis.call('XADD', P..'archive', '*', 'kind', 'message', 'channel', channel, 'session', session,
     'id', id, 'data', data)
   local message = {'id', id, 'session', session, 'channel', channel, 'data', data, 'deadline', ends}
@@ -71,7 +87,7 @@ end
 """
 
 # A session of whose keys one is of the wrong kind can be held by nobody: what waits in it is buried, and the
-# keys go. What they held of the conversation is in the Store. Needs BURY.
+# keys go. What they held of the conversation is in the Store. Needs BURY and LOAD.
 ASIDE = """
 local function aside(session, why)
   local reason = string.sub('unreadable: '..tostring(type(why) == 'table' and why.err or why), 1, 300)
@@ -85,6 +101,7 @@ local function aside(session, why)
         bury(reason, f[2], session, f[6] or '', f[8] or table.concat(f, '\\n'))
         redis.call('SET', P..'msg:'..f[2], 'done:', 'EX', 86400)
         redis.call('XDEL', P..'inbox', e)
+        loaded(f[12], -1)
         buried = buried + 1
       end
     end

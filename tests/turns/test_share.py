@@ -1,0 +1,77 @@
+"""A flood of one person refuses nobody else, and delays nobody else for long."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from shared.bus import messages
+from shared.bus.keys import CHATTER_OUTPUT, Names
+from shared.turns import route
+from shared.turns.desk import Desk, Mail
+from tests.turns.ground import claimed, closing, given, mail, state
+
+
+def of(person: str, id: str, session: str = "", **more: Any) -> Mail:
+    return mail(id, session or id, person=person, **more)
+
+
+async def load(desk: Desk) -> dict[bytes, bytes]:
+    flat = await desk.bus.command("HGETALL", f"{desk.prefix}load")
+    return dict(zip(flat[::2], flat[1::2], strict=True))
+
+
+async def test_a_person_s_share_is_theirs_alone(desk: Desk) -> None:
+    small = Desk(desk.bus, desk.names, "chatter", share=2)
+    for number in range(2):
+        assert (await small.post(of("eve", f"e{number}"))).outcome == "accepted"
+    refused = await small.post(of("eve", "e2"))
+    assert (refused.outcome, refused.waiting, refused.theirs) == ("busy", 2, True)
+    assert (await small.post(of("eve", "e0"))).outcome == "known"
+    assert (await small.post(of("ada", "a"))).outcome == "accepted"
+
+
+async def test_a_stop_goes_through_a_full_share_and_floods_of_them_do_not(desk: Desk) -> None:
+    small = Desk(desk.bus, desk.names, "chatter", share=2)
+    for number in range(2):
+        await small.post(of("eve", f"e{number}", "s"))
+    took = [(await small.post(of("eve", f"s{n}", "s", place="front"))).outcome for n in range(3)]
+    assert took == ["accepted", "accepted", "busy"]
+
+
+async def test_what_ends_leaves_its_share(desk: Desk) -> None:
+    await desk.post(of("eve", "e1"))
+    await desk.post(of("eve", "e2"))
+    await desk.post(of("ada", "a1"))
+    assert await load(desk) == {b"eve": b"2", b"ada": b"1"}
+    await desk.withdraw("e2")
+    assert await load(desk) == {b"eve": b"1", b"ada": b"1"}
+    for _ in range(2):
+        claim = await claimed(desk)
+        await desk.finish(claim.session, claim.epoch, closing())
+    assert await load(desk) == {}
+
+
+async def test_whoever_has_little_waiting_comes_before_a_flood(desk: Desk) -> None:
+    for number in range(100):
+        await desk.post(of("eve", f"e{number}"))
+    await desk.post(of("ada", "a1"))
+    claims, _ = await desk.claims("w", 3)
+    assert {claim.session for claim in claims[:2]} == {"a1", "e0"}
+
+
+async def test_plain_messages_beyond_a_share_are_refused_with_an_answer_that_can_be_read(desk: Desk) -> None:
+    names = Names(desk.names.namespace)
+    small = Desk(desk.bus, desk.names, "chatter", share=1)
+    k = await small.join()
+    heard = []
+    for number, (user, session) in enumerate([("eve", "s1"), ("eve", "s2"), ("ada", "s3")], 1):
+        value = {"user_id": user, "content": "hello", "id": f"m{number}", "session_id": session}
+        data = json.dumps(value).encode()
+        heard.append((number, route.human(names, messages.human(value), data)))
+    assert await small.hear(k, heard, names.channel(CHATTER_OUTPUT)) == [1, 2, 1]
+    [said] = [json.loads(text) for text in (await state(desk)).said]
+    assert said["content"] == route.BUSY
+    assert (said["session_id"], said["in_reply_to"], said["user_id"]) == ("s2", "m2", "eve")
+    assert (await state(desk)).dead == [("m2", "busy")]
+    assert given(await claimed(small)) == ["m1"]
