@@ -27,6 +27,8 @@ Mechanism = Literal["clock", "fencing", "gap-fill", "journal"]
 Guard = Literal[
     "audit-log",
     "beneath",
+    "caution",
+    "classes",
     "clean-environment",
     "command-text",
     "exact-arguments",
@@ -45,6 +47,8 @@ Guard = Literal[
     "private-files",
     "safe-path",
     "self-edits",
+    "standing-literal",
+    "standing-person",
     "veil",
     "who-answers",
 ]

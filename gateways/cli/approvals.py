@@ -87,8 +87,9 @@ async def _list(settings: Settings, everything: bool, as_json: bool) -> None:
     screen.table(rows, ("id", "state", "agent", "for", "age", "action"))
     if standing:
         screen.out("\nallowed for good:")
-        kept = [(one["id"], one["scope"], one["agent"], one["by"], one["pattern"]) for one in standing]
-        screen.table(kept, ("id", "where", "agent", "by", "pattern"))
+        names = ("id", "for", "scope", "agent", "by", "pattern")
+        kept = [tuple(str(one[name]) for name in names) for one in standing]
+        screen.table(kept, ("id", "for", "where", "agent", "by", "pattern"))
 
 
 async def _answer(

@@ -78,6 +78,15 @@ async def _simulate(settings: Settings, name: str, limit: int, as_json: bool) ->
         return
     votes = ", ".join(f"{vote} {told['votes'].get(vote, 0)}" for vote in ("allow", "ask", "deny"))
     screen.out(f"{told['checks']} checks under {name}: {votes}; {len(told['changed'])} would change")
-    rows = [(one["was"], one["would_be"], one["agent"], one["action"]) for one in told["changed"][:_SHOWN]]
+    reasons = [
+        (str(one["checks"]), one["was"], one["would_be"], one["tool"], one["why"]) for one in told["reasons"]
+    ]
+    if reasons:
+        screen.table(reasons[:_SHOWN], ("checks", "was", "would be", "tool", "why"))
+        screen.out("")
+    rows = [
+        (one["was"], one["was_by"], one["would_be"], one["by"], one["agent"], one["action"])
+        for one in told["changed"][:_SHOWN]
+    ]
     if rows:
-        screen.table(rows, ("was", "would be", "agent", "action"))
+        screen.table(rows, ("was", "by", "would be", "by", "agent", "action"))

@@ -122,8 +122,8 @@ class Decided:
     def allows(self) -> bool:
         return self.how in ("allow_once", "always")
 
-    def told(self) -> str:
-        """In words: `allowed once by ada`."""
+    def told(self, person: str = "") -> str:
+        """In words: `allowed once by ada`; `person` is for whom a standing permission holds."""
         words = {
             "allow_once": "allowed once",
             "always": "allowed for good",
@@ -132,6 +132,8 @@ class Decided:
             "withdrawn": "withdrawn, because its turn ended",
         }[self.how]
         by = f" by {self.by}" if self.by else ""
+        if self.how == "always" and person and person != self.by:
+            by += f", for {person}"
         return f"{words}{by}" + (f" ({self.reason})" if self.reason and self.by else "")
 
 

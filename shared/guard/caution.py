@@ -1,7 +1,8 @@
-"""What is asked whatever a profile allows: writing what configures tools; leaving, or changing oneself, with doubts.
+"""What is asked whatever a profile allows: writing what configures tools; and with doubts, what leaves or lasts.
 
-Text that came from outside cannot be trusted to be only text. Three things it asks for do lasting harm: files
-that other programs obey, data that leaves, and an agent that is another one from then on. Profile `open` does
+Text that came from outside cannot be trusted to be only text. What it asks for does lasting harm where it writes
+files that other programs obey, where data leaves, and where something holds that outlives the turn: another folder
+that is open, a budget, an approval, a schedule, an agent that is another one from then on. Profile `open` does
 without this.
 """
 
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shared import faults
-from shared.guard.presets import LEAVES
+from shared.guard.touching import LASTING, Kind
 
 WRITERS = frozenset({"create_file", "str_replace", "write_file", "edit_file"})
 
@@ -23,10 +24,8 @@ _FILE = re.compile(
     r"|(.*/)?(\.claude|\.husky|\.githooks|\.vscode|\.promptdock|\.ssh|\.github/workflows)(/.*)?"
 )
 _NAMED = re.compile(r"(?i)(?:^|[\s'\"=<>|;&(/])(\.env|\.mcp\.json|claude\.md|\.claude|\.git/hooks)(?![\w-])")
-_LEAVES = re.compile("|".join(LEAVES))
-# `status` and the like of other agents are ours; what they say, and what was read, came from outside.
+# In journals of the release before, and of executors of their own, results are not marked.
 _OUTSIDE_TOOLS = re.compile(r"consult_.*|mcp__.*|http.*|bash|run_command|view")
-
 
 _GIT = re.compile(r"(.*/)?(\.git|git~1)(/.*)?")
 
@@ -48,20 +47,22 @@ def writes_settings(tool: str, detail: str) -> str:
     return f"it names {found.group(1)}, which other programs obey" if found else ""
 
 
-def lasts(tool: str) -> str:
-    """What a tool does that cannot be taken back by forgetting the turn; "" where it does no such thing."""
-    if tool.startswith("self_edit_"):
-        return "changes the agent itself"
-    return "leaves this machine" if _LEAVES.fullmatch(tool) else ""
+def lasting(kinds: Iterable[Kind]) -> list[Kind]:
+    """What of this cannot be taken back by forgetting the turn."""
+    if faults.without("caution"):
+        return []
+    return [kind for kind in kinds if kind in LASTING]
 
 
 def read_outside(records: Iterable[Mapping[str, Any]]) -> str:
     """The tool with which this turn read something that others wrote; "" where it has not."""
     for record in records:
-        if record.get("k") != "result" or record.get("error"):
+        if record.get("k") != "result":
             continue
+        if record.get("foreign"):
+            return str(record["tool"])
         content = record.get("content")
         marked = isinstance(content, dict) and bool(content.get("source"))
-        if marked or _OUTSIDE_TOOLS.fullmatch(str(record.get("tool"))):
+        if not record.get("error") and (marked or _OUTSIDE_TOOLS.fullmatch(str(record.get("tool")))):
             return str(record["tool"])
     return ""

@@ -1,8 +1,12 @@
-"""Standing permissions that people gave by answering `always`: kept as settings, listed, revocable."""
+"""Standing permissions that people gave by answering `always`: kept as settings, listed, revocable.
+
+Each belongs to the person at whose request it was asked for, and holds in nobody else's turns. One of a release
+that did not keep for whom holds for who gave it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -25,12 +29,20 @@ class Where:
     session: str
     agent: str
     project: str
+    person: str  # at whose request
+
+
+def holder(grant: Mapping[str, Any]) -> str:
+    """For whom it holds; "" for nobody."""
+    return str((grant.get("for") if "for" in grant else grant.get("by")) or "")
 
 
 async def read(store: Store) -> list[dict[str, Any]]:
     """All grants, oldest first, each with its `id`."""
     rows = await store.select(Setting, {"scope": SCOPE}, order=[("created_at", "asc")])
-    return [{"id": row.key, **row.value} for row in rows if isinstance(row.value, dict)]
+    return [
+        {"id": row.key, **row.value, "for": holder(row.value)} for row in rows if isinstance(row.value, dict)
+    ]
 
 
 async def revoke(store: Store, id: str) -> None:
@@ -46,6 +58,12 @@ def check(card: Card, wanted: str, scope: str) -> tuple[str, str]:
     scope = scope or "session"
     if scope not in get_args(Scope):
         raise UsageError(f"there is no scope {scope!r}", f"there are: {', '.join(get_args(Scope))}")
+    if not card.user_id:
+        raise UsageError(
+            "it cannot be allowed for good",
+            "a standing permission belongs to the person who asked, and nobody did",
+            "allow it once",
+        )
     text = wanted or card.pattern
     try:
         compiled = pattern(text)
@@ -69,6 +87,7 @@ def row(card: Card, decided: Decided) -> Setting:
         "session": card.session,
         "project": card.project,
         "action": storable(card.action),
+        "for": card.user_id,
         "by": decided.by,
         "at": decided.at,
     }
@@ -87,9 +106,15 @@ def applying(grants: Iterable[dict[str, Any]], where: Where) -> list[dict[str, A
                 holds = grant.get("agent") == where.agent and grant.get("project") == where.project
             case other:
                 holds = other == "everywhere"
-        if holds:
+        if holds and _whose(grant, where):
             found.append(grant)
     return found
+
+
+def _whose(grant: dict[str, Any], where: Where) -> bool:
+    if faults.without("standing-person"):
+        return True
+    return bool(where.person) and holder(grant) == where.person
 
 
 def covers(

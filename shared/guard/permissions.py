@@ -4,6 +4,10 @@ An action is spelled `tool:<name>:<detail>` and `tool:<category>:<detail>`. A sp
 has no vote; of two votes the stricter holds; where nobody votes, the answer is no. Rules match the whole
 string, in the order deny, allow, ask, and `.` matches a line break only where the pattern says so: `(?s)`.
 
+The policies that ship do not know tools by name. Their rules are tried on what a call touches as well, spelled
+`tool:@<class>:<kind>` (`shared/guard/touching.py`): where they say nothing about the name, that is their vote on it.
+It takes a rule for each kind that a call touches, and the strictest holds.
+
 Patterns are RE2's: they take time linear in the text, whatever they are, because what could take longer
 (backreferences, look-around, huge repetitions) is refused when the policy is made.
 """
@@ -17,7 +21,7 @@ from typing import Any, Literal
 
 from shared import faults
 from shared.errors import ConfigurationError
-from shared.guard import shell
+from shared.guard import shell, touching
 
 Vote = Literal["allow", "ask", "deny"]
 SHELLS = frozenset({"bash", "run_command"})  # tools whose detail is a command line
@@ -84,7 +88,35 @@ class _Rule:
         return self.compiled.fullmatch(action) is not None
 
 
-Layer = Mapping[Vote, tuple[_Rule, ...]]
+@dataclass(frozen=True)
+class Layer:
+    """Rules that belong together. Those of a shipped policy are tried on what a call touches, too."""
+
+    rules: Mapping[Vote, tuple[_Rule, ...]]
+    shipped: bool = False
+
+    def vote(self, action: str) -> tuple[Vote, _Rule] | None:
+        """The first rule that matches, and what it says."""
+        tried = ((vote, rule) for vote in _ORDER for rule in self.rules[vote])
+        return next((one for one in tried if one[1].matches(action)), None)
+
+    def by_class(self, touched: Sequence[str]) -> tuple[Vote, _Rule] | None:
+        """The strictest vote on what is touched; None where a part of it has none."""
+        votes = [self.vote(one) for one in touched] if self.shipped else []
+        found = [one for one in votes if one is not None]
+        return max(found, key=lambda one: _STRICT[one[0]]) if found and len(found) == len(votes) else None
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """One spelling of a call, and with the tool's name what it touches."""
+
+    action: str
+    touched: tuple[str, ...] = ()
+
+
+def _spell(tool: str, category: str, detail: str, touched: Sequence[str]) -> list[Spelling]:
+    return [Spelling(f"tool:{tool}:{detail}", tuple(touched)), Spelling(f"tool:{category}:{detail}")]
 
 
 @dataclass(frozen=True)
@@ -97,62 +129,76 @@ class Policy:
     # What its name says: nothing that the door asks for on its own account is asked under it.
     unguarded: bool = False
 
-    def decide(self, tool: str, category: str, details: Sequence[str] = ("",)) -> Ruling:
-        """The ruling on a call; `details` are the spellings of one and the same detail."""
+    def decide(
+        self, tool: str, category: str, details: Sequence[str] = ("",), touched: Sequence[str] | None = None
+    ) -> Ruling:
+        """The ruling on a call; `details` are the spellings of one and the same detail.
+
+        `touched` is what it touches; where that is left out, it is what every call of the tool does.
+        """
+        touched = touching.of(tool) if touched is None else touched
         if any("\0" in detail for detail in details):
             return Ruling("deny", "it holds a NUL, which no file and no command can")
         details = [clean(detail) for detail in details]
         if tool in SHELLS:
-            return self._shell(tool, category, details[0])
-        return self._judge([f"tool:{name}:{detail}" for detail in details for name in (tool, category)])
+            return self._shell(tool, category, details[0], touched)
+        return self._judge([one for detail in details for one in _spell(tool, category, detail, touched)])
 
-    def hides(self, tool: str, category: str) -> bool:
+    def hides(self, tool: str, category: str, touched: Sequence[str] | None = None) -> bool:
         """Whether the tool is denied whatever its detail: then a model need not be shown it."""
-        blanket = self._votes([f"tool:{name}:{_ANYTHING}" for name in (tool, category)])
+        touched = touching.of(tool) if touched is None else touched
+        blanket = self._votes(_spell(tool, category, _ANYTHING, touched))
         if any(ruling.vote == "deny" for ruling in blanket):
             return True
         return not any(
-            _concerns(rule, name)
+            layer.by_class(touched)
+            or any(
+                _concerns(rule, name)
+                for rule in (*layer.rules["allow"], *layer.rules["ask"])
+                for name in (tool, category)
+            )
             for layer in self.layers
-            for rule in (*layer["allow"], *layer["ask"])
-            for name in (tool, category)
         )
 
-    def _judge(self, spellings: Iterable[str]) -> Ruling:
+    def _judge(self, spellings: Iterable[Spelling]) -> Ruling:
         votes = self._votes(spellings)
         if not votes:
             if faults.without("no-rule"):
                 return Ruling("allow")
             return Ruling("deny", f"no rule of the permissions {self.name!r} allows it")
-        return max(votes, key=lambda ruling: _STRICT[ruling.vote])
+        return max(votes, key=_strictness)
 
-    def _votes(self, spellings: Iterable[str]) -> list[Ruling]:
-        found = (self._vote(action) for action in dict.fromkeys(spellings))
+    def _votes(self, spellings: Iterable[Spelling]) -> list[Ruling]:
+        found = (self._vote(one) for one in dict.fromkeys(spellings))
         return [ruling for ruling in found if ruling is not None]
 
-    def _vote(self, action: str) -> Ruling | None:
-        rules = ((vote, rule) for layer in self.layers for vote in _ORDER for rule in layer[vote])
-        found = next((ruled for ruled in rules if ruled[1].matches(action)), None)
-        return found and Ruling(found[0], f"the permissions {self.name!r} say {found[0]}", found[1].text)
+    def _vote(self, spelling: Spelling) -> Ruling | None:
+        for layer in self.layers:
+            if found := layer.vote(spelling.action) or layer.by_class(spelling.touched):
+                return Ruling(found[0], f"the permissions {self.name!r} say {found[0]}", found[1].text)
+        return None
 
-    def _shell(self, tool: str, category: str, line: str) -> Ruling:
+    def _shell(self, tool: str, category: str, line: str, touched: Sequence[str]) -> Ruling:
         """The whole line, and every command in it by itself; the strictest holds."""
-        names = (tool, category)
+
+        def spell(text: str) -> list[Spelling]:
+            return _spell(tool, category, text, touched)
+
         if faults.without("command-text"):
-            return self._judge([f"tool:{name}:{line}" for name in names])
-        whole = self._votes([f"tool:{name}:{line}" for name in names])
+            return self._judge(spell(line))
+        whole = self._votes(spell(line))
         reading = shell.read(line)
         for text in (*reading.commands, *reading.traces):
-            for ruling in self._votes([f"tool:{name}:{text}" for name in names]):
+            for ruling in self._votes(spell(text)):
                 if ruling.vote == "deny":
                     return ruling
-        blanket = self._votes([f"tool:{name}:{_ANYTHING}" for name in names])
+        blanket = self._votes(spell(_ANYTHING))
         if blanket and all(ruling.vote == "allow" for ruling in (*blanket, *whole)):
             return blanket[0]
         if reading.doubts:
             asked = Ruling("ask", f"this command cannot be judged by its text: {reading.doubts[0]}")
-            return max([self._judge([f"tool:{name}:{line}" for name in names]), asked], key=_strictness)
-        parts = [self._judge([f"tool:{name}:{text}" for name in names]) for text in reading.commands]
+            return max([self._judge(spell(line)), asked], key=_strictness)
+        parts = [self._judge(spell(text)) for text in reading.commands]
         return max([*parts, *whole], key=_strictness)
 
 
@@ -167,6 +213,7 @@ def policy(
     allow: Sequence[str] = (),
     ask: Sequence[str] = (),
     unguarded: bool = False,
+    shipped: bool = False,
     behind: Policy | None = None,
 ) -> Policy:
     """A policy, its patterns compiled; one that cannot be used refuses the whole (ConfigurationError).
@@ -177,7 +224,7 @@ def policy(
         raise ConfigurationError(f"the policy {name} has too many patterns", f"at most {_MOST} are taken")
     given: dict[Vote, Sequence[str]] = {"deny": deny, "allow": allow, "ask": ask}
     rules = {vote: tuple(_Rule(text, pattern(text)) for text in texts) for vote, texts in given.items()}
-    return Policy(name, (rules, *(behind.layers if behind else ())), unguarded)
+    return Policy(name, (Layer(rules, shipped), *(behind.layers if behind else ())), unguarded)
 
 
 def _concerns(rule: _Rule, name: str) -> bool:

@@ -44,6 +44,7 @@ class Outcome:
     content: dict[str, Any]
     is_error: bool = False
     ends: dict[str, Any] | None = None
+    foreign: bool = False  # it holds what others wrote
 
 
 @dataclass(frozen=True)

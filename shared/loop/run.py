@@ -157,7 +157,7 @@ async def _one(hands: _Hands, call: Call) -> dict[str, object]:
         "ms": ms,
     }
     hands.live("tool_result", shown)
-    return result_record(call, outcome.content, outcome.is_error, ms, outcome.ends)
+    return result_record(call, outcome.content, outcome.is_error, ms, outcome.ends, outcome.foreign)
 
 
 def _limit(script: Transcript, limits: Limits) -> str:

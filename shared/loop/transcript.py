@@ -38,9 +38,14 @@ def _discreet(block: Block) -> Block:
 
 
 def result_record(
-    call: Call, content: dict[str, Any], is_error: bool, ms: int, ends: dict[str, Any] | None
+    call: Call,
+    content: dict[str, Any],
+    is_error: bool,
+    ms: int,
+    ends: dict[str, Any] | None,
+    foreign: bool = False,
 ) -> Record:
-    """A call's result as a journal record."""
+    """A call's result as a journal record; `foreign` where others wrote what it holds."""
     record: Record = {
         "k": "result",
         "at": _now_ms(),
@@ -51,7 +56,7 @@ def result_record(
         "error": is_error,
         "ms": ms,
     }
-    return record | {"ends": ends} if ends is not None else record
+    return record | ({"foreign": True} if foreign else {}) | ({"ends": ends} if ends is not None else {})
 
 
 def _now_ms() -> int:

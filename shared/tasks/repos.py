@@ -43,7 +43,7 @@ class Repos:
 
         Raises UsageError where there is no repository, ToolError where git cannot reach or trust it.
         """
-        if _is_url(place):
+        if is_url(place):
             return await self._add_url(place, project, name, kind, push_tasks)
         path = _top(place)
         git = Git(path, self.sandbox)
@@ -167,7 +167,7 @@ def _unread(folder: Path, kept: Path) -> list[Path]:
     return [ready for ready in folder.glob("*.ready") if ready != kept and _age(ready) > _READERS]
 
 
-def _is_url(place: str) -> bool:
+def is_url(place: str) -> bool:
     return "://" in place or "::" in place or bool(re.match(r"[^/\s]+@[^/\s]+:", place))
 
 

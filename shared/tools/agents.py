@@ -8,6 +8,7 @@ from pydantic import Field
 
 from shared.bus.messages import RESERVED
 from shared.errors import Conflict, ToolError
+from shared.guard.touching import touching
 from shared.store.records import Agent, Repo, Task, Workspace, derived
 from shared.tools import rows
 from shared.tools.context import Context
@@ -25,7 +26,7 @@ def _agent(arguments: dict[str, Any]) -> str:
     return str(arguments.get("agent_id") or arguments.get("name") or "")
 
 
-@category.tool(effect="pure")
+@category.tool(effect="pure", touches=touching("records"))
 async def list_agents(here: Context) -> Result:
     """List all configured agents and their current state."""
     known = {row.name: row for row in await here.store.select(Agent, order=[("name", "asc")])}
@@ -56,7 +57,7 @@ async def _told(here: Context, name: str, row: Agent | None) -> dict[str, Any]:
     return card | ({"workspace": row.workspace} if row and row.workspace else {})
 
 
-@category.tool(effect="keyed", detail=_agent)
+@category.tool(effect="keyed", detail=_agent, touches=touching("agent"))
 async def create_agent(
     here: Context, name: Name | None = None, agent_type: Kind = "claude", repo_id: str | None = None
 ) -> Result:
@@ -106,7 +107,7 @@ async def _free(here: Context, kind: str) -> str:
     )
 
 
-@category.tool(effect="idempotent", detail=_agent)
+@category.tool(effect="idempotent", detail=_agent, touches=touching("agent"))
 async def edit_agent(
     here: Context, agent_id: str, name: Name | None = None, agent_type: Kind | None = None
 ) -> Result:
@@ -131,7 +132,7 @@ async def edit_agent(
     return {"updated": row.name, "fields": [{"kind": "agent_type"}.get(key, key) for key in changes]}
 
 
-@category.tool(effect="idempotent", detail=_agent)
+@category.tool(effect="idempotent", detail=_agent, touches=touching("agent"))
 async def pause_agent(here: Context, agent_id: str) -> Result:
     """Pause an agent so it stops receiving new tasks. What it works on goes on."""
     row = await _known(here, agent_id)
@@ -140,7 +141,7 @@ async def pause_agent(here: Context, agent_id: str) -> Result:
     return {"paused": row.name}
 
 
-@category.tool(effect="idempotent", detail=_agent)
+@category.tool(effect="idempotent", detail=_agent, touches=touching("agent"))
 async def resume_agent(here: Context, agent_id: str) -> Result:
     """Resume a paused agent so it can receive tasks again."""
     row = await _known(here, agent_id)
@@ -160,7 +161,7 @@ async def _known(here: Context, name: str) -> Agent:
     return row
 
 
-@category.tool(effect="idempotent", detail=_agent)
+@category.tool(effect="idempotent", detail=_agent, touches=touching("agent", "loss"))
 async def delete_agent(here: Context, agent_id: str) -> Result:
     """Delete an agent and all its workspace mappings."""
     row = await rows.agent(here.store, agent_id)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from shared.guard.touching import touching
 from shared.store.records import Project, Task, TaskDependency
 from shared.tasks import graph, machine
 from shared.tools import board, rows
@@ -23,7 +24,7 @@ def _task(arguments: dict[str, Any]) -> str:
     return str(arguments.get("task_id") or "")
 
 
-@category.tool(effect="pure")
+@category.tool(effect="pure", touches=touching("records"))
 async def list_active_tasks_all_projects(here: Context, include_completed: bool = False) -> Result:
     """List active tasks across ALL projects, grouped by project."""
     where: dict[str, Any] = {"archived": False}
@@ -46,7 +47,7 @@ async def list_active_tasks_all_projects(here: Context, include_completed: bool 
     return told | ({"warning": f"only {MOST} are listed"} if told["total"] > MOST else {})
 
 
-@category.tool(effect="pure", detail=_task)
+@category.tool(effect="pure", detail=_task, touches=touching("records"))
 async def get_task_tree(
     here: Context, task_id: str, compact: bool = False, max_depth: Annotated[int, Field(ge=0, le=50)] = 10
 ) -> Result:
@@ -64,7 +65,7 @@ async def get_task_tree(
     return {"task_id": top.slug, "tree": text, "count": len(text.splitlines())}
 
 
-@category.tool(effect="pure", detail=_task)
+@category.tool(effect="pure", detail=_task, touches=touching("records"))
 async def get_task_dependencies(here: Context, task_id: str) -> Result:
     """Get the full dependency graph for a specific task: what it depends on (upstream) and blocks (downstream)."""
     task = await rows.task(here.store, task_id)
@@ -83,7 +84,7 @@ def _brief(tasks: list[Task]) -> list[dict[str, Any]]:
     return [{"id": task.slug, "title": task.title, "status": task.status} for task in tasks[:MOST]]
 
 
-@category.tool(effect="idempotent", detail=_task)
+@category.tool(effect="idempotent", detail=_task, touches=touching("records"))
 async def add_dependency(here: Context, task_id: str, depends_on: str) -> Result:
     """Add a dependency: task_id will wait until depends_on is completed. Circles are refused."""
     task, needs = await rows.task(here.store, task_id), await rows.task(here.store, depends_on)
@@ -92,7 +93,7 @@ async def add_dependency(here: Context, task_id: str, depends_on: str) -> Result
     return {"task_id": task.slug, "depends_on": needs.slug, "status": task.status}
 
 
-@category.tool(effect="idempotent", detail=_task)
+@category.tool(effect="idempotent", detail=_task, touches=touching("records"))
 async def remove_dependency(here: Context, task_id: str, depends_on: str) -> Result:
     """Remove a dependency: task_id will no longer wait for depends_on."""
     task, needs = await rows.task(here.store, task_id), await rows.task(here.store, depends_on)
@@ -107,7 +108,9 @@ async def remove_dependency(here: Context, task_id: str, depends_on: str) -> Res
     return {"task_id": task.slug, "removed": needs.slug, "status": task.status}
 
 
-@category.tool(effect="pure", detail=lambda arguments: str(arguments.get("task_id") or ""))
+@category.tool(
+    effect="pure", detail=lambda arguments: str(arguments.get("task_id") or ""), touches=touching("records")
+)
 async def get_chain_health(
     here: Context, task_id: str | None = None, project_id: str | None = None
 ) -> Result:

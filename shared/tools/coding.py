@@ -17,6 +17,7 @@ from shared.guard.jail import Jail
 from shared.guard.process import run
 from shared.guard.reading import only_reads
 from shared.guard.sandbox import Sandbox
+from shared.guard.touching import touching
 from shared.tasks import receipt
 from shared.tools.context import Context, Root
 from shared.tools.registry import Category, Result
@@ -62,7 +63,9 @@ def _inside(context: Context, root: Root, path: str) -> str:
     return rest if slash and head == root.name and not jail.exists(head) else path
 
 
-@category.tool(effect="idempotent", detail=lambda arguments: str(arguments["path"]))
+@category.tool(
+    effect="idempotent", detail=lambda arguments: str(arguments["path"]), touches=touching("files")
+)
 async def create_file(context: Context, path: str, content: str) -> Result:
     """Create a file in the workspace, or replace the whole of it. Missing folders are made."""
     root = _workspace(context)
@@ -75,7 +78,9 @@ async def create_file(context: Context, path: str, content: str) -> Result:
     return {"path": full(root, path), "created": old is None, **sums, "bytes": len(data)}
 
 
-@category.tool(effect="once", detail=lambda arguments: str(arguments["path"]), probes=True)
+@category.tool(
+    effect="once", detail=lambda arguments: str(arguments["path"]), probes=True, touches=touching("files")
+)
 async def str_replace(context: Context, path: str, old_str: str, new_str: str) -> Result:
     """Replace text in a file of the workspace. `old_str` must occur exactly once, with its white space."""
     if not old_str:
@@ -100,7 +105,7 @@ async def str_replace(context: Context, path: str, old_str: str, new_str: str) -
     return told
 
 
-@category.tool(effect="pure", detail=lambda arguments: str(arguments["path"]))
+@category.tool(effect="pure", detail=lambda arguments: str(arguments["path"]), touches=touching("files"))
 async def view(
     context: Context,
     path: str,
@@ -132,6 +137,7 @@ async def view(
     effect="once",
     detail=lambda arguments: str(arguments["command"]),
     reads=lambda arguments: only_reads(str(arguments.get("command", ""))),
+    touches=touching("command"),
 )
 async def bash(context: Context, command: str, timeout: Annotated[int, Field(ge=1, le=1800)] = 120) -> Result:
     """Run a shell command in the workspace, confined to it and without network; `timeout` in seconds.

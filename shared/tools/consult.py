@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from shared.errors import Conflict, ToolError
+from shared.guard.touching import touching
 from shared.store.records import Agent, Project, Repo, Task, TaskEvent
 from shared.store.row import derived
 from shared.tasks import machine
@@ -26,7 +27,7 @@ def _cluster(here: Context) -> Cluster:
     return here.cluster
 
 
-@category.tool(effect="keyed")
+@category.tool(effect="keyed", touches=touching("records"), foreign=True)
 async def consult_planner(
     here: Context, question: str, context: dict[str, Any] | None = None, priority: Priority | None = None
 ) -> Result:
@@ -37,7 +38,7 @@ async def consult_planner(
     return await _cluster(here).ask("planner", payload, here.step_id)
 
 
-@category.tool(effect="keyed")
+@category.tool(effect="keyed", touches=touching("records"), foreign=True)
 async def consult_researcher(
     here: Context,
     question: str,
@@ -49,7 +50,7 @@ async def consult_researcher(
     return await _cluster(here).ask("researcher", payload, here.step_id)
 
 
-@category.tool(effect="keyed")
+@category.tool(effect="keyed", touches=touching("records"), foreign=True)
 async def consult_agent(
     here: Context, agent: str, question: str, context: dict[str, Any] | None = None
 ) -> Result:
@@ -57,7 +58,7 @@ async def consult_agent(
     return await _cluster(here).ask(agent, {"question": question, "context": context or {}}, here.step_id)
 
 
-@category.tool(effect="keyed")
+@category.tool(effect="keyed", touches=touching("records"))
 async def assign_task(
     here: Context,
     agent: Literal["frontend", "backend"],
@@ -116,13 +117,13 @@ async def _need_taking(here: Context, agent: str) -> None:
         raise ToolError(f"{agent} takes no new tasks", "it is paused", "resume it with resume_agent")
 
 
-@category.tool(effect="pure")
+@category.tool(effect="pure", touches=touching("records"))
 async def check_agent_status(here: Context, agent: str) -> Result:
     """Whether an agent is online, and what it is working on."""
     return await _cluster(here).status(agent)
 
 
-@category.tool(effect="pure")
+@category.tool(effect="pure", touches=touching("records"))
 async def escalate_to_human(
     here: Context, question: str, context: str, options: list[str] | None = None
 ) -> Result:

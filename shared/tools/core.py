@@ -8,10 +8,12 @@ from uuid import UUID
 from pydantic import AfterValidator, Field
 
 from shared.errors import ToolError
+from shared.guard.touching import touching
 from shared.store.records import Project, Repo, Task, TaskResult, TaskStatus, TaskType, Verification
 from shared.tasks import graph, machine
 from shared.tools import board, rows
 from shared.tools.context import Context
+from shared.tools.detail import dollars, words
 from shared.tools.registry import Result
 from shared.tools.tiers import tier
 
@@ -25,7 +27,11 @@ Override = Literal["DEFINED", "READY", "IN_PROGRESS", "COMPLETED", "FAILED", "BL
 RESULT = {"summary", "commits", "files_changed", "diff_stat", "commands", "verified", "error", "tokens_used"}
 
 
-@category.tool(effect="keyed", detail=lambda arguments: rows.one_line(arguments.get("title", ""))[:200])
+@category.tool(
+    effect="keyed",
+    detail=lambda arguments: rows.one_line(arguments.get("title", ""))[:200],
+    touches=touching("records"),
+)
 async def create_task(
     here: Context,
     title: Title,
@@ -79,7 +85,7 @@ async def create_task(
     return told
 
 
-@category.tool(effect="pure")
+@category.tool(effect="pure", touches=touching("records"))
 async def list_tasks(
     here: Context,
     project_id: str | None = None,
@@ -114,11 +120,25 @@ async def list_tasks(
     return {"tasks": tasks, "total": total} | _cut(total)
 
 
+def _edited(arguments: dict[str, Any]) -> str:
+    """The task, and a budget or a status where one is given."""
+    budget, status = arguments.get("budget", ""), arguments.get("status")
+    return words(
+        arguments.get("task_id", ""),
+        *(("budget", dollars(budget)) if budget != "" else ()),
+        *(("status", status) if status else ()),
+    )
+
+
 def _cut(total: int) -> Result:
     return {"warning": f"only the newest {MOST} are listed"} if total > MOST else {}
 
 
-@category.tool(effect="idempotent", detail=lambda arguments: str(arguments.get("task_id", "")))
+@category.tool(
+    effect="idempotent",
+    detail=_edited,
+    touches=touching("records", budget="money", status="approval"),
+)
 async def edit_task(
     here: Context,
     task_id: str,
@@ -178,7 +198,7 @@ def _key(here: Context, task: Task) -> str:
     return here.step_id or f"{task.slug}:{task.version}"
 
 
-@category.tool(effect="pure")
+@category.tool(effect="pure", touches=touching("records"), foreign=True)
 async def get_task(here: Context, task_id: str) -> Result:
     """Get a task in full: its description and, once it has one, its result."""
     task = await rows.task(here.store, task_id)

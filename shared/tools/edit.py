@@ -10,6 +10,7 @@ from shared.errors import ToolError
 from shared.guard.jail import Jail
 from shared.guard.process import run
 from shared.guard.reading import only_reads
+from shared.guard.touching import touching
 from shared.tools import places
 from shared.tools.context import Context, Root
 from shared.tools.registry import Result
@@ -34,7 +35,7 @@ async def _open(here: Context, path: str) -> tuple[Root, str, Jail]:
     return root, inner, Jail(root.path, writable=True)
 
 
-@category.tool(effect="idempotent", detail=_path)
+@category.tool(effect="idempotent", detail=_path, touches=touching("files"))
 async def write_file(here: Context, path: str, content: Text) -> Result:
     """Write content to a file. It is made, or replaced as a whole; missing folders are made."""
     root, inner, jail = await _open(here, path)
@@ -46,7 +47,7 @@ async def write_file(here: Context, path: str, content: Text) -> Result:
     return {"path": full(root, inner), "written": True, "created": old is None, "bytes": len(data), **sums}
 
 
-@category.tool(effect="once", detail=_path, probes=True)
+@category.tool(effect="once", detail=_path, probes=True, touches=touching("files"))
 async def edit_file(
     here: Context, path: str, old_string: Text, new_string: Text, replace_all: bool = False
 ) -> Result:
@@ -79,6 +80,7 @@ async def edit_file(
     effect="once",
     detail=lambda arguments: str(arguments.get("command", "")),
     reads=lambda arguments: only_reads(str(arguments.get("command", ""))),
+    touches=touching("command"),
 )
 async def run_command(
     here: Context,

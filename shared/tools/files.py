@@ -14,6 +14,7 @@ from pydantic import Field
 
 from shared.errors import ToolError
 from shared.guard.jail import Jail
+from shared.guard.touching import touching
 from shared.tools import places
 from shared.tools.context import Context
 from shared.tools.registry import Result
@@ -42,7 +43,7 @@ def _marked(truncated: bool = False, **fields: Any) -> Result:
     return answer | {"truncated": True} if truncated else answer
 
 
-@category.tool(effect="pure", detail=_path)
+@category.tool(effect="pure", detail=_path, touches=touching("files"))
 @places.wherever
 async def read_file(
     context: Context,
@@ -82,7 +83,7 @@ def _fit(lines: list[str], first: int, numbered: bool) -> list[str]:
     return shown
 
 
-@category.tool(effect="pure", detail=_path)
+@category.tool(effect="pure", detail=_path, touches=touching("files"))
 @places.wherever
 async def list_directory(
     context: Context, path: str = "", project_id: str = "", workspace: str = "", repo_id: str = ""
@@ -110,7 +111,7 @@ async def list_directory(
     return _marked(len(entries) > ENTRIES, path=full(root, inner), entries=entries[:ENTRIES])
 
 
-@category.tool(effect="pure", detail=_path)
+@category.tool(effect="pure", detail=_path, touches=touching("files"))
 @places.wherever
 async def glob_files(context: Context, pattern: Pattern, path: str = "") -> Result:
     """Find files matching a glob pattern (e.g. `**/*.py`, `src/**/*.{ts,tsx}`, or `*.md` at any depth)."""
@@ -118,7 +119,7 @@ async def glob_files(context: Context, pattern: Pattern, path: str = "") -> Resu
     return _marked(found.truncated, files=[hit.path for hit in found.hits])
 
 
-@category.tool(effect="pure", detail=_path)
+@category.tool(effect="pure", detail=_path, touches=touching("files"))
 @places.wherever
 async def grep(
     here: Context,
@@ -151,7 +152,7 @@ async def grep(
     return _marked(found.truncated, matches=matches)
 
 
-@category.tool(effect="pure", detail=_path)
+@category.tool(effect="pure", detail=_path, touches=touching("files"))
 @places.wherever
 async def search_files(
     context: Context, pattern: Pattern, path: str = "", mode: Literal["grep", "find"] = "grep"

@@ -13,6 +13,7 @@ from pydantic import Field
 from shared.errors import PromptDockError
 from shared.guard.git import Git
 from shared.guard.jail import Jail
+from shared.guard.touching import touching
 from shared.tools import places
 from shared.tools.context import Context, Root
 from shared.tools.registry import Category, Result
@@ -34,7 +35,7 @@ def _detail(arguments: dict[str, Any]) -> str:
     return str(next(filter(None, named), ""))
 
 
-@category.tool(effect="pure", detail=_detail)
+@category.tool(effect="pure", detail=_detail, touches=touching("files"))
 @places.wherever
 async def get_git_status(
     context: Context, project_id: str = "", workspace: str = "", repo_id: str = ""
@@ -68,7 +69,7 @@ async def _status(context: Context, root: Root) -> dict[str, Any]:
     return told | ({"truncated": True} if len(changes) > FILES else {})
 
 
-@category.tool(effect="pure", detail=_detail)
+@category.tool(effect="pure", detail=_detail, touches=touching("files"))
 @places.wherever
 async def git_log(
     context: Context,
@@ -90,7 +91,7 @@ async def git_log(
     }
 
 
-@category.tool(effect="pure", detail=_detail)
+@category.tool(effect="pure", detail=_detail, touches=touching("files"))
 @places.wherever
 async def git_diff(
     context: Context,
@@ -109,7 +110,7 @@ async def git_diff(
     return answer | {"truncated": True} if len(diff.encode()) > TEXT else answer
 
 
-@category.tool(effect="pure", detail=_detail)
+@category.tool(effect="pure", detail=_detail, touches=touching("files"))
 @places.wherever
 async def git_changed_files(
     context: Context, project_id: str = "", base_branch: str = "", workspace: str = "", repo_id: str = ""
@@ -129,7 +130,7 @@ async def git_changed_files(
     return answer | {"truncated": True} if len(files) > FILES else answer
 
 
-@history.tool(effect="pure", detail=_detail)
+@history.tool(effect="pure", detail=_detail, touches=touching("files"))
 @places.wherever
 async def git_blame(
     context: Context, path: str, line_start: Line = 1, line_end: Line | None = None

@@ -13,6 +13,7 @@ from pydantic import Field
 from shared.errors import ToolError
 from shared.guard.checkout import Checkout
 from shared.guard.git import check_ref
+from shared.guard.touching import touching
 from shared.store.records import Repo, Task, new_id
 from shared.tools import places, pulls
 from shared.tools.context import Context, Root
@@ -80,7 +81,7 @@ async def _can_push(
 # The tools ----------------------------------------------------------------------------------------
 
 
-@category.tool(effect="idempotent", detail=_words("commit"))
+@category.tool(effect="idempotent", detail=_words("commit"), touches=touching("files"))
 async def git_commit(
     here: Context, message: Message, project_id: str = "", workspace: str = "", repo_id: str = ""
 ) -> Result:
@@ -92,7 +93,7 @@ async def git_commit(
     return {"committed": True, "commit_message": message, "commit": sha, "branch": await at.git.branch()}
 
 
-@category.tool(effect="idempotent", detail=_words("pull origin", "branch"))
+@category.tool(effect="idempotent", detail=_words("pull origin", "branch"), touches=touching("address"))
 async def git_pull(
     here: Context, project_id: str = "", branch: str = "", workspace: str = "", repo_id: str = ""
 ) -> Result:
@@ -105,7 +106,9 @@ async def git_pull(
     return {"pulled": name, "branch": await at.git.branch(), "commit": await at.git.head()}
 
 
-@category.tool(effect="idempotent", detail=_words("push origin", "branch"), ready=_can_push)
+@category.tool(
+    effect="idempotent", detail=_words("push origin", "branch"), ready=_can_push, touches=touching("address")
+)
 async def git_push(
     here: Context, project_id: str = "", branch: str = "", workspace: str = "", repo_id: str = ""
 ) -> Result:
@@ -113,7 +116,7 @@ async def git_push(
     return {"pushed": await _push(await _place(here, project_id, workspace, repo_id, change=False), branch)}
 
 
-@category.tool(effect="idempotent", detail=_words("branch", "branch_name"))
+@category.tool(effect="idempotent", detail=_words("branch", "branch_name"), touches=touching("files"))
 async def git_create_branch(
     here: Context, branch_name: Branch, project_id: str = "", workspace: str = "", repo_id: str = ""
 ) -> Result:
@@ -122,7 +125,7 @@ async def git_create_branch(
     return {"created_branch": branch_name} | await _start(at, branch_name)
 
 
-@category.tool(effect="idempotent", detail=_words("merge", "branch_name"))
+@category.tool(effect="idempotent", detail=_words("merge", "branch_name"), touches=touching("merge"))
 async def git_merge(
     here: Context,
     branch_name: Branch,
@@ -140,7 +143,7 @@ async def git_merge(
     return {"merged": True, "branch": branch_name, "into": into, "commit": await at.git.head()}
 
 
-@category.tool(effect="keyed", detail=_words("pr", "branch", "base"))
+@category.tool(effect="keyed", detail=_words("pr", "branch", "base"), touches=touching("address"))
 async def git_create_pr(
     here: Context,
     title: Annotated[str, Field(min_length=1, max_length=300)],
@@ -161,7 +164,7 @@ async def git_create_pr(
     return {"pr_url": url, "branch": head, "base": into}
 
 
-@category.tool(effect="idempotent", detail=_words("switch", "branch_name"))
+@category.tool(effect="idempotent", detail=_words("switch", "branch_name"), touches=touching("files"))
 async def checkout_branch(
     here: Context, branch_name: Branch, project_id: str = "", workspace: str = "", repo_id: str = ""
 ) -> Result:
@@ -227,7 +230,9 @@ async def _current(git: Checkout) -> str:
 # The older spellings ------------------------------------------------------------------------------
 
 
-@category.tool(effect="idempotent", detail=_words("branch", "branch_name"), older=True)
+@category.tool(
+    effect="idempotent", detail=_words("branch", "branch_name"), older=True, touches=touching("files")
+)
 async def create_branch(
     here: Context, branch_name: Branch, project_id: str = "", repo_id: str = ""
 ) -> Result:
@@ -237,7 +242,7 @@ async def create_branch(
     )
 
 
-@category.tool(effect="idempotent", detail=_words("commit"), older=True)
+@category.tool(effect="idempotent", detail=_words("commit"), older=True, touches=touching("files"))
 async def commit_changes(here: Context, message: Message, project_id: str = "", repo_id: str = "") -> Result:
     """Stage all changes and create a git commit in a project's repository."""
     at = await _place(here, project_id, "", repo_id)
@@ -246,7 +251,13 @@ async def commit_changes(here: Context, message: Message, project_id: str = "", 
     return told | await at.warning()
 
 
-@category.tool(effect="idempotent", detail=_words("push origin", "branch_name"), older=True, ready=_can_push)
+@category.tool(
+    effect="idempotent",
+    detail=_words("push origin", "branch_name"),
+    older=True,
+    ready=_can_push,
+    touches=touching("address"),
+)
 async def push_branch(
     here: Context, project_id: str = "", branch_name: str = "", repo_id: str = ""
 ) -> Result:
@@ -255,7 +266,9 @@ async def push_branch(
     return {"branch": await _push(at, branch_name), "status": "pushed"}
 
 
-@category.tool(effect="idempotent", detail=_words("merge", "branch_name"), older=True)
+@category.tool(
+    effect="idempotent", detail=_words("merge", "branch_name"), older=True, touches=touching("merge")
+)
 async def merge_branch(here: Context, branch_name: Branch, project_id: str = "", repo_id: str = "") -> Result:
     """Merge a branch into the default branch (e.g., main)."""
     at = await _place(here, project_id, "", repo_id)

@@ -12,10 +12,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from shared.errors import Conflict, ToolError
+from shared.guard.touching import Kind, When, touching
 from shared.hooks.triggers import upcoming
 from shared.store.records import Hook, HookRun, Project, new_id, now
 from shared.tools import rows
 from shared.tools.context import Context
+from shared.tools.detail import digest, words
 from shared.tools.registry import Result
 from shared.tools.tiers import tier
 
@@ -57,7 +59,20 @@ def _hook(arguments: dict[str, Any]) -> str:
     return str(arguments.get("hook_id") or rows.kebab(str(arguments.get("name", ""))))
 
 
-@category.tool(effect="keyed", detail=_hook)
+def _kinds(steps: Any) -> list[str]:
+    return list(dict.fromkeys(str(step.get("type")) for step in steps or () if isinstance(step, dict)))
+
+
+def _looking(arguments: dict[str, Any]) -> str:
+    """The hook, the kinds of what it looks at, and a name for all of it: `nightly shell 1f0c…`."""
+    return words(_hook(arguments), *_kinds(arguments.get("context_steps")), digest(arguments))
+
+
+_STEP: dict[str, Kind] = {"shell": "command", "http": "address"}
+_looks = When(tuple(_STEP.values()), lambda steps: [_STEP[kind] for kind in _kinds(steps) if kind in _STEP])
+
+
+@category.tool(effect="keyed", detail=_looking, touches=touching("schedule", context_steps=_looks))
 async def create_hook(
     here: Context,
     project_id: str,
@@ -152,7 +167,12 @@ def _told(error: ValidationError) -> str:
     return "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()[:5])
 
 
-@category.tool(effect="pure", detail=lambda arguments: str(arguments.get("project_id") or ""))
+@category.tool(
+    effect="pure",
+    detail=lambda arguments: str(arguments.get("project_id") or ""),
+    touches=touching("records"),
+    foreign=True,
+)
 async def list_hooks(here: Context, project_id: str | None = None) -> Result:
     """List hooks, optionally filtered by project."""
     where = {"project_id": (await rows.project(here.store, project_id)).id} if project_id else None
@@ -181,7 +201,7 @@ async def list_hooks(here: Context, project_id: str | None = None) -> Result:
     return told | _idle(here)
 
 
-@category.tool(effect="idempotent", detail=_hook)
+@category.tool(effect="idempotent", detail=_looking, touches=touching("schedule", context_steps=_looks))
 async def edit_hook(
     here: Context,
     hook_id: str,
@@ -215,7 +235,7 @@ async def edit_hook(
     return {"updated": row.slug, "fields": list(changes)} | _idle(here)
 
 
-@category.tool(effect="idempotent", detail=_hook)
+@category.tool(effect="idempotent", detail=_hook, touches=touching("loss"))
 async def delete_hook(here: Context, hook_id: str) -> Result:
     """Delete a hook and its run history."""
     row = await rows.hook(here.store, hook_id)
@@ -225,7 +245,7 @@ async def delete_hook(here: Context, hook_id: str) -> Result:
     return told
 
 
-@category.tool(effect="pure", detail=_hook)
+@category.tool(effect="pure", detail=_hook, touches=touching("records"), foreign=True)
 async def list_hook_runs(
     here: Context, hook_id: str, limit: Annotated[int, Field(ge=1, le=200)] = 10
 ) -> Result:
@@ -251,7 +271,7 @@ async def list_hook_runs(
     }
 
 
-@category.tool(effect="keyed", detail=_hook)
+@category.tool(effect="keyed", detail=_hook, touches=touching("schedule", "code"), foreign=True)
 async def fire_hook(here: Context, hook_id: str, dry_run: bool = False) -> Result:
     """Manually trigger a hook immediately, ignoring cooldown. One that is running is not fired again.
 

@@ -19,9 +19,11 @@ from pydantic import Field
 from shared.errors import ToolError
 from shared.guard import starts
 from shared.guard.process import environment, run
+from shared.guard.touching import Kind, When, touching
 from shared.store.records import Profile
 from shared.tools import places, profiles, pulls, rows
 from shared.tools.context import Context
+from shared.tools.detail import digest, words
 from shared.tools.registry import Result
 from shared.tools.tiers import tier
 
@@ -46,6 +48,24 @@ Source = Annotated[str, Field(min_length=1, max_length=LARGEST)]
 
 def _profile(arguments: dict[str, Any]) -> str:
     return str(arguments.get("profile_id") or arguments.get("id") or "")
+
+
+def _is_address(source: str) -> bool:
+    return "://" in source[:12]
+
+
+def _brought(arguments: dict[str, Any]) -> str:
+    """The profile's id, and where it comes from, or a name for its text."""
+    source = str(arguments.get("source") or "").strip()
+    return words(_profile(arguments), source if _is_address(source) else digest(arguments))
+
+
+def _sent(arguments: dict[str, Any]) -> str:
+    return words(_profile(arguments), "gist" if arguments.get("create_gist") else "")
+
+
+def _reaches(source: Any) -> tuple[Kind, ...]:
+    return ("address",) if _is_address(str(source).strip()) else ()
 
 
 def manifest(given: Any) -> dict[str, list[str]]:
@@ -90,7 +110,7 @@ def _is_installed(folder: Path, name: str) -> bool:
     return False
 
 
-@category.tool(effect="pure", detail=_profile)
+@category.tool(effect="pure", detail=_profile, touches=touching("records"))
 async def check_profile(here: Context, profile_id: str) -> Result:
     """Validate an agent profile's install dependencies."""
     row = await rows.profile(here.store, profile_id)
@@ -102,7 +122,7 @@ async def check_profile(here: Context, profile_id: str) -> Result:
     return told | profiles.unknown(here, row.tools)
 
 
-@category.tool(effect="idempotent", detail=_profile)
+@category.tool(effect="idempotent", detail=_profile, touches=touching("code", "address"))
 async def install_profile(here: Context, profile_id: str) -> Result:
     """Install missing npm/pip dependencies for a profile's install manifest."""
     row = await rows.profile(here.store, profile_id)
@@ -143,7 +163,7 @@ async def _install(kind: str, names: list[str], folder: Path) -> str:
     return " / ".join(lines[-3:])[:500] or f"it ended with {done.exit_code}"
 
 
-@category.tool(effect="once", detail=_profile)
+@category.tool(effect="once", detail=_sent, touches=touching("records", create_gist="address"))
 async def export_profile(here: Context, profile_id: str, create_gist: bool = False) -> Result:
     """Export an agent profile as YAML; values of servers' variables are left out. `create_gist` needs gh."""
     import yaml
@@ -157,12 +177,16 @@ async def export_profile(here: Context, profile_id: str, create_gist: bool = Fal
     return told
 
 
-@category.tool(effect="keyed", detail=_profile)
+@category.tool(
+    effect="keyed",
+    detail=_brought,
+    touches=touching("permission", source=When(("address",), _reaches)),
+)
 async def import_profile(
     here: Context, source: Source, id: str | None = None, name: str | None = None, overwrite: bool = False
 ) -> Result:
     """Import an agent profile from YAML text or a GitHub gist URL."""
-    text = await asyncio.to_thread(_fetched, source.strip()) if "://" in source[:12] else source
+    text = await asyncio.to_thread(_fetched, source.strip()) if _is_address(source.strip()) else source
     content = _parsed(text)
     if extra := sorted(set(content) - _FIELDS):
         raise ToolError("this profile cannot be used", f"unknown fields: {', '.join(map(str, extra[:5]))}")

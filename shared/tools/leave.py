@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from shared.errors import Missing, UsageError
 from shared.guard import grants
+from shared.guard.touching import touching
 from shared.tools import rows
 from shared.tools.context import Context
 from shared.tools.registry import Category, Result
@@ -11,7 +12,11 @@ from shared.tools.registry import Category, Result
 category = Category("permissions", "End permissions that people gave for good")
 
 
-@category.tool(effect="idempotent", detail=lambda arguments: str(arguments.get("permission_id", "")))
+@category.tool(
+    effect="idempotent",
+    detail=lambda arguments: str(arguments.get("permission_id", "")),
+    touches=touching("permission"),
+)
 async def revoke_permission(here: Context, permission_id: str) -> Result:
     """End a standing permission: what it allowed is asked for again."""
     told = await rows.removing(here, {"revoked": permission_id})

@@ -8,11 +8,13 @@ from uuid import UUID
 from pydantic import Field
 
 from shared.errors import ToolError
+from shared.guard.touching import touching
 from shared.store.records import Task, TaskDependency, TaskEvent, derived
 from shared.store.row import now
 from shared.tasks import machine
 from shared.tools import rows
 from shared.tools.context import Context
+from shared.tools.detail import words
 from shared.tools.registry import Result
 from shared.tools.tiers import tier
 
@@ -27,6 +29,10 @@ def _task(arguments: dict[str, Any]) -> str:
     return str(arguments.get("task_id") or "")
 
 
+def _status(arguments: dict[str, Any]) -> str:
+    return words(_task(arguments), arguments.get("status"))
+
+
 def _key(here: Context, task: Task) -> str:
     """Names a transition: the same on a replay, another one for the next call."""
     return here.step_id or f"{task.slug}:{task.version}"
@@ -36,7 +42,7 @@ async def _move(here: Context, task: Task, event: str, **changes: Any) -> Task:
     return await machine.move(here.store, task.id, event, here.agent, _key(here, task), **changes) or task
 
 
-@category.tool(effect="idempotent", detail=_task)
+@category.tool(effect="idempotent", detail=_task, touches=touching("records"))
 async def stop_task(here: Context, task_id: str) -> Result:
     """Stop a task that is waiting for its worker or in progress. What was made is kept on its branch."""
     task = await rows.task(here.store, task_id)
@@ -56,7 +62,7 @@ async def stop_task(here: Context, task_id: str) -> Result:
     return told
 
 
-@category.tool(effect="idempotent", detail=_task)
+@category.tool(effect="idempotent", detail=_task, touches=touching("records"))
 async def restart_task(here: Context, task_id: str, repo_id: str | None = None) -> Result:
     """Reset a completed, failed, or blocked task back to READY so it gets picked up by an agent again.
 
@@ -95,7 +101,7 @@ def _fresh() -> dict[str, Any]:
     }
 
 
-@category.tool(effect="idempotent", detail=_task)
+@category.tool(effect="idempotent", detail=_task, touches=touching("records"))
 async def reopen_with_feedback(here: Context, task_id: str, feedback: Feedback) -> Result:
     """Reopen a completed or failed task with feedback, which its next worker reads."""
     task = await rows.task(here.store, task_id)
@@ -108,7 +114,7 @@ def _added(task: Task, feedback: str) -> str:
     return f"{task.feedback}\n\n{feedback}".strip()
 
 
-@category.tool(effect="idempotent", detail=_task)
+@category.tool(effect="idempotent", detail=_task, touches=touching("loss"))
 async def delete_task(here: Context, task_id: str) -> Result:
     """Delete a task, with its dependencies. One that is in progress has to be stopped first."""
     task = await rows.first(here.store, Task, slug=task_id)
@@ -148,6 +154,7 @@ async def _freed(here: Context, waiting: dict[str, str]) -> Result:
     effect="idempotent",
     detail=lambda arguments: str(arguments.get("task_id") or arguments.get("project_id") or ""),
     also=("archive_task",),
+    touches=touching("records"),
 )
 async def archive_tasks(
     here: Context, project_id: str | None = None, include_failed: bool = False, task_id: str | None = None
@@ -169,7 +176,7 @@ async def archive_tasks(
     return {"archived": [task.slug for task in moved[:200]], "count": len(moved)}
 
 
-@category.tool(effect="pure")
+@category.tool(effect="pure", touches=touching("records"))
 async def list_archived(
     here: Context, project_id: str | None = None, limit: Annotated[int, Field(ge=1, le=200)] = 50
 ) -> Result:
@@ -194,7 +201,7 @@ async def list_archived(
     }
 
 
-@category.tool(effect="idempotent", detail=_task)
+@category.tool(effect="idempotent", detail=_task, touches=touching("records"))
 async def restore_task(here: Context, task_id: str) -> Result:
     """Restore an archived task back into the active task list."""
     task = await rows.task(here.store, task_id)
@@ -204,7 +211,7 @@ async def restore_task(here: Context, task_id: str) -> Result:
     return {"restored": task.slug, "title": task.title, "status": task.status}
 
 
-@category.tool(effect="idempotent", detail=_task)
+@category.tool(effect="idempotent", detail=_task, touches=touching("approval"))
 async def approve_task(here: Context, task_id: str) -> Result:
     """Manually approve and complete a task that is AWAITING_APPROVAL."""
     task = await rows.task(here.store, task_id)
@@ -212,14 +219,14 @@ async def approve_task(here: Context, task_id: str) -> Result:
     return {"approved": task.slug, "title": task.title} | await _unblocked(here, task)
 
 
-@category.tool(effect="idempotent", detail=_task)
+@category.tool(effect="idempotent", detail=_task, touches=touching("approval"))
 async def approve_plan(here: Context, task_id: str) -> Result:
     """Approve the plan of a task that is AWAITING_PLAN_APPROVAL: it becomes READY."""
     task = await _move(here, await rows.task(here.store, task_id), "plan_approved")
     return {"approved": task.slug, "title": task.title, "status": task.status}
 
 
-@category.tool(effect="idempotent", detail=_task)
+@category.tool(effect="idempotent", detail=_task, touches=touching("approval"))
 async def reject_plan(here: Context, task_id: str, feedback: Feedback) -> Result:
     """Reject the plan of a task that is AWAITING_PLAN_APPROVAL, with feedback for whoever plans it anew."""
     task = await rows.task(here.store, task_id)
@@ -227,7 +234,7 @@ async def reject_plan(here: Context, task_id: str, feedback: Feedback) -> Result
     return {"rejected": task.slug, "title": task.title, "status": task.status}
 
 
-@category.tool(effect="idempotent", detail=_task)
+@category.tool(effect="idempotent", detail=_task, touches=touching("approval", "loss"))
 async def delete_plan(here: Context, task_id: str) -> Result:
     """Delete the plan of a task that is AWAITING_PLAN_APPROVAL; the task counts as completed."""
     task = await rows.task(here.store, task_id)
@@ -235,7 +242,7 @@ async def delete_plan(here: Context, task_id: str) -> Result:
     return {"deleted_plan": task.slug, "title": task.title, "status": task.status}
 
 
-@category.tool(effect="idempotent", detail=_task)
+@category.tool(effect="idempotent", detail=_task, touches=touching("approval"))
 async def skip_task(here: Context, task_id: str) -> Result:
     """Skip a BLOCKED or FAILED task to unblock its dependency chain."""
     task = await rows.task(here.store, task_id)
@@ -254,7 +261,7 @@ async def _unblocked(here: Context, task: Task) -> Result:
     return {"unblocked": found, "unblocked_count": len(found)} if found else {}
 
 
-@category.tool(effect="idempotent", detail=_task, older=True)
+@category.tool(effect="idempotent", detail=_status, older=True, touches=touching("approval"))
 async def set_task_status(here: Context, task_id: str, status: Override) -> Result:
     """Manually override the status of a task, bypassing its rules. It is audited."""
     task = await rows.task(here.store, task_id)

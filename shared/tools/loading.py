@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shared.errors import ToolError
+from shared.guard.touching import touching
 from shared.tools.context import Context
 from shared.tools.registry import Registry, Result
 from shared.tools.shelf import named
@@ -16,7 +17,7 @@ def _registry(here: Context) -> Registry:
     return registry
 
 
-@category.tool(effect="pure")
+@category.tool(effect="pure", touches=touching("records"))
 async def browse_tools(here: Context) -> Result:
     """List the categories of tools that can be loaded, and what they are for."""
     registry = _registry(here)
@@ -28,7 +29,9 @@ async def browse_tools(here: Context) -> Result:
     }
 
 
-@category.tool(effect="pure", detail=lambda arguments: str(arguments.get("category", "")))
+@category.tool(
+    effect="pure", detail=lambda arguments: str(arguments.get("category", "")), touches=touching("records")
+)
 async def load_tools(here: Context, category: str) -> Result:
     """Load a category of tools, or one tool by its name, for use from the next step on."""
     if category == CORE:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from shared.guard.touching import touching
 from shared.store.query import IN_LIMIT
 from shared.store.records import ConversationMessage, Memory, Note, Project, ProjectProfile, Task, TaskResult
 from shared.store.row import now
@@ -45,7 +46,7 @@ class _Text:
     source: str
 
 
-@core.tool(effect="pure", detail=_project)
+@core.tool(effect="pure", detail=_project, touches=touching("records"), foreign=True)
 async def memory_search(
     here: Context,
     project_id: str,
@@ -145,7 +146,7 @@ def _outcome(result: TaskResult | None) -> str:
     return f"{result.summary} {result.error}".strip() if result else ""
 
 
-@category.tool(effect="pure", detail=_project)
+@category.tool(effect="pure", detail=_project, touches=touching("records"))
 async def memory_stats(here: Context, project_id: str) -> Result:
     """Get memory index statistics for a project."""
     project = await rows.project(here.store, project_id)
@@ -165,7 +166,7 @@ async def memory_stats(here: Context, project_id: str) -> Result:
     }
 
 
-@category.tool(effect="pure", detail=_project)
+@category.tool(effect="pure", detail=_project, touches=touching("records"))
 async def memory_reindex(here: Context, project_id: str) -> Result:
     """Force a full reindex of a project's memory."""
     project = await rows.project(here.store, project_id)
@@ -176,7 +177,7 @@ async def memory_reindex(here: Context, project_id: str) -> Result:
     }
 
 
-@category.tool(effect="idempotent", detail=_project)
+@category.tool(effect="idempotent", detail=_project, touches=touching("records"))
 async def compact_memory(here: Context, project_id: str) -> Result:
     """Trigger memory compaction: what was superseded, and what says the same again, is archived."""
     project = await rows.project(here.store, project_id)
@@ -200,7 +201,7 @@ async def compact_memory(here: Context, project_id: str) -> Result:
     }
 
 
-@category.tool(effect="pure", detail=_project)
+@category.tool(effect="pure", detail=_project, touches=touching("records"), foreign=True)
 async def view_profile(here: Context, project_id: str) -> Result:
     """View the project profile: what is understood of its architecture, conventions, decisions and pitfalls."""
     project = await rows.project(here.store, project_id)
@@ -212,7 +213,7 @@ async def view_profile(here: Context, project_id: str) -> Result:
     return {"project_id": project.slug, **told}
 
 
-@category.tool(effect="idempotent", detail=_project)
+@category.tool(effect="idempotent", detail=_project, touches=touching("records"))
 async def edit_project_profile(here: Context, project_id: str, content: Profile) -> Result:
     """Replace the project profile with new content."""
     project = await rows.project(here.store, project_id)
@@ -222,7 +223,7 @@ async def edit_project_profile(here: Context, project_id: str, content: Profile)
     return {"updated": project.slug, "size_bytes": len(content.encode())}
 
 
-@category.tool(effect="pure", detail=_project)
+@category.tool(effect="pure", detail=_project, touches=touching("records"))
 async def regenerate_profile(here: Context, project_id: str) -> Result:
     """Force LLM regeneration of the project profile. Not run by itself yet: it hands you the task history for it."""
     project = await rows.project(here.store, project_id)

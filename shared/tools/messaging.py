@@ -8,6 +8,7 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from shared.errors import ToolError
+from shared.guard.touching import touching
 from shared.tools.context import Context
 from shared.tools.registry import Result
 from shared.tools.tiers import tier
@@ -20,7 +21,11 @@ _GONE = (
 )
 
 
-@category.tool(effect="keyed", detail=lambda arguments: str(arguments.get("channel_id") or "here"))
+@category.tool(
+    effect="keyed",
+    detail=lambda arguments: str(arguments.get("channel_id") or "here"),
+    touches=touching("records", channel_id="address"),
+)
 async def send_message(
     here: Context,
     content: Annotated[str, Field(min_length=1, max_length=20_000)],
@@ -47,19 +52,19 @@ def _deprecated(**more: object) -> Result:
     return {"deprecated": True, **more, "message": _GONE}
 
 
-@category.tool(effect="pure")
+@category.tool(effect="pure", touches=touching("records"))
 async def browse_rules(here: Context, project_id: Ignored = None) -> Result:
     """Deprecated."""
     return _deprecated(rules=[])
 
 
-@category.tool(effect="pure")
+@category.tool(effect="pure", touches=touching("records"))
 async def load_rule(here: Context, id: Ignored = None) -> Result:
     """Deprecated."""
     return _deprecated()
 
 
-@category.tool(effect="pure")
+@category.tool(effect="pure", touches=touching("records"))
 async def save_rule(
     here: Context, id: Ignored = None, content: Ignored = None, project_id: Ignored = None
 ) -> Result:
@@ -67,7 +72,7 @@ async def save_rule(
     return _deprecated(saved=False)
 
 
-@category.tool(effect="pure")
+@category.tool(effect="pure", touches=touching("records"))
 async def delete_rule(here: Context, id: Ignored = None) -> Result:
     """Deprecated."""
     return _deprecated(deleted=False)

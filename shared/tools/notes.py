@@ -10,6 +10,7 @@ from pydantic import Field
 
 from shared.errors import Conflict, Missing, PromptDockError, ToolError
 from shared.guard.jail import Jail
+from shared.guard.touching import touching
 from shared.store.records import Note, Project, ProjectProfile, derived
 from shared.tools import places, rows
 from shared.tools.context import Context, Root
@@ -44,7 +45,9 @@ def title_of(body: str, given: str) -> str:
     return found[1][:300] if found else given.strip()[:300]
 
 
-@category.tool(effect="pure", detail=lambda arguments: str(arguments.get("project_id", "")))
+@category.tool(
+    effect="pure", detail=lambda arguments: str(arguments.get("project_id", "")), touches=touching("records")
+)
 async def list_notes(here: Context, project_id: str) -> Result:
     """List all notes for a project."""
     project = await rows.project(here.store, project_id)
@@ -65,7 +68,7 @@ async def _list(here: Context, project: Project) -> list[dict[str, Any]]:
     ]
 
 
-@category.tool(effect="idempotent", detail=_title)
+@category.tool(effect="idempotent", detail=_title, touches=touching("records"))
 async def write_note(here: Context, project_id: str, title: str, content: Content) -> Result:
     """Create or overwrite a project note."""
     project = await rows.project(here.store, project_id)
@@ -73,7 +76,7 @@ async def write_note(here: Context, project_id: str, title: str, content: Conten
     return {"path": _path(note), "title": note.title, "status": "created" if made else "updated"}
 
 
-@category.tool(effect="idempotent", detail=_title)
+@category.tool(effect="idempotent", detail=_title, touches=touching("records"))
 async def append_note(here: Context, project_id: str, title: str, content: Content) -> Result:
     """Append content to an existing note, or create a new note if it doesn't exist."""
     project = await rows.project(here.store, project_id)
@@ -120,7 +123,7 @@ async def _note(here: Context, project: Project, title: str) -> Note:
     raise Missing(f"there is no note {title[:100]!r}", f"in project {project.slug}", "see list_notes")
 
 
-@category.tool(effect="pure", detail=_title)
+@category.tool(effect="pure", detail=_title, touches=touching("records"), foreign=True)
 async def read_note(here: Context, project_id: str, title: str) -> Result:
     """Read a note's full contents."""
     project = await rows.project(here.store, project_id)
@@ -128,7 +131,7 @@ async def read_note(here: Context, project_id: str, title: str) -> Result:
     return {"content": note.body, "title": note.title, "path": _path(note), "size_bytes": _size(note)}
 
 
-@category.tool(effect="idempotent", detail=_title)
+@category.tool(effect="idempotent", detail=_title, touches=touching("loss"))
 async def delete_note(here: Context, project_id: str, title: str) -> Result:
     """Delete a project note by title."""
     project = await rows.project(here.store, project_id)
@@ -138,7 +141,7 @@ async def delete_note(here: Context, project_id: str, title: str) -> Result:
     return told
 
 
-@category.tool(effect="idempotent", detail=_title)
+@category.tool(effect="idempotent", detail=_title, touches=touching("records"))
 async def promote_note(here: Context, project_id: str, title: str) -> Result:
     """Explicitly incorporate a note's content into the project profile, as a section of its own."""
     project = await rows.project(here.store, project_id)
@@ -167,7 +170,12 @@ def _with_section(profile: str, note: Note) -> str:
     return f"{profile.rstrip()}\n\n{section}\n".lstrip()
 
 
-@category.tool(effect="pure", detail=lambda arguments: str(arguments.get("project_id", "")))
+@category.tool(
+    effect="pure",
+    detail=lambda arguments: str(arguments.get("project_id", "")),
+    touches=touching("records"),
+    foreign=True,
+)
 async def compare_specs_notes(here: Context, project_id: str, specs_path: str | None = None) -> Result:
     """List all spec files and note files for a project side by side."""
     project = await rows.project(here.store, project_id)

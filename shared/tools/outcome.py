@@ -7,6 +7,7 @@ from typing import Any
 
 from shared.errors import ToolError
 from shared.guard.checkout import Checkout
+from shared.guard.touching import touching
 from shared.store.records import Repo, Task, TaskResult
 from shared.tools import places, rows
 from shared.tools.context import Context
@@ -48,7 +49,7 @@ async def _last(here: Context, task: Task) -> TaskResult | None:
     return found[0] if found else None
 
 
-@category.tool(effect="pure")
+@category.tool(effect="pure", touches=touching("records"), foreign=True)
 async def get_task_result(here: Context, task_id: str) -> Result:
     """Retrieve a task's output: summary, files changed, error message, tokens used; and what was verified."""
     task = await rows.task(here.store, task_id)
@@ -72,7 +73,7 @@ async def get_task_result(here: Context, task_id: str) -> Result:
     }
 
 
-@category.tool(effect="pure")
+@category.tool(effect="pure", touches=touching("files"))
 @places.wherever
 async def get_task_diff(here: Context, task_id: str) -> Result:
     """Show the git diff for a task's branch against the commit that it began from."""
@@ -106,7 +107,7 @@ async def _branch(here: Context, repo: Repo, branch: str) -> tuple[Checkout, str
     )
 
 
-@errors.tool(effect="pure")
+@errors.tool(effect="pure", touches=touching("records"), foreign=True)
 async def get_agent_error(here: Context, task_id: str) -> Result:
     """Get the last error recorded for a task: its class, a suggested fix, and the agent's own summary."""
     task = await rows.task(here.store, task_id)

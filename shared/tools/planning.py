@@ -10,6 +10,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from shared.errors import Conflict, ToolError
+from shared.guard.touching import touching
 from shared.store.base import Store
 from shared.store.records import Project, Repo, Row, Task, TaskDependency, TaskEvent, derived, project_key
 from shared.tasks.meant import meant
@@ -45,7 +46,7 @@ class PlannedTask(BaseModel):
         return self.model_dump(exclude={name for name in ("checks", "repo") if not getattr(self, name)})
 
 
-@category.tool(effect="keyed")
+@category.tool(effect="keyed", touches=touching("records"))
 async def submit_plan(
     context: Context,
     summary: str,

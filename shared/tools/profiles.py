@@ -8,9 +8,11 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from shared.errors import Conflict, ToolError
+from shared.guard.touching import touching
 from shared.store.records import Agent, Profile, Project, Task
 from shared.tools import own, rows
 from shared.tools.context import Context
+from shared.tools.detail import digest, words
 from shared.tools.registry import Registry, Result
 from shared.tools.tiers import tier
 
@@ -46,7 +48,12 @@ def _profile(arguments: dict[str, Any]) -> str:
     return str(arguments.get("profile_id") or arguments.get("id") or "")
 
 
-@category.tool(effect="pure")
+def _written(arguments: dict[str, Any]) -> str:
+    """With a name for what is written: leave for one change is none for another."""
+    return words(_profile(arguments), digest(arguments))
+
+
+@category.tool(effect="pure", touches=touching("records"))
 async def list_profiles(here: Context) -> Result:
     """List all agent profiles."""
     found = await here.store.select(Profile, order=[("slug", "asc")])
@@ -66,7 +73,7 @@ async def list_profiles(here: Context) -> Result:
     }
 
 
-@category.tool(effect="keyed", detail=_profile)
+@category.tool(effect="keyed", detail=_written, touches=touching("permission"))
 async def create_profile(
     here: Context,
     id: Name,
@@ -187,7 +194,7 @@ def shown(row: Profile) -> dict[str, Any]:
     }
 
 
-@category.tool(effect="pure", detail=_profile)
+@category.tool(effect="pure", detail=_profile, touches=touching("records"), foreign=True)
 async def get_profile(here: Context, profile_id: str) -> Result:
     """Get details of a specific agent profile."""
     row = await rows.profile(here.store, profile_id)
@@ -195,7 +202,7 @@ async def get_profile(here: Context, profile_id: str) -> Result:
     return shown(row) | {"agents": users}
 
 
-@category.tool(effect="idempotent", detail=_profile)
+@category.tool(effect="idempotent", detail=_written, touches=touching("permission"))
 async def edit_profile(
     here: Context,
     profile_id: str,
@@ -235,7 +242,7 @@ async def edit_profile(
     return told | unknown(here, allowed_tools or [])
 
 
-@category.tool(effect="idempotent", detail=_profile)
+@category.tool(effect="idempotent", detail=_profile, touches=touching("permission", "loss"))
 async def delete_profile(here: Context, profile_id: str) -> Result:
     """Delete an agent profile. One that agents, projects or unfinished tasks use is kept."""
     row = await rows.profile(here.store, profile_id)
@@ -258,7 +265,7 @@ async def delete_profile(here: Context, profile_id: str) -> Result:
     return told
 
 
-@category.tool(effect="pure")
+@category.tool(effect="pure", touches=touching("records"))
 async def list_available_tools(here: Context) -> Result:
     """Discover available Claude Code tools and well-known MCP servers for use in agent profiles."""
     registry: Registry | None = here.extras.get("registry")

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from shared.errors import Conflict, ToolError
 from shared.guard.git import Git, check_ref
+from shared.guard.touching import touching
 from shared.store.query import IN_LIMIT
 from shared.store.records import (
     Channel,
@@ -28,6 +29,7 @@ from shared.store.records import (
 )
 from shared.tools import places, rows
 from shared.tools.context import Context
+from shared.tools.detail import PLACE, dollars, place, words
 from shared.tools.registry import Result
 from shared.tools.tiers import tier
 
@@ -44,7 +46,18 @@ def _project(arguments: dict[str, Any]) -> str:
     return str(arguments.get("project_id") or "")
 
 
-@category.tool(effect="pure")
+def _new(arguments: dict[str, Any]) -> str:
+    """The project, and where its repository is."""
+    return words(rows.kebab(str(arguments.get("name", ""))), place(arguments.get("repo_url")))
+
+
+def _edited(arguments: dict[str, Any]) -> str:
+    """The project, and a budget where one is given."""
+    budget = arguments.get("budget_limit", "")
+    return words(_project(arguments), *(("budget", dollars(budget)) if budget != "" else ()))
+
+
+@category.tool(effect="pure", touches=touching("records"))
 async def list_projects(here: Context) -> Result:
     """List all projects in the system."""
     await rows.project(here.store, rows.DEFAULT)
@@ -69,7 +82,11 @@ async def list_projects(here: Context) -> Result:
     }
 
 
-@category.tool(effect="keyed", detail=lambda arguments: rows.kebab(str(arguments.get("name", ""))))
+@category.tool(
+    effect="keyed",
+    detail=_new,
+    touches=touching("records", repo_url=PLACE),
+)
 async def create_project(
     here: Context,
     name: Name,
@@ -130,7 +147,7 @@ def _event(here: Context, row: Project, id: UUID, event: str) -> TaskEvent:
     )
 
 
-@category.tool(effect="idempotent", detail=_project)
+@category.tool(effect="idempotent", detail=_project, touches=touching("records"))
 async def pause_project(here: Context, project_id: str) -> Result:
     """Pause a project so no new tasks are scheduled. Tasks that run go on."""
     row = await rows.project(here.store, project_id)
@@ -139,7 +156,7 @@ async def pause_project(here: Context, project_id: str) -> Result:
     return {"paused": row.slug, "name": row.name}
 
 
-@category.tool(effect="idempotent", detail=_project)
+@category.tool(effect="idempotent", detail=_project, touches=touching("records"))
 async def resume_project(here: Context, project_id: str) -> Result:
     """Resume a paused project."""
     row = await rows.project(here.store, project_id)
@@ -148,7 +165,7 @@ async def resume_project(here: Context, project_id: str) -> Result:
     return {"resumed": row.slug, "name": row.name}
 
 
-@category.tool(effect="idempotent", detail=_project)
+@category.tool(effect="idempotent", detail=_edited, touches=touching("records", budget_limit="money"))
 async def edit_project(
     here: Context,
     project_id: str,
@@ -207,7 +224,7 @@ async def link_channel(here: Context, project: Project, channel_id: str | None) 
     await here.store.upsert([row])
 
 
-@category.tool(effect="idempotent", detail=_project)
+@category.tool(effect="idempotent", detail=_project, touches=touching("records"))
 async def set_default_branch(here: Context, project_id: str, branch: str) -> Result:
     """Set (or change) the default git branch for a project, and for its repositories."""
     row = await rows.project(here.store, project_id)
@@ -233,7 +250,7 @@ def _home(here: Context) -> str | None:
     return places.repos(here).home_id if "repos" in here.extras else None
 
 
-@category.tool(effect="pure", detail=_project)
+@category.tool(effect="pure", detail=_project, touches=touching("records"))
 async def get_project_channels(here: Context, project_id: str) -> Result:
     """Get the Discord channel ID configured for a project."""
     row = await rows.project(here.store, project_id)
@@ -241,7 +258,9 @@ async def get_project_channels(here: Context, project_id: str) -> Result:
     return {"project_id": row.slug, "channel_id": found[0].channel_id if found else None}
 
 
-@category.tool(effect="pure", detail=lambda arguments: str(arguments.get("channel_id", "")))
+@category.tool(
+    effect="pure", detail=lambda arguments: str(arguments.get("channel_id", "")), touches=touching("records")
+)
 async def get_project_for_channel(here: Context, channel_id: str) -> Result:
     """Reverse lookup: given a Discord channel ID, find which project it belongs to."""
     found = await rows.first(here.store, Channel, surface=DISCORD, channel_id=channel_id)
@@ -250,7 +269,7 @@ async def get_project_for_channel(here: Context, channel_id: str) -> Result:
     return {"channel_id": channel_id, "project_id": told[0], "project_name": told[1]}
 
 
-@category.tool(effect="idempotent", detail=_project)
+@category.tool(effect="idempotent", detail=_project, touches=touching("records"))
 async def set_active_project(here: Context, project_id: str | None = None) -> Result:
     """Set the active project of this conversation; without a project_id it is cleared."""
     row = await rows.project(here.store, project_id) if project_id else None
@@ -260,7 +279,7 @@ async def set_active_project(here: Context, project_id: str | None = None) -> Re
     return {"active_project": row.slug if row else None, "name": row.name if row else None}
 
 
-@category.tool(effect="idempotent", detail=_project)
+@category.tool(effect="idempotent", detail=_project, touches=touching("loss"))
 async def delete_project(here: Context, project_id: str, archive_channels: bool = False) -> Result:
     """Delete a project and all associated data (tasks, repos, results, token ledger). Files stay where they are."""
     row = await rows.project(here.store, project_id)
@@ -304,7 +323,7 @@ async def _delete(here: Context, kinds: Iterable[type[Row]], where: dict[str, An
 # Older spellings ----------------------------------------------------------------------------------
 
 
-@category.tool(effect="idempotent", detail=_project, older=True)
+@category.tool(effect="idempotent", detail=_project, older=True, touches=touching("records"))
 async def set_project_channel(here: Context, project_id: str, channel_id: str) -> Result:
     """Link a Discord channel to a project."""
     row = await rows.project(here.store, project_id)
@@ -312,7 +331,7 @@ async def set_project_channel(here: Context, project_id: str, channel_id: str) -
     return {"project_id": row.slug, "channel_id": channel_id, "status": "linked"}
 
 
-@category.tool(effect="idempotent", detail=_project, older=True)
+@category.tool(effect="idempotent", detail=_project, older=True, touches=touching("records"))
 async def set_control_interface(here: Context, project_id: str, channel_name: str) -> Result:
     """Set a project's Discord channel by the channel's name."""
     name = channel_name.strip().removeprefix("#")

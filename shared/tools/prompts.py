@@ -12,6 +12,7 @@ from typing import Any
 from shared import log
 from shared.errors import PromptDockError, ToolError
 from shared.guard.jail import Jail
+from shared.guard.touching import touching
 from shared.store.records import Project, Prompt
 from shared.tools import places, rows
 from shared.tools.context import Context, Root
@@ -27,7 +28,7 @@ _HEAD = re.compile(r"---\n(.*?)\n---\n?(.*)", re.DOTALL)
 _VARIABLE = re.compile(r"\{\{\s*([\w.-]+)\s*\}\}")
 
 
-@category.tool(effect="pure")
+@category.tool(effect="pure", touches=touching("records"))
 async def list_prompts(
     here: Context, project_id: str, category: str | None = None, tag: str | None = None
 ) -> Result:
@@ -41,14 +42,14 @@ async def list_prompts(
     return {"prompts": [_head(prompt) for prompt in found[:MOST]], "total": len(found)}
 
 
-@category.tool(effect="pure")
+@category.tool(effect="pure", touches=touching("records"), foreign=True)
 async def read_prompt(here: Context, project_id: str, name: str) -> Result:
     """Read a prompt template's full content and metadata."""
     prompt = await _one(here, project_id, name)
     return {**_head(prompt), "content": prompt.body}
 
 
-@category.tool(effect="pure")
+@category.tool(effect="pure", touches=touching("records"), foreign=True)
 async def render_prompt(
     here: Context, project_id: str, name: str, variables: dict[str, Any] | None = None
 ) -> Result:

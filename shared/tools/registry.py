@@ -2,12 +2,13 @@
 
     category = Category("files", "Read, write, edit, search, and browse files in project workspaces")
 
-    @category.tool(effect="pure")
+    @category.tool(effect="pure", touches=touching("files"))
     async def read_file(context: Context, path: str, max_lines: int = 2000) -> dict[str, Any]:
         '''Read a file's contents from a workspace.'''
 
 Name, description and JSON Schema come from the function; pydantic validates the arguments. What a tool
-returns is a JSON object; a failure is a ToolError, which the door turns into `{"error": …}`.
+returns is a JSON object; a failure is a ToolError, which the door turns into `{"error": …}`. What it touches is
+declared beside it, and from that the permissions follow (`shared/guard/touching.py`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any, Literal, get_type_hints
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from shared.errors import ToolError
+from shared.guard.touching import UNKNOWN, Kind, Touches, declare, spelled
 
 # pure: reads only; idempotent: run again; keyed: the other side refuses the second; once: probe, else ask.
 Effect = Literal["pure", "idempotent", "keyed", "once"]
@@ -46,6 +48,8 @@ class Tool:
     effect: Effect
     function: Function
     detail: Detail = field(default=lambda _arguments: "")
+    touches: Touches | None = None  # None: nobody said, so that it may reach anything
+    foreign: bool = True  # its result holds what others wrote
     older: bool = False  # a name of before: it runs and is listed, but no category shows it
     also: tuple[str, ...] = ()  # further names under which it can be called
     reads: Callable[[dict[str, Any]], bool] = (
@@ -69,6 +73,23 @@ class Tool:
     @property
     def reads_only(self) -> bool:
         return self.effect == "pure"
+
+    @cached_property
+    def _defaults(self) -> dict[str, Any]:
+        parameters = inspect.signature(self.function).parameters.values()
+        return {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
+
+    @property
+    def _declared(self) -> Touches:
+        return self.touches or UNKNOWN
+
+    def kinds(self, arguments: dict[str, Any] | None = None) -> tuple[Kind, ...]:
+        """What a call with these (checked) arguments touches; without any, what every call does."""
+        return self._declared.kinds(arguments, self._defaults) if arguments else self._declared.always
+
+    def touched(self, arguments: dict[str, Any] | None = None) -> tuple[str, ...]:
+        """The same as the permissions spell it."""
+        return spelled(self.kinds(arguments), self.reads_only)
 
     def check(self, arguments: Any) -> dict[str, Any]:
         """The arguments, validated; ToolError says which one is wrong and why."""
@@ -127,6 +148,11 @@ def _arguments(function: Function) -> type[BaseModel]:
     return create_model(function.__name__, __config__=ConfigDict(extra="forbid"), **fields)
 
 
+def _reads_others(touches: Touches, effect: Effect) -> bool:
+    kinds = touches.possible
+    return "command" in kinds or "address" in kinds or (effect == "pure" and "files" in kinds)
+
+
 @dataclass
 class Category:
     """A named set of tools, in the order in which they were written."""
@@ -140,15 +166,22 @@ class Category:
         *,
         effect: Effect = "once",
         detail: Detail | None = None,
+        touches: Touches | None = None,
+        foreign: bool = False,
         older: bool = False,
         also: tuple[str, ...] = (),
         probes: bool = False,
         reads: Callable[[dict[str, Any]], bool] = _changes,
         ready: Callable[..., Awaitable[None]] | None = None,
     ) -> Callable[[Function], Function]:
-        """Register the function below as a tool; `detail` makes the last part of its action string."""
+        """Register the function below as a tool; `detail` makes the last part of its action string.
+
+        `touches` says what its calls touch. `foreign`: its result holds what others wrote;
+        of what reads files, runs commands or reaches addresses that is known.
+        """
 
         def register(function: Function) -> Function:
+            declare(function.__name__, touches or UNKNOWN, effect == "pure")
             self.tools.append(
                 Tool(
                     name=function.__name__,
@@ -157,6 +190,8 @@ class Category:
                     effect=effect,
                     function=function,
                     detail=detail or (lambda _arguments: ""),
+                    touches=touches,
+                    foreign=foreign or _reads_others(touches or UNKNOWN, effect),
                     older=older,
                     also=also,
                     probes=probes,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from shared.errors import Conflict, ToolError, UsageError
 from shared.guard.git import Git, check_ref
+from shared.guard.touching import touching
 from shared.store.records import Repo, RepoKind, Workspace, derived
 from shared.tasks.repos import Repos
 from shared.tools import places, rows
 from shared.tools.context import Context
+from shared.tools.detail import PLACE, place, words
 from shared.tools.registry import Result
 from shared.tools.tiers import tier
 
@@ -20,7 +22,19 @@ category = tier("project")
 Source = Literal["clone", "link", "init"]
 
 
-@category.tool(effect="keyed", detail=lambda arguments: str(arguments.get("name") or ""), older=True)
+def _opened(arguments: dict[str, Any]) -> str:
+    """How and what: `link /home/ada/shop as shop`."""
+    source, name = arguments.get("source"), arguments.get("name")
+    where = arguments.get("url") if source == "clone" else arguments.get("path")
+    return words(source, place(where), *(("as", name) if name else ()))
+
+
+@category.tool(
+    effect="keyed",
+    detail=_opened,
+    older=True,
+    touches=touching("root", url="address", path=PLACE, push_tasks="address"),
+)
 async def add_repo(
     here: Context,
     source: Source,
@@ -107,7 +121,12 @@ async def _init(repos: Repos, path: Path) -> None:
     await git.commit_all("Start the repository", step=f"init:{path.name}", agent="person")
 
 
-@category.tool(effect="pure", detail=lambda arguments: str(arguments.get("project_id") or ""), older=True)
+@category.tool(
+    effect="pure",
+    detail=lambda arguments: str(arguments.get("project_id") or ""),
+    older=True,
+    touches=touching("records"),
+)
 async def list_repos(here: Context, project_id: str | None = None) -> Result:
     """List registered repositories, optionally filtered by project."""
     names = await rows.projects(here.store)

@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 
 from shared.errors import ToolError
 from shared.guard.jail import Jail
+from shared.guard.touching import touching
 from shared.tools.conflicts import Citation, Conflict, detect_conflicts
 from shared.tools.context import Context, Root
 from shared.tools.registry import Category, Result
@@ -46,7 +47,7 @@ class Report(BaseModel):
     confidence: float = Field(ge=0, le=1)
 
 
-@category.tool(effect="pure")
+@category.tool(effect="pure", touches=touching("records"))
 async def report_findings(
     context: Context,
     findings: list[Finding],
@@ -70,7 +71,7 @@ async def report_findings(
     return {"accepted": True, "citations": len(_citations(checked)), "report": checked.model_dump()}
 
 
-@category.tool(effect="pure")
+@category.tool(effect="pure", touches=touching("files"))
 async def find_conflicts(context: Context) -> Result:
     """Compare the frontend and backend repositories and list where they do not agree.
 

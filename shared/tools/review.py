@@ -8,10 +8,12 @@ from pydantic import Field
 
 from shared.errors import ToolError
 from shared.guard.checkout import Checkout
+from shared.guard.touching import touching
 from shared.store.records import Repo, Task
 from shared.tasks import merge
 from shared.tools import places, rows
 from shared.tools.context import Context
+from shared.tools.detail import digest, words
 from shared.tools.registry import Category, Result
 
 category = Category("review", "Merge or throw away what a task made, and answer what it asks")
@@ -24,6 +26,11 @@ def _task(arguments: dict[str, Any]) -> str:
     return str(arguments.get("task_id") or "")
 
 
+def _answered(arguments: dict[str, Any]) -> str:
+    """The task, and a name for what is answered."""
+    return words(_task(arguments), digest(arguments))
+
+
 async def _repo(here: Context, task: Task) -> Repo:
     if task.repo_id and (found := await rows.first(here.store, Repo, id=task.repo_id)):
         return found
@@ -33,7 +40,7 @@ async def _repo(here: Context, task: Task) -> Repo:
     return known[0]
 
 
-@category.tool(effect="idempotent", detail=_task)
+@category.tool(effect="idempotent", detail=_task, touches=touching("merge"))
 async def merge_task(here: Context, task_id: str) -> Result:
     """Merge what a task made into its repository's default branch, and complete it; on conflicts only name them."""
     task = await rows.task(here.store, task_id)
@@ -50,7 +57,7 @@ async def merge_task(here: Context, task_id: str) -> Result:
     return told | ({"commit": done.commit} if done.commit else {"warning": "it was merged before"})
 
 
-@category.tool(effect="idempotent", detail=_task)
+@category.tool(effect="idempotent", detail=_task, touches=touching("loss"))
 async def discard_task(here: Context, task_id: str) -> Result:
     """Throw away a task's branch and worktree. Its receipt stays."""
     task = await rows.task(here.store, task_id)
@@ -63,7 +70,7 @@ async def discard_task(here: Context, task_id: str) -> Result:
     return told
 
 
-@category.tool(effect="pure", detail=_task)
+@category.tool(effect="pure", detail=_task, touches=touching("files"))
 async def review_task(here: Context, task_id: str) -> Result:
     """What a task changed, file by file, and whether it merges as it is."""
     task = await rows.task(here.store, task_id)
@@ -97,7 +104,11 @@ async def _diff(git: Checkout, base: str, path: str, branch: str) -> dict[str, A
     return {"path": path, "added": added, "removed": removed, "diff": text}
 
 
-@category.tool(effect="keyed", detail=_task)
+@category.tool(
+    effect="keyed",
+    detail=_answered,
+    touches=touching("approval"),
+)
 async def answer_task(
     here: Context, task_id: str, answer: Annotated[str, Field(min_length=1, max_length=20_000)]
 ) -> Result:

@@ -19,6 +19,7 @@ from shared import faults
 from shared.errors import Conflict, ToolError
 from shared.guard import bounds
 from shared.guard.presets import Policies
+from shared.guard.touching import touching
 from shared.store.base import Store
 from shared.store.records import Profile, derived
 from shared.tools import own, profiles, rows
@@ -68,6 +69,7 @@ def _own(here: Context) -> Own:
     effect="idempotent",
     ready=_possible,
     detail=lambda arguments: f"prompt:{_digest(arguments.get('new_prompt'))}",
+    touches=touching("agent"),
 )
 async def self_edit_system_prompt(here: Context, new_prompt: Text) -> Result:
     """Replace your own system prompt from your next turn on; an empty one brings back the shipped one."""
@@ -78,6 +80,7 @@ async def self_edit_system_prompt(here: Context, new_prompt: Text) -> Result:
     effect="idempotent",
     ready=_possible,
     detail=lambda arguments: f"docs:{arguments.get('path')}:{_digest(arguments.get('content'))}",
+    touches=touching("agent"),
 )
 async def self_edit_docs(here: Context, path: Page, content: Text) -> Result:
     """Write a page of your own docs, which are part of your prompt; empty content removes it."""
@@ -90,7 +93,10 @@ async def self_edit_docs(here: Context, path: Page, content: Text) -> Result:
 
 
 @category.tool(
-    effect="idempotent", ready=_possible, detail=lambda arguments: f"model:{arguments.get('new_model')}"
+    effect="idempotent",
+    ready=_possible,
+    detail=lambda arguments: f"model:{arguments.get('new_model')}",
+    touches=touching("agent"),
 )
 async def self_edit_model(here: Context, new_model: Annotated[str, Field(max_length=200)]) -> Result:
     """Switch the model you think with, from your next turn on; an empty name brings back the shipped one."""
@@ -102,7 +108,7 @@ async def self_edit_model(here: Context, new_model: Annotated[str, Field(max_len
     return await _keep(here, mine, "model", lambda row: (row.model, {"model": new_model or None}))
 
 
-@category.tool(effect="idempotent", ready=_possible, detail=_rules)
+@category.tool(effect="idempotent", ready=_possible, detail=_rules, touches=touching("permission"))
 async def self_edit_permissions(
     here: Context,
     new_profile: Annotated[str, Field(max_length=100)],

@@ -8,10 +8,12 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from shared.errors import ToolError
+from shared.guard.touching import touching
 from shared.store.records import Task, now
 from shared.tasks import budgets, machine
 from shared.tools import rows
 from shared.tools.context import Context
+from shared.tools.detail import dollars
 from shared.tools.registry import Category, Result
 
 category = Category("steering", "Pause and resume tasks, and set what a day may cost")
@@ -23,11 +25,15 @@ def _task(arguments: dict[str, Any]) -> str:
     return str(arguments.get("task_id") or "")
 
 
+def _day(arguments: dict[str, Any]) -> str:
+    return f"day {dollars(arguments.get('dollars'))}"
+
+
 def _key(here: Context, task: Task) -> str:
     return here.step_id or f"{task.slug}:{task.version}"
 
 
-@category.tool(effect="idempotent", detail=_task)
+@category.tool(effect="idempotent", detail=_task, touches=touching("records"))
 async def pause_task(
     here: Context, task_id: str, hours: Annotated[float, Field(gt=0, le=24 * 366)] = 24.0
 ) -> Result:
@@ -57,7 +63,7 @@ async def pause_task(
     return told | {"resumes": _stamp(moved or task), "was": "waiting"}
 
 
-@category.tool(effect="idempotent", detail=_task)
+@category.tool(effect="idempotent", detail=_task, touches=touching("records"))
 async def resume_task(here: Context, task_id: str) -> Result:
     """Let a paused task go on: it is READY again, and goes on with what is on its branch."""
     task = await rows.task(here.store, task_id)
@@ -74,7 +80,11 @@ def _stamp(task: Task) -> str | None:
     return task.resume_at.isoformat() if task.resume_at else None
 
 
-@category.tool(effect="idempotent", detail=lambda _arguments: "day")
+@category.tool(
+    effect="idempotent",
+    detail=_day,
+    touches=touching("money"),
+)
 async def set_day_budget(
     here: Context, dollars: Annotated[float, Field(ge=0, le=1_000_000)] | None
 ) -> Result:

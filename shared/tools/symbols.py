@@ -19,6 +19,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from shared.errors import ToolError
+from shared.guard.touching import touching
 from shared.tools.context import Context, Root
 from shared.tools.languages import LANGUAGES, Kind, compiled, filled
 from shared.tools.registry import Category, Result
@@ -34,7 +35,9 @@ _WORDS = {"if", "for", "while", "switch", "catch", "return", "else", "function",
 Symbol = dict[str, Any]
 
 
-@category.tool(effect="pure", detail=lambda arguments: str(arguments.get("path", "")))
+@category.tool(
+    effect="pure", detail=lambda arguments: str(arguments.get("path", "")), touches=touching("files")
+)
 async def find_symbols(
     context: Context,
     name: Annotated[str, Field(max_length=200)] = "",

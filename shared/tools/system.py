@@ -10,6 +10,7 @@ from uuid import UUID
 from pydantic import Field
 
 from shared.errors import ToolError
+from shared.guard.touching import chosen, touching
 from shared.store.records import Agent, Project, Task, TaskEvent, TaskStatus, TokenUsage
 from shared.tools import board, rows
 from shared.tools.context import Context
@@ -24,7 +25,7 @@ SCOPE = "orchestrator"  # the setting that the scheduler reads: {paused: bool}
 RUNNING = ("ASSIGNED", "IN_PROGRESS")
 
 
-@category.tool(effect="pure")
+@category.tool(effect="pure", touches=touching("records"))
 async def get_status(here: Context) -> Result:
     """Get a high-level overview of the system: projects, agents, tasks counts."""
     names = await rows.projects(here.store)
@@ -63,7 +64,7 @@ async def _agents(here: Context) -> list[dict[str, Any]]:
     return [{"name": row.name, "state": row.state} for row in found]
 
 
-@category.tool(effect="pure")
+@category.tool(effect="pure", touches=touching("records"))
 async def get_recent_events(here: Context, limit: Annotated[int, Field(ge=1, le=200)] = 10) -> Result:
     """Get recent system events (task completions, failures, etc.), the newest first."""
     found = await here.store.select(TaskEvent, order=[("created_at", "desc")], limit=limit)
@@ -91,7 +92,7 @@ def _gone(event: TaskEvent) -> str | None:
     return None if event.task_id == event.project_id else str(event.task_id)
 
 
-@category.tool(effect="pure")
+@category.tool(effect="pure", touches=touching("records"))
 async def get_token_usage(here: Context, project_id: str | None = None, task_id: str | None = None) -> Result:
     """Get token usage breakdown by project or task: a task's by agent, a project's by task and agent."""
     if task_id:
@@ -151,7 +152,11 @@ async def _paused(here: Context) -> bool:
     return bool((await rows.setting(here.store, SCOPE, "state")).get("paused"))
 
 
-@category.tool(effect="idempotent", detail=lambda arguments: str(arguments.get("action", "")))
+@category.tool(
+    effect="idempotent",
+    detail=lambda arguments: str(arguments.get("action", "")),
+    touches=touching("records", action=chosen(pause="agent", resume="agent")),
+)
 async def orchestrator_control(here: Context, action: Literal["pause", "resume", "status"]) -> Result:
     """Pause, resume, or check the status of the orchestrator (task scheduler). What runs goes on."""
     if action != "status":
@@ -169,7 +174,9 @@ async def orchestrator_control(here: Context, action: Literal["pause", "resume",
     }
 
 
-@category.tool(effect="once", detail=lambda arguments: str(arguments.get("reason", ""))[:200])
+@category.tool(
+    effect="once", detail=lambda arguments: str(arguments.get("reason", ""))[:200], touches=touching("agent")
+)
 async def restart_daemon(
     here: Context, reason: Annotated[str, Field(max_length=500)] = "no reason was given"
 ) -> Result:

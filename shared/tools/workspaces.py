@@ -9,10 +9,12 @@ from typing import Any, Literal
 
 from shared.errors import Conflict, PromptDockError, ToolError, UsageError
 from shared.guard.checkout import Checkout
+from shared.guard.touching import chosen, touching
 from shared.store.records import Project, Repo, Task, Workspace
 from shared.store.row import now
 from shared.tools import places, rows
 from shared.tools.context import Context
+from shared.tools.detail import PLACE, place, words
 from shared.tools.registry import Result
 from shared.tools.tiers import tier
 
@@ -23,7 +25,15 @@ def _workspace(arguments: dict[str, Any]) -> str:
     return str(arguments.get("workspace_id") or arguments.get("project_id") or "")
 
 
-@category.tool(effect="keyed", detail=_workspace)
+def _added(arguments: dict[str, Any]) -> str:
+    """Of which project, how and what: `shop link /home/ada/shop`."""
+    source, path = str(arguments.get("source") or ""), arguments.get("path")
+    return words(arguments.get("project_id"), source, place(path) if source == "link" else path)
+
+
+@category.tool(
+    effect="keyed", detail=_added, touches=touching("root", source=chosen(clone="address"), path=PLACE)
+)
 async def add_workspace(
     here: Context,
     project_id: str,
@@ -110,7 +120,7 @@ def _row(here: Context, project: Project, repo: Repo | None, fields: dict[str, A
     return Workspace(id=id, project_id=project.id, repo_id=repo.id if repo else None, home=home, **fields)
 
 
-@category.tool(effect="pure", detail=_workspace)
+@category.tool(effect="pure", detail=_workspace, touches=touching("records"))
 async def list_workspaces(here: Context, project_id: str | None = None) -> Result:
     """List workspaces, optionally filtered by project, and which task has which."""
     names = await rows.projects(here.store)
@@ -160,7 +170,7 @@ async def _base(here: Context, row: Workspace) -> str:
     return repo.default_branch if repo else project.default_branch if project else "main"
 
 
-@category.tool(effect="pure", detail=_workspace)
+@category.tool(effect="pure", detail=_workspace, touches=touching("files"))
 async def find_merge_conflict_workspaces(here: Context, project_id: str | None = None) -> Result:
     """Scan project workspaces for branches that cannot be merged into the default branch without conflicts."""
     found: list[dict[str, Any]] = []
@@ -179,7 +189,7 @@ async def find_merge_conflict_workspaces(here: Context, project_id: str | None =
     return told | ({"failed": failed} if failed else {})
 
 
-@category.tool(effect="idempotent", detail=_workspace)
+@category.tool(effect="idempotent", detail=_workspace, touches=touching("records"))
 async def release_workspace(here: Context, workspace_id: str) -> Result:
     """Force-release a stuck workspace lock. Whoever held it can change its row no more."""
     row = await rows.workspace(here, workspace_id)
@@ -189,7 +199,7 @@ async def release_workspace(here: Context, workspace_id: str) -> Result:
     return {"released": row.name, "was_locked_by": row.agent}
 
 
-@category.tool(effect="idempotent", detail=_workspace)
+@category.tool(effect="idempotent", detail=_workspace, touches=touching("loss"))
 async def remove_workspace(here: Context, workspace_id: str, project_id: str | None = None) -> Result:
     """Delete a workspace from a project. A clone's files go too, unless work would be lost; a link's stay."""
     row = await rows.workspace(here, workspace_id, project_id)
@@ -224,7 +234,7 @@ def _ours(own: Path, folder: Path) -> bool:
     return folder.resolve().is_relative_to(own.resolve()) and folder.resolve() != own.resolve()
 
 
-@category.tool(effect="idempotent", detail=_workspace)
+@category.tool(effect="idempotent", detail=_workspace, touches=touching("address"))
 async def sync_workspaces(here: Context, project_id: str | None = None, skip_locked: bool = True) -> Result:
     """Synchronize all project workspaces to the latest default branch. No commit and no change gets lost."""
     told = []

@@ -117,7 +117,7 @@ async def answer(
         if held is None:  # a refusal may have come just before somebody's decision
             held = await approvals.decision(approval_id)
         if held is not None:
-            return _told(approval_id, held, sent.id)
+            return _told(card, held, sent.id)
         raise Denied(refused.result(), "", "promptdock approvals list shows who may answer")
 
 
@@ -130,11 +130,12 @@ def _usable(card: Asked, pattern: str | None, scope: str | None) -> None:
         raise UsageError(error.what, error.why, fix) from None
 
 
-def _told(approval_id: str, held: Decided, message_id: str) -> Card:
+def _told(card: Asked, held: Decided, message_id: str) -> Card:
     return {
-        "id": approval_id,
+        "id": card.id,
         **{name: value for name, value in asdict(held).items() if name not in ("roles", "message")},
-        "told": held.told(),
+        "told": held.told(card.user_id),
+        **({"for": card.user_id} if held.how == "always" else {}),
         "yours": held.message == message_id,
     }
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import tomllib
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -20,14 +19,6 @@ from shared.visitor.visitor import Visitor
 
 Card = dict[str, Any]
 _SHIPPED = Path(__file__).parents[2] / "agents"
-# What a check came to, as a rule would have to say it.
-_VOTES = {
-    "allow": "allow",
-    "deny": "deny",
-    "ask_approved": "ask",
-    "ask_denied": "ask",
-    "expired": "ask",
-}
 
 
 @dataclass(frozen=True)
@@ -70,11 +61,13 @@ def shown(found: Named) -> Card:
 
     votes: dict[str, list[str]] = {"allow": [], "ask": [], "deny": []}
     for tool in toolbox.registry():
-        hidden = found.policy.hides(tool.name, tool.category)
-        vote = "deny" if hidden else found.policy.decide(tool.name, tool.category).vote
+        touched = tool.touched()
+        hidden = found.policy.hides(tool.name, tool.category, touched)
+        ruling = found.policy.decide(tool.name, tool.category, touched=touched)
+        vote = "deny" if hidden else ruling.vote
         votes[vote].append(tool.name)
     rules = [
-        {vote: [rule.text for rule in texts] for vote, texts in layer.items()}
+        {vote: [rule.text for rule in texts] for vote, texts in layer.rules.items()}
         for layer in found.policy.layers
     ]
     return {"name": found.name, "source": found.source, "rules": rules, "tools": votes}
@@ -82,33 +75,13 @@ def shown(found: Named) -> Card:
 
 async def simulate(visitor: Visitor, found: Named, limit: int = 1000) -> Card:
     """Replay the newest checks of the audit log under this profile: what it would have said, and where else."""
-    store = await visitor.store()
+    from shared.tools import toolbox
+    from shared.visitor import replay
+
+    store, registry = await visitor.store(), toolbox.registry()
     rows = await store.select(Audit, order=[("created_at", "desc")], limit=limit)
-    return await asyncio.to_thread(replay, found.policy, rows)
-
-
-def replay(policy: Policy, rows: list[Audit]) -> Card:
-    """The same for rows at hand."""
-    counts: Counter[str] = Counter()
-    changed: list[Card] = []
-    for row in rows:
-        _, _, rest = row.action.partition(":")
-        tool, _, detail = rest.partition(":")
-        ruling = policy.decide(tool, str(row.detail.get("category", "")), (detail,))
-        counts[ruling.vote] += 1
-        was = _VOTES.get(row.decision, row.decision)
-        if was != ruling.vote:
-            changed.append(
-                {
-                    "action": row.action,
-                    "agent": row.agent,
-                    "was": row.decision,
-                    "would_be": ruling.vote,
-                    "why": ruling.why,
-                    "at": row.created_at.isoformat(),
-                }
-            )
-    return {"policy": policy.name, "checks": len(rows), "votes": dict(counts), "changed": changed}
+    given = await replay.arguments(store, rows, registry)
+    return await asyncio.to_thread(replay.replay, found.policy, rows, registry, given)
 
 
 async def _confined(visitor: Visitor) -> bool:

@@ -106,8 +106,9 @@ class Asking:
             )
         held = await self.decide(card, wanted)
         if not answer.id or held.message != answer.id:
-            return Settled(held.how == answer.decision, f"Nothing was changed: it was {held.told()} before.")
-        return Settled(True, f"{card.tool}: {held.told()}.", quiet=card.in_turn)
+            told = held.told(card.user_id)
+            return Settled(held.how == answer.decision, f"Nothing was changed: it was {told} before.")
+        return Settled(True, f"{card.tool}: {held.told(card.user_id)}.", quiet=card.in_turn)
 
     async def word(self, said: messages.Said) -> Settled:
         """A plain yes or no: for the question that it replies to, else the one that is open."""

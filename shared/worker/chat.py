@@ -43,6 +43,7 @@ class Chat:
         self._live = Live(self.parts.bus, names, turn.session)
         self.voice = Voice(self.parts, engine.profile.name, turn, self._given, self._live)
         self._colleagues: Colleagues | None = None
+        self._shared = False  # words of somebody else joined the turn
 
     async def run(self) -> None:
         """From claim to finish; whatever goes wrong is said to the person as the closing output."""
@@ -359,7 +360,8 @@ class Chat:
         """Who is asked for leave: the person of this turn, or the one on whose behalf an agent asks."""
         for request in self._given.requests:
             return asked_by(request)
-        return Asked(str(self.voice.who.get("user_id", "")), self.turn.session, in_turn=True)
+        person = str(self.voice.who.get("user_id", ""))
+        return Asked(person, self.turn.session, in_turn=True, alone=lambda: not self._shared)
 
     def _hops(self) -> int:
         return max((request.hops for request in self._given.requests), default=0)
@@ -373,6 +375,7 @@ class Chat:
     def _share_roles(self, joined: Sequence[messages.Human]) -> None:
         """Words of somebody who may less lead to no more than they may."""
         for message in joined:
+            self._shared |= message.user_id != self.voice.who.get("user_id")
             kept = [role for role in self.voice.who.get("roles") or () if role in message.roles]
             self.voice.who["roles"] = kept
 

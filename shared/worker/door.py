@@ -20,6 +20,7 @@ from shared.errors import BusUnreachable, StoreUnavailable, ToolError
 from shared.guard import caution, grants
 from shared.guard.approvals import Card, Decided, fingerprint, storable
 from shared.guard.permissions import SHELLS, Policy, Ruling, literal
+from shared.guard.touching import Kind, spelled, told
 from shared.loop import Call, Live, Verdict
 from shared.store.row import derived
 from shared.tools.registry import Tool
@@ -43,6 +44,7 @@ class Asked:
     consents: bool = False
     in_turn: bool = False  # the turn's closing output goes to people, and closes their answers too
     roles: frozenset[str] = frozenset()  # that they claim
+    alone: Callable[[], bool] = lambda: True  # whether all words of the turn are theirs
 
     @property
     def who(self) -> tuple[str, str]:
@@ -79,6 +81,7 @@ class Door:
 
     def __post_init__(self) -> None:
         self._asking = Asking(self.parts)
+        self._touched: dict[str, tuple[str, ...]] = {}  # what a call touches, by its key
         self._noted = {record["call"] for record in self.turn.records if record["k"] == "check"}
 
     async def leave(self, call: Call, tool: Tool) -> Verdict:
@@ -88,31 +91,33 @@ class Door:
         except ToolError as error:
             return Verdict(False, str(error))
         try:
-            detail = tool.detail(checked)
+            detail, kinds = tool.detail(checked), tool.kinds(checked)
         except Exception as error:  # of a tool's own function: what cannot be named is not allowed
             log.get().exception("A tool's action cannot be named", tool=tool.name)
             return self._said(call, f"tool:{tool.name}:", Ruling("deny", f"{type(error).__name__}"), tool)
         action = f"tool:{tool.name}:{detail}"
+        self._touched[call.key] = spelled(kinds, tool.reads_only)
         if kept := self._record("ask", call):
             return await self._ask(call, tool, Card(**kept["card"]), again=True)
         details = self._spellings(tool, detail)
-        ruling = self.policy.decide(tool.name, tool.category, details)
-        cautious = self._cautious(tool, detail, ruling)
-        if cautious.vote != "ask":
-            return self._said(call, action, cautious, tool)
+        ruling = self.policy.decide(tool.name, tool.category, details, self._touched[call.key])
+        doubt = self._doubt(tool, detail, kinds)
+        ruling = self._careful(tool, detail, kinds, ruling, doubt)
+        if ruling.vote != "ask":
+            return self._said(call, action, ruling, tool)
         if self.asked.consents:
-            self._note(call, action, "ask_approved", tool, cautious, self.asked.user_id)
+            self._note(call, action, "ask_approved", tool, ruling, self.asked.user_id)
             return Verdict(True)
-        exact = cautious is not ruling
+        exact = bool(doubt) and not faults.without("standing-literal")
         if grant := await self._granted(tool, details, exact):
             self._note(
-                call, action, "ask_approved", tool, cautious, str(grant.get("by", "")), grant=grant["id"]
+                call, action, "ask_approved", tool, ruling, str(grant.get("by", "")), grant=grant["id"]
             )
             return Verdict(True)
         nobody = not (self.asked.user_id or self.parts.settings.approver_roles)
         if nobody and not faults.without("nobody-to-ask"):
-            return self._said(call, action, Ruling("deny", NOBODY, cautious.rule), tool)
-        return await self._ask(call, tool, await self._card(call, tool, action, cautious.why), again=False)
+            return self._said(call, action, Ruling("deny", NOBODY, ruling.rule), tool)
+        return await self._ask(call, tool, await self._card(call, tool, action, ruling.why), again=False)
 
     def _spellings(self, tool: Tool, detail: str) -> list[str]:
         """The detail as it is written, and where it is a path, as it is without detours."""
@@ -122,20 +127,31 @@ class Door:
         head, _, rest = plain.partition("/")
         return list(dict.fromkeys([detail, plain, *([rest] if rest and head in self.roots else [])]))
 
-    def _cautious(self, tool: Tool, detail: str, ruling: Ruling) -> Ruling:
-        """What is asked for although the rules allow it; the ruling itself where there is nothing."""
+    def _careful(
+        self, tool: Tool, detail: str, kinds: tuple[Kind, ...], ruling: Ruling, doubt: str
+    ) -> Ruling:
+        """The ruling with what holds whatever the rules say, and why a person is asked in words."""
         if ruling.vote != "deny" and (why := caution.never(tool.name, detail)):
             return Ruling("deny", why, ruling.rule)
-        if ruling.vote != "allow" or self.policy.unguarded:
-            return ruling
-        if grants.needs_each_time(tool.name, self.parts.sandbox.mode):
-            return Ruling("ask", "there is no sandbox here: each command is asked for", ruling.rule)
-        if tool.name in SHELLS or tool.name in caution.WRITERS:
-            if why := caution.writes_settings(tool.name, detail):
-                return Ruling("ask", why, ruling.rule)
-        elif (what := caution.lasts(tool.name)) and (source := caution.read_outside(self.turn.records)):
-            return Ruling("ask", f"it {what}, and the turn has read {source}", ruling.rule)
+        if ruling.vote == "allow":
+            return Ruling("ask", doubt, ruling.rule) if doubt else ruling
+        if ruling.vote == "ask":
+            does = told(kinds)
+            why = f"{tool.name} {does}: {ruling.why}" if does else ruling.why
+            return Ruling("ask", f"{why}; {doubt}" if doubt else why, ruling.rule)
         return ruling
+
+    def _doubt(self, tool: Tool, detail: str, kinds: tuple[Kind, ...]) -> str:
+        """Why this is asked for whatever the rules and the standing permissions allow; "" where it is not."""
+        if self.policy.unguarded:
+            return ""
+        if grants.needs_each_time(tool.name, self.parts.sandbox.mode):
+            return "there is no sandbox here: each command is asked for"
+        if tool.name in SHELLS or tool.name in caution.WRITERS:
+            return caution.writes_settings(tool.name, detail)
+        if (lasting := caution.lasting(kinds)) and (source := caution.read_outside(self.turn.records)):
+            return f"it {told(lasting)}, and the turn has read {source}"
+        return ""
 
     async def _granted(self, tool: Tool, details: list[str], exact: bool) -> dict[str, Any] | None:
         """The standing permission that covers a call, if people gave one."""
@@ -146,7 +162,8 @@ class Door:
         except StoreUnavailable as error:
             log.get().warning("Standing permissions cannot be read: a person is asked", why=str(error))
             return None
-        here = grants.Where(self.asked.session, self.agent, self.asked.project)
+        person = self.asked.user_id if self.asked.alone() else ""
+        here = grants.Where(self.asked.session, self.agent, self.asked.project, person)
         return grants.covers(grants.applying(found, here), tool.name, tool.category, details, exact)
 
     # -- asking ----------------------------------------------------------------------------------------------
@@ -244,6 +261,7 @@ class Door:
         **more: str,
     ) -> None:
         detail = {"category": tool.category, "call": call.key, "why": ruling.why, "rule": ruling.rule[:200]}
+        detail["touches"] = " ".join(self._touched.get(call.key, ()))
         self._keep(call, action, decision, person, detail | more)
 
     def _keep(self, call: Call, action: str, decision: str, person: str, detail: dict[str, str]) -> None:

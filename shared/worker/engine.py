@@ -93,7 +93,8 @@ class Engine:
     @cached_property
     def hidden(self) -> frozenset[str]:
         """Tools that are denied whatever they are called with: the model is not shown them."""
-        return frozenset(tool.name for tool in self.registry if self.policy.hides(tool.name, tool.category))
+        hides = self.policy.hides
+        return frozenset(t.name for t in self.registry if hides(t.name, t.category, t.touched()))
 
     def door(
         self, turn: Turn, asked: Asked, context: Context, live: Live, policy: Policy | None = None
@@ -217,7 +218,7 @@ class Engine:
         return (await self.act(call, context, turn, door)).content
 
     def _side_by_side(self, tool: Tool) -> bool:
-        if self.policy.decide(tool.name, tool.category).vote == "ask":
+        if self.policy.decide(tool.name, tool.category, touched=tool.touched()).vote == "ask":
             return False
         return tool.reads_only or (tool.category == "consult" and tool.name.startswith("consult_"))
 
@@ -243,7 +244,10 @@ class Engine:
         result = await self.handler.execute(call.tool, call.arguments, here, step_id=call.key)
         ends = result if call.tool == "escalate_to_human" and "error" not in result else None
         log.get().info("Continuing conversation with tool result")
-        return Outcome(result, is_error="error" in result, ends=ends)
+        failed = "error" in result
+        # What a tool that only reads says when it fails is ours.
+        foreign = bool(result.get("source")) or (tool.foreign and not (failed and tool.reads_only))
+        return Outcome(result, is_error=failed, ends=ends, foreign=foreign)
 
     async def _unknown(self, call: Call, tool: Tool, context: Context) -> Outcome:
         """A tool that may run only once was under way when its worker died: nobody knows what it did."""

@@ -43,8 +43,8 @@ class HookDoor:
     async def __call__(self, tool: str, arguments: dict[str, Any]) -> Found:
         """Run one tool; Denied where the rules do not allow it."""
         self._count += 1
-        detail, category = self._named(tool, arguments)
-        why = "" if tool in _READS else await self._refused(tool, category, detail)
+        detail, category, touched = self._named(tool, arguments)
+        why = "" if tool in _READS else await self._refused(tool, category, detail, touched)
         await self._note(tool, detail, "deny" if why else "allow", why)
         if why:
             raise Denied(f"{tool} is not allowed in a hook", why, "allow it for good, or leave the step out")
@@ -55,23 +55,25 @@ class HookDoor:
             return {"rows": rows, "count": len(rows)}
         return await self._handler.execute(tool, arguments, self._context(), f"{self._run.id}.{self._count}")
 
-    def _named(self, tool: str, arguments: dict[str, Any]) -> tuple[str, str]:
+    def _named(self, tool: str, arguments: dict[str, Any]) -> tuple[str, str, tuple[str, ...]]:
         if tool in ("http_get", "named_query"):
-            return str(arguments.get("url") or arguments.get("query")), "hooks"
+            return str(arguments.get("url") or arguments.get("query")), "hooks", ()
         known = self._handler.registry.get(tool)
-        return known.detail(known.check(arguments)), known.category
+        checked = known.check(arguments)
+        return known.detail(checked), known.category, known.touched(checked)
 
-    async def _refused(self, tool: str, category: str, detail: str) -> str:
+    async def _refused(self, tool: str, category: str, detail: str, touched: tuple[str, ...]) -> str:
         if tool == "http_get":
             host = urlsplit(detail).hostname or ""
             named = self._parts.settings.hook_hosts
             return "" if host in named else f"{host or detail!r} is not among HOOK_HOSTS"
         if grants.needs_each_time(tool, self._parts.sandbox.mode):
             return "there is no sandbox here, so that each command needs leave"
-        ruling = presets.preset(_RULES, self._parts.sandbox.offline).decide(tool, category, [detail])
+        ruling = presets.preset(_RULES, self._parts.sandbox.offline).decide(tool, category, [detail], touched)
         if ruling.vote == "allow":
             return ""
-        where = grants.Where(str(self._run.session_id), AGENT, self._project.slug)
+        # At nobody's request: what people were granted is not for it.
+        where = grants.Where(str(self._run.session_id), AGENT, self._project.slug, "")
         given = grants.applying(await grants.read(self._parts.store), where)
         if ruling.vote == "ask" and grants.covers(given, tool, category, [detail]):
             return ""

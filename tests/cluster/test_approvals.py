@@ -183,7 +183,7 @@ def test_always_holds_for_what_its_pattern_means_and_where(wire: Wire, place: Si
     wire.closing(answer(wire, question(wire, "gina", start), "deny", "gina"))
 
 
-def test_always_in_a_project_holds_in_all_its_conversations_and_in_no_other_project(
+def test_always_in_a_project_holds_in_all_conversations_of_its_person_and_in_no_other_project(
     wire: Wire, place: Site
 ) -> None:
     wire.command("create_project", user="olga", name="Other")
@@ -192,8 +192,11 @@ def test_always_in_a_project_holds_in_all_its_conversations_and_in_no_other_proj
     asked = question(wire, "olga", start)
     pattern = "tool:delete_task:.*"
     wire.closing(answer(wire, asked, "always", "olga", pattern=pattern, scope="project"))
-    said = wire.ask("delete another", user="pia", project_id="other")
+    said = wire.ask("delete another", user="olga", project_id="other", session_id="olga-2")
     assert "denied" not in said["content"], "another conversation of the project"
+    start = len(wire.heard)
+    wire.send("delete another", user="pia", project_id="other")
+    wire.closing(answer(wire, question(wire, "pia", start), "deny", "pia"))
     start = len(wire.heard)
     wire.send("delete another", user="olga")
     wire.closing(answer(wire, question(wire, "olga", start), "deny", "olga"))
@@ -211,6 +214,22 @@ def test_who_has_the_role_answers_for_others_and_who_claims_another_is_refused(
     said = wire.closing(answer(wire, asked, "allow_once", "lea", roles=["guest", "lead"]))
     assert first in said["answers"] and "denied" not in said["content"]
     assert len(audit(place, "ask_approved", "lea")) == 1
+
+
+def test_always_by_who_has_the_role_holds_for_the_one_who_asked(wire: Wire, place: Site) -> None:
+    start = len(wire.heard)
+    wire.send("delete", user="rob")
+    asked = question(wire, "rob", start)
+    pattern = "tool:delete_task:.*"
+    more = {"pattern": pattern, "scope": "everywhere", "roles": ["lead"]}
+    wire.closing(answer(wire, asked, "always", "lea", **more))
+    assert "denied" not in wire.ask("delete", user="rob")["content"]
+    start = len(wire.heard)
+    wire.send("delete", user="lea")
+    wire.closing(answer(wire, question(wire, "lea", start), "deny", "lea"))
+    found = cli(place, "approvals", "list")[1]["standing"]
+    (grant,) = [one for one in found if one["by"] == "lea"]
+    assert (grant["for"], grant["by"]) == ("rob", "lea")
 
 
 def test_a_double_click_and_a_replay_run_the_call_once(wire: Wire, place: Site) -> None:
@@ -299,10 +318,15 @@ def test_the_command_line_lists_answers_and_revokes(wire: Wire, place: Site) -> 
     )
     assert (code, told.get("told")) == (0, "allowed for good by kim"), told
     (grant,) = [one for one in cli(place, "approvals", "list")[1]["standing"] if one["by"] == "kim"]
-    assert "denied" not in wire.ask("delete", user="liz")["content"], "it holds everywhere"
-    assert cli(place, "approvals", "revoke", grant["id"], "--user", "kim")[0] == 0
+    assert grant["for"] == "kim"
+    said = wire.ask("delete", user="kim", session_id="kim-2")
+    assert "denied" not in said["content"], "it holds everywhere, for kim"
     start = len(wire.heard)
     wire.send("delete", user="liz")
     wire.closing(answer(wire, question(wire, "liz", start), "deny", "liz"))
+    assert cli(place, "approvals", "revoke", grant["id"], "--user", "kim")[0] == 0
+    start = len(wire.heard)
+    wire.send("delete", user="kim", session_id="kim-2")
+    wire.closing(answer(wire, question(wire, "kim", start), "deny", "kim"))
     code, told = cli(place, "permissions", "simulate", "locked")
     assert code == 0 and told["votes"]["deny"] > 0 and told["checks"] >= 4

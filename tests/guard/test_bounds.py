@@ -8,14 +8,21 @@ import pytest
 
 from shared.guard.bounds import wider
 from shared.guard.presets import Policies, Preset
+from shared.guard.touching import KINDS, spelled
 from shared.tools import toolbox
 
 STRICT = {"allow": 0, "ask": 1, "deny": 2}
 PRESETS: tuple[Preset | None, ...] = (None, "locked", "standard", "builder", "guarded", "open")
 RULES = ("tool:bash:.*", "tool:coding:.*", "(?s).*", "tool:git_push:origin main", "tool:view:secrets/.*")
 DETAILS = ("", "secrets/key", "origin main", "ls", "ls; touch x", "a\nb")
+TOUCHED = {tool.name: tool.touched() for tool in toolbox.registry()} | {
+    "mcp__x__y": ("tool:@widen:address",),
+    "all": spelled(KINDS, reads=False),
+    "magic": (),
+}
 TOOLS = [(tool.name, tool.category) for tool in toolbox.registry()] + [
     ("mcp__x__y", "mcp"),
+    ("all", "none"),
     ("magic", "none"),
 ]
 
@@ -36,7 +43,7 @@ def test_what_passes_for_less_votes_at_least_as_strictly_on_every_action() -> No
     policies = _some()
     sample = TOOLS[::9] + [tool for tool in TOOLS if tool[0] in ("bash", "view", "git_push", "run_command")]
     votes = [
-        [STRICT[made.decide(*tool, [detail]).vote] for tool in sample for detail in DETAILS]
+        [STRICT[made.decide(*tool, [detail], TOUCHED[tool[0]]).vote] for tool in sample for detail in DETAILS]
         for made in (given.make("x", confined=True) for given in policies)
     ]
     narrower = 0
@@ -53,8 +60,13 @@ def test_the_presets_stand_in_one_order_for_every_tool(confined: bool) -> None:
         below, above = (Policies(preset=name).make("x", confined) for name in (lower, higher))
         for tool in TOOLS:
             for detail in DETAILS:
-                vote = STRICT[below.decide(*tool, [detail]).vote]
-                assert vote >= STRICT[above.decide(*tool, [detail]).vote], (lower, higher, tool, detail)
+                vote = STRICT[below.decide(*tool, [detail], TOUCHED[tool[0]]).vote]
+                assert vote >= STRICT[above.decide(*tool, [detail], TOUCHED[tool[0]]).vote], (
+                    lower,
+                    higher,
+                    tool,
+                    detail,
+                )
 
 
 @pytest.mark.parametrize(

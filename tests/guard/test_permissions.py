@@ -13,6 +13,7 @@ from shared.tools.toolbox import registry
 
 
 def vote(rules: Policy, tool: str, detail: str = "", category: str = "none") -> str:
+    """The vote on a tool, as it is called with nothing special."""
     return rules.decide(tool, category, (detail,)).vote
 
 
@@ -85,7 +86,7 @@ def test_rules_of_ones_own_stand_before_those_of_a_preset() -> None:
 
 
 def test_every_tool_is_judged_by_every_preset_on_purpose() -> None:
-    """A tool that standard denies is one whose name was forgotten in the presets."""
+    """What a tool touches has a vote in each of them, whatever it is called with."""
     standard, guarded = preset("standard"), preset("guarded")
     forgotten = [t.name for t in registry() if vote(standard, t.name, "x", t.category) == "deny"]
     assert forgotten == []
@@ -126,9 +127,38 @@ def test_a_builder_runs_commands_only_where_a_sandbox_has_no_network() -> None:
     assert vote(preset("builder", confined=True), "git_push", "push origin x") == "ask"
 
 
-def test_guarded_asks_only_for_what_leaves_the_machine() -> None:
-    assert vote(preset("guarded"), "bash", "make") == "allow"
-    assert vote(preset("guarded"), "git_push", "push origin x") == "ask"
+def test_guarded_asks_only_for_what_leaves_the_machine_or_widens_what_is_open() -> None:
+    guarded = preset("guarded")
+    for tool in ("bash", "git_merge", "delete_task", "pause_agent", "edit_task"):
+        assert vote(guarded, tool, "x") == "allow", tool
+    for tool in ("git_push", "add_repo", "set_day_budget", "approve_task", "create_profile", "create_hook"):
+        assert vote(guarded, tool, "x") == "ask", tool
+
+
+def test_a_preset_denies_what_touches_nothing_that_it_knows() -> None:
+    standard = preset("standard")
+    assert standard.decide("magic", "none", ("x",), ()).vote == "deny"
+    assert standard.decide("magic", "none", ("x",)).vote == "ask", "nobody said what it touches"
+    assert standard.decide("magic", "none", ("x",), ("tool:@widen:address",)).vote == "ask"
+    locked = preset("locked")
+    assert locked.decide("magic", "none", ("x",), ("tool:@read:files", "tool:@widen:address")).vote == "deny"
+    assert locked.decide("magic", "none", ("x",), ("tool:@read:files",)).vote == "allow"
+
+
+def test_the_strictest_vote_on_what_a_call_touches_holds() -> None:
+    touched = ("tool:@change:records", "tool:@widen:money")
+    assert preset("standard").decide("edit_task", "core", ("x",), touched).vote == "ask"
+    assert preset("standard").decide("edit_task", "core", ("x",), touched[:1]).vote == "allow"
+
+
+def test_rules_that_people_write_know_names_and_categories_alone() -> None:
+    touched = ("tool:@change:records",)
+    assert policy("p", allow=["tool:@change:.*"]).decide("x", "y", ("",), touched).vote == "deny"
+    made = Policies(preset="standard", deny=["tool:@change:.*"]).make("own", False)
+    assert made.decide("x", "y", ("",), touched).vote == "allow"
+    made = Policies(preset="standard", allow=["tool:git_push:.*"], deny=["tool:core:.*"]).make("own", False)
+    assert made.decide("git_push", "git", ("push",), ("tool:@widen:address",)).vote == "allow"
+    assert made.decide("edit_task", "core", ("x",), touched).vote == "deny"
 
 
 def test_a_tool_that_is_always_denied_is_hidden_and_no_other() -> None:
