@@ -51,6 +51,7 @@ Guard = Literal[
     "standing-person",
     "veil",
     "who-answers",
+    "secret-shapes",  # what looks like a key is in no log, audit row or output
 ]
 
 

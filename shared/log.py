@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import re
 import sys
 from collections.abc import Callable, MutableMapping
 from typing import Any, Literal, TextIO, cast
@@ -19,7 +18,7 @@ from structlog.contextvars import (  # noqa: E402
     merge_contextvars,
 )
 
-from shared.veil import conceal, concealed, hide  # noqa: E402
+from shared.veil import conceal, concealed, hide, redact  # noqa: E402
 
 if _rich is None:
     del sys.modules["rich"]
@@ -32,19 +31,7 @@ __all__ = [
 Event = MutableMapping[str, Any]
 Sink = Callable[[str, str, dict[str, Any]], None]
 
-# Shapes of secrets that people paste or libraries print; the configured values are hidden by `hide`.
-_SHAPES = re.compile(
-    r"sk-ant-[\w-]{8,}|sk-[\w-]{20,}|sb_secret_[\w-]+|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*"
-    r"|gh[pousr]_\w{20,}|xox[bap]-[\w-]+"
-    r"|(?<=://)[^/\s:@]*:[^/\s@]+(?=@)"
-    r"|(?i:(?<=authorization: bearer )|(?<=x-api-key: ))\S+"
-)
 _sinks: list[Sink] = []
-
-
-def redact(text: str) -> str:
-    """`text` without configured secrets and without anything that has the shape of one."""
-    return _SHAPES.sub("[hidden]", conceal(text))
 
 
 def _clean(value: Any) -> Any:

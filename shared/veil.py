@@ -6,13 +6,14 @@ import base64
 import html
 import json
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
-from shared import faults
+from shared import faults, shapes
+from shared.shapes import HIDDEN
 
-HIDDEN = "[hidden]"
 _LEAST = 6  # characters: what is shorter stands in too many words
 _TELLING = 12  # characters: of so many it can be told that something was put between them
 _TORN = 4  # characters at a cut that are the beginning or the end of a value
@@ -80,16 +81,30 @@ def concealed(value: Any) -> Any:
     whole = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     if (text := conceal(whole)) == whole:
         return value
-    return text if isinstance(value, str) else _within(json.loads(whole))
+    return text if isinstance(value, str) else _within(json.loads(whole), conceal)
 
 
-def _within(value: Any) -> Any:
+def redact(text: str) -> str:
+    """`text` without the values, and without what has the shape of a secret: for people and files, not models."""
+    return shapes.hide(conceal(text))
+
+
+def redacted(value: Any) -> Any:
+    """The same for what becomes JSON; where there is nothing to take out it is the very value."""
+    if isinstance(value, str):
+        return redact(value)
+    value = concealed(value)
+    whole = json.dumps(value, ensure_ascii=False, default=str)
+    return _within(json.loads(whole), shapes.hide) if shapes.hide(whole) != whole else value
+
+
+def _within(value: Any, clean: Callable[[str], str]) -> Any:
     """Text by text: in JSON the `n` of a line break would pass for the first letter of a value."""
     if isinstance(value, str):
-        return conceal(value)
+        return clean(value)
     if isinstance(value, dict):
-        return {conceal(key): _within(item) for key, item in value.items()}
-    return [_within(item) for item in value] if isinstance(value, list) else value
+        return {clean(key): _within(item, clean) for key, item in value.items()}
+    return [_within(item, clean) for item in value] if isinstance(value, list) else value
 
 
 @lru_cache(maxsize=64)
@@ -113,7 +128,7 @@ def _begun(text: str) -> int:
 
 
 class Veil:
-    """Takes the values out of a text that comes in pieces: what may begin one waits for the next piece."""
+    """Redacts a text that comes in pieces: what may begin a secret waits for the next piece."""
 
     def __init__(self) -> None:
         self._held = ""
@@ -121,11 +136,13 @@ class Veil:
     def add(self, piece: str) -> str:
         """What can be shown once `piece` has come."""
         text = conceal(self._held + piece)
-        begun = _begun(text)
+        begun = max(_begun(text), shapes.begun(text))
         self._held = text[len(text) - begun :]
-        return text[: len(text) - begun]
+        return shapes.hide(text[: len(text) - begun])
 
     def end(self) -> str:
         """The rest, when nothing more comes."""
         text, self._held = self._held, ""
-        return HIDDEN if len(text) >= _TELLING else text
+        begun = _begun(text)
+        rest = text[len(text) - begun :]
+        return shapes.hide(text[: len(text) - begun]) + (HIDDEN if begun >= _TELLING else rest)

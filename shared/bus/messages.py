@@ -24,7 +24,7 @@ from pydantic import (
 
 from shared.bus.keys import WIRE
 from shared.errors import BadMessage
-from shared.veil import concealed
+from shared.veil import redacted
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 64
@@ -219,8 +219,8 @@ class Output(Envelope):
     via: str | None = None
 
     def text(self, via: str) -> str:
-        """As it is sent on the channel `via`, without the cluster's secrets."""
-        said = {name: concealed(value) for name in _SAID if (value := getattr(self, name)) is not None}
+        """As it is sent on the channel `via`, without secrets."""
+        said = {name: redacted(value) for name in _SAID if (value := getattr(self, name)) is not None}
         stamped = self.model_copy(update={**said, "via": via, "timestamp": self.timestamp or now()})
         return stamped.model_dump_json(exclude_none=True)
 

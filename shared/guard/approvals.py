@@ -19,8 +19,10 @@ from shared import faults, log
 from shared.bus.base import Bus
 from shared.bus.keys import CHATTER, DAY, Names
 from shared.guard.display import plainly
+from shared.guard.permissions import literal
 from shared.store.records import Approval
 from shared.store.row import derived
+from shared.veil import redacted
 
 How = Literal["allow_once", "always", "deny", "expired", "withdrawn"]
 OPTIONS = ("allow_once", "always", "deny")
@@ -75,9 +77,14 @@ class Card:
             "arguments_hash": self.arguments_hash,
             "why": plainly(self.why),
             "options": list(OPTIONS),
-            "pattern": self.pattern,
+            "pattern": self._told(),
             "expires_at": _iso(self.expires_at),
         }
+
+    def _told(self) -> str:
+        """The pattern as it is shown: of an action that holds a secret, that of what is shown of it."""
+        action = log.redact(self.action)
+        return self.pattern if action == self.action else literal(action)
 
     def row(self, decided: Decided | None = None) -> Approval:
         """As the Store lists it."""
@@ -92,13 +99,13 @@ class Card:
             call_id=self.call,
             user_id=self.user_id or None,
             action=storable(self.action),
-            arguments=plainly(self.arguments),
+            arguments=redacted(plainly(self.arguments)),
             arguments_hash=self.arguments_hash,
             why=storable(self.why),
             state=settled.how if decided else "pending",
             decided_by=settled.by or None,
             reason=storable(settled.reason),
-            pattern=settled.pattern or self.pattern,
+            pattern=storable(settled.pattern) or self._told(),
             scope=settled.scope or None,
             expires_at=_time(self.expires_at),
             decided_at=_time(settled.at) if decided else None,

@@ -26,7 +26,7 @@ from shared.store.base import Store
 from shared.store.records import Row
 from shared.store.row import derived
 from shared.turns import scripts
-from shared.veil import concealed
+from shared.veil import redacted
 
 BATCH = 500
 _KEPT = 64 * 1024  # bytes of what cannot be stored, in the dead letters
@@ -314,7 +314,7 @@ def _message(agent: str, entry_id: str, fields: dict[str, bytes]) -> Row:
         from_agent=str(content.get("from") or "user"),
         to_agent=str(content.get("to") or agent),
         type="dead" if dead else str(content.get("type") or "message"),
-        payload=concealed(payload | {"reason": dead} if dead else payload),
+        payload=redacted(payload | {"reason": dead} if dead else payload),
         channel=fields["channel"].decode("utf-8", "replace"),
         session_id=fields["session"].decode("utf-8", "replace") or None,
         request_id=str(payload.get("request_id")) if payload.get("request_id") else None,

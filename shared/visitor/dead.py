@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+from shared import log
 from shared.bus import messages
 from shared.errors import BadMessage, UsageError
+from shared.veil import redacted
 from shared.visitor.pending import preview
 from shared.visitor.visitor import Visitor
 from shared.visitor.words import Sent
@@ -34,7 +36,7 @@ class Dead:
             "id": self.id,
             "session": self.session,
             "channel": self.channel,
-            "reason": self.reason,
+            "reason": log.redact(self.reason),
             "content": preview(self.data),
         }
 
@@ -96,9 +98,9 @@ async def replay(visitor: Visitor, name: str) -> Sent:
 
 
 def whole(letter: Dead) -> dict[str, Any]:
-    """It with everything that was in it."""
+    """It with everything that was in it but secrets."""
     text = letter.data.decode("utf-8", "replace")
     try:
-        return letter.card() | {"message": json.loads(text)}
+        return letter.card() | {"message": redacted(json.loads(text))}
     except (ValueError, RecursionError):
-        return letter.card() | {"message": text}
+        return letter.card() | {"message": log.redact(text)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from shared import log
 from shared.bus.keys import CHATTER
 from shared.guard.approvals import Approvals
 from shared.guard.display import plain
@@ -78,16 +79,16 @@ def _parsed(data: bytes) -> dict[str, Any]:
 
 
 def preview(data: bytes) -> str:
-    """The words of a message, cut short."""
+    """The words of a message without secrets, cut short."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
-        return data[:_PREVIEW].decode("utf-8", "replace")
+        return log.redact(data.decode("utf-8", "replace"))[:_PREVIEW]
     if not isinstance(value, dict):
-        return str(value)[:_PREVIEW]
+        return log.redact(str(value))[:_PREVIEW]
     payload = value.get("payload") if isinstance(value.get("payload"), dict) else {}
     assert isinstance(payload, dict)
     words = (
         value.get("content") or payload.get("question") or payload.get("title") or payload.get("command_file")
     )
-    return str(words or value.get("tool") or value.get("type") or "")[:_PREVIEW]
+    return log.redact(str(words or value.get("tool") or value.get("type") or ""))[:_PREVIEW]

@@ -279,7 +279,7 @@ class Door:
                 "decision": decision,
                 "person": person,
                 "profile": self.policy.name,
-                "detail": {name: text for name, text in detail.items() if text},
+                "detail": {name: storable(text) for name, text in detail.items() if text},
             }
         )
 

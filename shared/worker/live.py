@@ -11,7 +11,7 @@ from shared import log
 from shared.bus.base import Bus, Script
 from shared.bus.keys import Names
 from shared.errors import PromptDockError
-from shared.veil import Veil, concealed
+from shared.veil import Veil, redacted
 
 _FLUSH = 0.05  # seconds in which pieces of text are gathered
 # channel event… : all that was gathered in one round trip; kept for an hour, the newest 2,000.
@@ -34,7 +34,7 @@ _PIECES = ("chunk", "thinking")
 class Live:
     """Publishes a turn's events off its path; pieces of text that come in one moment leave as one.
 
-    The cluster's secrets are in none of them. What ends a piece and may be the beginning of one waits for the
+    No secret is in any of them. What ends a piece and may be the beginning of one waits for the
     next piece of its text.
     """
 
@@ -80,7 +80,7 @@ class Live:
         while self._waiting:
             waiting, self._waiting = self._waiting, []
             texts = [
-                json.dumps({"event": kind, **concealed(payload)}, ensure_ascii=False, default=str)
+                json.dumps({"event": kind, **redacted(payload)}, ensure_ascii=False, default=str)
                 for kind, payload in waiting
             ]
             try:

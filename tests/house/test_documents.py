@@ -53,6 +53,7 @@ def test_the_rooms_that_the_architecture_draws_are_the_rooms_that_exist() -> Non
         "settings",
         "log",
         "veil",
+        "shapes",
         "errors",
         "faults",
     }
