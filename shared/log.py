@@ -1,4 +1,4 @@
-"""Logs: console lines on a terminal, JSON elsewhere; secrets never pass."""
+"""Logs: console lines on a terminal, JSON elsewhere; one record is one line, and secrets never pass."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from structlog.contextvars import (  # noqa: E402
     merge_contextvars,
 )
 
+from shared import faults  # noqa: E402
+from shared.plain import escaped, plain  # noqa: E402
 from shared.veil import conceal, concealed, hide, redact  # noqa: E402
 
 if _rich is None:
@@ -31,6 +33,7 @@ __all__ = [
 Event = MutableMapping[str, Any]
 Sink = Callable[[str, str, dict[str, Any]], None]
 
+_LINE = 16_000  # characters of a line on a terminal
 _sinks: list[Sink] = []
 
 
@@ -67,12 +70,26 @@ def remove_sink(sink: Sink) -> None:
 
 
 def _console(_: Any, __: str, event: Event) -> str:
-    """`[INFO] Chatter ready key=value`: the form that the docs show."""
+    """`[INFO] Chatter ready key=value`: the form that the docs show; what a terminal would obey is written out."""
     level = str(event.pop("level", "info")).upper().replace("WARNING", "WARN")
     event.pop("timestamp", None)
     message, trace = event.pop("event", ""), event.pop("exception", None)
     fields = "".join(f" {key}={value}" for key, value in event.items())
-    return f"[{level}] {message}{fields}" + (f"\n{trace}" if trace else "")
+    line = f"[{level}] {message}{fields}"
+    if faults.without("plain-logs"):
+        return f"{line}\n{trace}" if trace else line
+    return plain(f"{line}\n{trace}" if trace else line, _LINE)
+
+
+class _Json:
+    """One JSON object a line, also to a reader for whom more than a line break ends one."""
+
+    def __init__(self) -> None:
+        self._render = structlog.processors.JSONRenderer(ensure_ascii=False)
+
+    def __call__(self, logger: Any, method: str, event: Event) -> str:
+        text = str(self._render(logger, method, event))
+        return text if faults.without("plain-logs") else escaped(text)
 
 
 class _Out:
@@ -93,7 +110,7 @@ class _Out:
 
 def setup(level: str = "info", style: Literal["auto", "console", "json"] = "auto") -> None:
     """Configure logging to stderr; libraries' own loggers pass the same redaction."""
-    plain = style == "console" or (style == "auto" and sys.stderr.isatty())
+    for_people = style == "console" or (style == "auto" and sys.stderr.isatty())
     shared: list[Any] = [
         merge_contextvars,
         structlog.processors.add_log_level,
@@ -101,7 +118,7 @@ def setup(level: str = "info", style: Literal["auto", "console", "json"] = "auto
         structlog.processors.format_exc_info,
         _redact_event,
     ]
-    renderer: Any = _console if plain else structlog.processors.JSONRenderer(ensure_ascii=False)
+    renderer: Any = _console if for_people else _Json()
     structlog.configure(
         processors=[*shared, _to_sinks, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),

@@ -48,6 +48,9 @@ def run_safely(work: Any) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         return 130
+    except Exception:  # Python would print what it says as it is
+        log.get().critical("It ended with an error that nobody foresaw", exc_info=True)
+        return 1
     return 0
 
 

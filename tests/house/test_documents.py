@@ -54,6 +54,7 @@ def test_the_rooms_that_the_architecture_draws_are_the_rooms_that_exist() -> Non
         "log",
         "veil",
         "shapes",
+        "plain",
         "errors",
         "faults",
     }
