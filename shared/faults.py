@@ -45,6 +45,7 @@ Guard = Literal[
     "one-answer",
     "poisoned-entry",
     "private-files",
+    "obeyed-files",  # files that other programs obey are asked for
     "plain-logs",  # one record is one line, in which nothing is obeyed by a terminal
     "safe-path",
     "self-edits",

@@ -14,16 +14,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shared import faults
+from shared.guard import obeyed
 from shared.guard.touching import LASTING, Kind
 
 WRITERS = frozenset({"create_file", "str_replace", "write_file", "edit_file"})
 
-_FILE = re.compile(
-    r"(.*/)?(\.env(\..*)?|\.envrc|\.mcp\.json|claude(\.local)?\.md|agents\.md|\.gitmodules|\.gitattributes"
-    r"|\.pre-commit-config\.ya?ml|\.npmrc|\.pypirc|\.netrc)"
-    r"|(.*/)?(\.claude|\.husky|\.githooks|\.vscode|\.promptdock|\.ssh|\.github/workflows)(/.*)?"
+# What is asked for also where a command only reads it: it holds secrets, or words that a model would obey itself.
+_TOLD = re.compile(
+    r"(?i)(^|/)(\.env|\.mcp\.json|claude\.md|\.claude|\.git/hooks|\.netrc|\.npmrc|\.pypirc|\.ssh|\.aws)"
 )
-_NAMED = re.compile(r"(?i)(?:^|[\s'\"=<>|;&(/])(\.env|\.mcp\.json|claude\.md|\.claude|\.git/hooks)(?![\w-])")
 # In journals of the release before, and of executors of their own, results are not marked.
 _OUTSIDE_TOOLS = re.compile(r"consult_.*|mcp__.*|http.*|bash|run_command|view")
 
@@ -40,11 +39,14 @@ def never(tool: str, detail: str) -> str:
 
 def writes_settings(tool: str, detail: str) -> str:
     """Why a write to this path, or a command with this text, is asked for; "" where it is not."""
+    if faults.without("obeyed-files"):
+        return ""
     if tool in WRITERS:
-        path = posixpath.normpath(detail.replace("\\", "/")).rstrip(". ").casefold()
-        return f"{detail} is obeyed by other programs" if _FILE.fullmatch(path) else ""
-    found = _NAMED.search(detail)
-    return f"it names {found.group(1)}, which other programs obey" if found else ""
+        return f"{detail} is obeyed by other programs" if obeyed.path(detail) else ""
+    found = obeyed.named(detail)
+    if found and not _TOLD.search(found) and obeyed.only_reads(detail):
+        return ""
+    return f"it names {found}, which other programs obey" if found else ""
 
 
 def lasting(kinds: Iterable[Kind]) -> list[Kind]:

@@ -55,7 +55,9 @@ async def _explain(visitor: Visitor, rows: list[Row], sessions: set[str]) -> Non
         here = row["agent"], row["session"]
         if row["state"] == "running":
             if card := cards.get(here):
-                row["waits_for"] = f"permission of {card.user_id}: {plain(log.redact(card.action))[:_PREVIEW]}"
+                row["waits_for"] = (
+                    f"permission of {card.user_id}: {plain(log.redact(card.action))[:_PREVIEW]}"
+                )
         elif here in busy:
             row["waits_for"] = f"message {busy[here]}"
         else:
