@@ -55,6 +55,7 @@ Guard = Literal[
     "who-answers",
     "secret-shapes",  # what looks like a key is in no log, audit row or output
 ]
+Guard = Literal["roots", "safe-path"]
 
 
 def point(name: str, concerns: str = "") -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote
@@ -21,6 +22,24 @@ _PASSWORD = 12  # characters
 def env_file() -> Path:
     """The file whose variables count beside the environment's."""
     return Path(os.environ.get(FOLDER, "")) / ".env"
+
+
+def data_folder() -> Path:
+    """Where this user's programs keep data: all data folders that nobody placed elsewhere lie in it."""
+    return _users("XDG_DATA_HOME", ".local/share", "Application Support")
+
+
+def config_folder() -> Path:
+    """Where this user's decisions lie, such as which folders are trusted."""
+    return _users("XDG_CONFIG_HOME", ".config", "Preferences")
+
+
+def _users(variable: str, usual: str, library: str) -> Path:
+    given = Path(os.environ.get(variable) or "")
+    if not given.is_absolute():  # the rule of XDG: a relative one does not count
+        home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() fails where there is none
+        given = home / "Library" / library if sys.platform == "darwin" else home / usual
+    return (given / "promptdock").resolve()
 
 
 def find_home(start: Path | None = None) -> Path:

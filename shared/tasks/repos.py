@@ -13,7 +13,7 @@ from uuid import UUID
 
 from shared import log
 from shared.errors import ConfigurationError, ToolError, UsageError
-from shared.guard import flock
+from shared.guard import flock, grounds
 from shared.guard.git import Git, check_remote
 from shared.guard.sandbox import Sandbox
 from shared.store.records import Repo, RepoKind
@@ -45,7 +45,7 @@ class Repos:
         """
         if is_url(place):
             return await self._add_url(place, project, name, kind, push_tasks)
-        path = _top(place)
+        path = grounds.check(_top(place), self.home)
         git = Git(path, self.sandbox)
         branch = await git.default_branch() or "main"
         if not await git.commit_of(branch):
@@ -99,7 +99,7 @@ class Repos:
                 f"home {repo.home}, in {repo.path}",
                 "do it on that machine, or register the repository by its url: then every machine has it",
             )
-        git = Git(Path(repo.path or ""), self.sandbox)
+        git = Git(grounds.opened(repo.name, repo.path or "", self.home), self.sandbox)
         if not git.is_repo():
             raise ToolError(
                 f"the repository {repo.name!r} is gone", "its folder is no git repository any more", ""
@@ -172,16 +172,21 @@ def is_url(place: str) -> bool:
 
 
 def _top(place: str) -> Path:
-    """The checkout that this folder lies in."""
+    """The folder, which must be a checkout itself."""
     path = Path(place).expanduser()
     if not path.is_dir():
         raise UsageError(
             f"{str(path)!r} is no folder here", "", "give the path of a git repository, or its url"
         )
     path = path.resolve()
-    for folder in (path, *path.parents):
-        if (folder / ".git").exists():
-            return folder
+    if (path / ".git").exists():
+        return path
+    if above := next((folder for folder in path.parents if (folder / ".git").exists()), None):
+        raise UsageError(
+            f"{str(path)!r} lies in the repository {above}",
+            "a folder in a repository would open the whole of it",
+            f"give the repository itself, if you mean it: {above}",
+        )
     if (path / "HEAD").is_file() and (path / "objects").is_dir():
         raise UsageError(
             f"{str(path)!r} is a bare repository",

@@ -13,6 +13,7 @@ from typing import Any
 
 from shared import log
 from shared.errors import PromptDockError, StoreUnavailable, ToolError
+from shared.guard import grounds
 from shared.guard.checkout import Checkout
 from shared.guard.sandbox import Sandbox
 from shared.store.records import Project, Repo, Workspace, project_key
@@ -89,11 +90,6 @@ def folder(here: Context, *parts: str) -> Path:
     return repos(here).home.joinpath("workspaces", *parts)
 
 
-def path_of(text: str) -> Path:
-    """A path of this machine, as a row holds it."""
-    return Path(text)
-
-
 async def opened(
     here: Context, path: str = "", project_id: str = "", repo_id: str = "", wanted: str = ""
 ) -> tuple[Context, str]:
@@ -141,14 +137,25 @@ async def _roots(here: Context, project: Project, wanted: str) -> dict[str, Root
         try:
             place, commit = await own.read_root(repo)
         except PromptDockError as error:
+            if repo.name == wanted or len(names) == 1:
+                raise ToolError(error.what, error.why, error.fix) from error
             log.get().warning("A repository cannot be opened", repo=repo.name, why=str(error))
             continue
-        roots[repo.name] = Root(repo.name, place, repo.kind, commit, writable=repo.path is not None)
+        roots[repo.name] = Root(
+            repo.name, place, repo.kind, commit, writable=bool(repo.path) and not grounds.ours(place)
+        )
     for space in spaces:
         if (wanted in names and wanted != space.name) or (space.home or own.home_id) != own.home_id:
             continue
         free = space.lease_until is None or space.lease_until <= now()
-        roots[space.name] = Root(space.name, Path(space.path), writable=free)
+        try:
+            place = grounds.opened(space.name, space.path, own.home)
+        except ToolError as error:
+            if space.name == wanted or len(names) == 1:
+                raise
+            log.get().warning("A workspace cannot be opened", workspace=space.name, why=str(error))
+            continue
+        roots[space.name] = Root(space.name, place, writable=free and not grounds.ours(place))
     return roots
 
 

@@ -10,6 +10,7 @@ from uuid import UUID
 from pydantic import Field
 
 from shared.errors import Conflict, ToolError
+from shared.guard import grounds
 from shared.guard.git import Git, check_ref
 from shared.guard.touching import touching
 from shared.store.query import IN_LIMIT
@@ -240,7 +241,7 @@ async def _set_branch(here: Context, project: Project, branch: str) -> list[str]
     missing = []
     for repo in await here.store.update(Repo, {"default_branch": branch}, {"project_id": project.id}):
         if repo.path and repo.home == _home(here):
-            git = Git(places.path_of(repo.path), places.sandbox(here))
+            git = Git(grounds.opened(repo.name, repo.path, places.repos(here).home), places.sandbox(here))
             if not git.is_repo() or not await git.commit_of(branch):
                 missing.append(repo.name)
     return missing

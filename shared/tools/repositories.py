@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from shared.errors import Conflict, ToolError, UsageError
+from shared.guard import grounds
 from shared.guard.git import Git, check_ref
 from shared.guard.touching import touching
 from shared.store.records import Repo, RepoKind, Workspace, derived
@@ -93,8 +94,8 @@ async def _place(
     """Where the repository is; one that is to be made lies beneath this home, and is made."""
     if source == "init":
         own = repos.home.joinpath("workspaces", slug, rows.kebab(name or "") or "main")
-        path = Path(given) if given else own
-        if not _beneath(path, repos.home):
+        path = await asyncio.to_thread((Path(given) if given else own).resolve)
+        if not grounds.is_made(path, repos.home):
             raise ToolError(
                 f"{given!r} cannot be made", "new repositories lie in the data folder", "leave out the path"
             )
@@ -107,15 +108,15 @@ async def _place(
     return given
 
 
-def _beneath(path: Path, home: Path) -> bool:
-    return path.resolve().is_relative_to(home.resolve())
-
-
 async def _init(repos: Repos, path: Path) -> None:
     await asyncio.to_thread(path.mkdir, parents=True, exist_ok=True)
     git = Git(path, repos.sandbox)
     if git.is_repo():
         return
+    if await asyncio.to_thread(lambda: any(one.name != ".git" for one in path.iterdir())):
+        raise ToolError(
+            f"{path.name!r} is no empty folder", "a new repository begins with nothing", "take another name"
+        )
     await git.init()
     await asyncio.to_thread((path / "README.md").write_text, f"# {path.name}\n", "utf-8")
     await git.commit_all("Start the repository", step=f"init:{path.name}", agent="person")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from shared.errors import Conflict, PromptDockError, ToolError, UsageError
+from shared.guard import grounds
 from shared.guard.checkout import Checkout
 from shared.guard.touching import chosen, touching
 from shared.store.records import Project, Repo, Task, Workspace
@@ -94,8 +95,11 @@ async def _cloned(here: Context, project: Project, path: str | None, name: str |
             await asyncio.to_thread(shutil.rmtree, folder)
             git = Checkout(folder, places.sandbox(here))
         # A linked repository was given by a person: its own path may be cloned from.
+        own = places.repos(here).home
         await git.clone(
-            repo.url or str(repo.path), repo.default_branch, repo.url is None or places.local(here)
+            repo.url or str(grounds.opened(repo.name, str(repo.path), own)),
+            repo.default_branch,
+            repo.url is None or places.local(here),
         )
     fields = {"name": called, "path": str(folder), "source": "clone", "branch": await git.branch()}
     return _row(here, project, repo, fields)
@@ -155,7 +159,7 @@ def _locked(row: Workspace) -> bool:
 def _git(here: Context, row: Workspace) -> Checkout:
     if row.home and row.home != places.repos(here).home_id:
         raise ToolError(f"the workspace {row.name!r} lies on another machine", f"home {row.home}", "")
-    git = Checkout(Path(row.path), places.sandbox(here))
+    git = Checkout(grounds.opened(row.name, row.path, places.repos(here).home), places.sandbox(here))
     if not git.is_repo():
         raise ToolError(
             f"the workspace {row.name!r} is gone", "its folder is no checkout any more", "remove it"

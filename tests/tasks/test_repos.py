@@ -18,11 +18,8 @@ from shared.tasks.repos import Repos
 from tests.tasks.conftest import PROJECT, commit, plain
 
 
-async def test_a_linked_repository_is_found_from_within_and_keeps_its_own_default_branch(
-    repos: Repos, repository: Path
-) -> None:
-    (repository / "src").mkdir()
-    repo = await repos.add(str(repository / "src"), PROJECT, kind="backend")
+async def test_a_linked_repository_keeps_its_own_default_branch(repos: Repos, repository: Path) -> None:
+    repo = await repos.add(str(repository), PROJECT, kind="backend")
     assert (repo.name, repo.path, repo.home, repo.url) == ("Shop", str(repository), "h1", None)
     assert (repo.kind, repo.default_branch) == ("backend", "trunk")
     assert (await repos.add(str(repository), PROJECT, name="shop")).name == "shop"
