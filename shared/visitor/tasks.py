@@ -159,4 +159,4 @@ def _repos(visitor: Visitor) -> Repos:
     from shared.tasks.repos import Repos
 
     home = visitor.settings.home
-    return Repos(home, home_id(home), Sandbox.probe(visitor.settings.sandbox))
+    return Repos(home, home_id(home), Sandbox.probe(visitor.settings.sandbox, [home]))

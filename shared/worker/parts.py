@@ -142,7 +142,7 @@ async def build(settings: Settings, agent: str) -> Parts:
     try:
         cluster = await check_cluster(bus, names)
         await _open(store)
-        sandbox = await asyncio.to_thread(Sandbox.probe, settings.sandbox)
+        sandbox = await asyncio.to_thread(Sandbox.probe, settings.sandbox, [settings.home])
         home = await asyncio.to_thread(home_id, settings.home)
     except BaseException:
         await store.close()

