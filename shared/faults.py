@@ -57,6 +57,7 @@ Guard = Literal[
     "safe-path",
     "scratch",
     "seccomp",
+    "search-sandbox",
     "self-edits",
     "standing-literal",
     "standing-person",

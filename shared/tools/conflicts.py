@@ -16,12 +16,13 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from shared.errors import ToolError
+from shared.guard.sandbox import Sandbox
 from shared.tools import routes_python, routes_script, shapes
 from shared.tools.context import Root
 from shared.tools.pins import MANIFESTS, Pin, pins
 from shared.tools.roots import of_kind, read_text
 from shared.tools.routes import ANY, CALLS, SERVES, Call, Facts, Route, fits, resolve
-from shared.tools.search import Query, search
+from shared.tools.search import Place, Query, search
 from shared.tools.shapes import Shape
 
 FILES = 5000  # of one root that one detector reads
@@ -58,31 +59,31 @@ class Conflict(BaseModel):
     right: Citation | None = None
 
 
-async def detect_conflicts(roots: Mapping[str, Root]) -> list[Conflict]:
+async def detect_conflicts(roots: Mapping[str, Root], sandbox: Sandbox) -> list[Conflict]:
     """Compare the roots of a turn; at most MOST conflicts, those of one kind together."""
-    served = {root.name: await _routes(root) for root in roots.values()}
+    served = {root.name: await _routes(root, sandbox) for root in roots.values()}
     found: list[Conflict] = []
     for root in of_kind(roots, "backend"):
         found += duplicate_routes(root, served[root.name])
     for root in of_kind(roots, "frontend"):
         others = [(other, route) for other in roots.values() for route in served[other.name]]
         if any(route for other, route in others if other.kind != "frontend"):
-            calls = await _gather(root, CALLS, SCRIPT, routes_script.calls)
+            calls = await _gather(root, sandbox, CALLS, SCRIPT, routes_script.calls)
             found += unserved_calls(root, calls, others)
-    declared = {root.name: await _gather(root, "", MANIFESTS, pins) for root in roots.values()}
+    declared = {root.name: await _gather(root, sandbox, "", MANIFESTS, pins) for root in roots.values()}
     for left, right in combinations(roots.values(), 2):
         found += version_mismatches(left, declared[left.name], right, declared[right.name])
-    found += await _field_conflicts(roots)
+    found += await _field_conflicts(roots, sandbox)
     return found[:MOST]
 
 
 # Reading ------------------------------------------------------------------------------------------
 
 
-async def _texts(root: Root, pattern: str, globs: Sequence[str]) -> list[tuple[str, str]]:
+async def _texts(root: Root, sandbox: Sandbox, pattern: str, globs: Sequence[str]) -> list[tuple[str, str]]:
     """(path, text) of the files that match the globs and hold the pattern (any text where it is empty)."""
     query = Query(pattern, "lines" if pattern else "files", (*globs, *_TESTS), per_file=1)
-    found = await search(root.path, query, limit=FILES)
+    (found,) = await search([Place(root.path)], query, FILES, sandbox)
 
     def read() -> Iterator[tuple[str, str]]:
         for hit in found.hits:
@@ -95,14 +96,18 @@ async def _texts(root: Root, pattern: str, globs: Sequence[str]) -> list[tuple[s
 
 
 async def _gather(
-    root: Root, pattern: str, globs: Sequence[str], extract: Callable[[str, str], Iterable[T]]
+    root: Root,
+    sandbox: Sandbox,
+    pattern: str,
+    globs: Sequence[str],
+    extract: Callable[[str, str], Iterable[T]],
 ) -> list[T]:
-    texts = await _texts(root, pattern, globs)
+    texts = await _texts(root, sandbox, pattern, globs)
     return await asyncio.to_thread(lambda: [item for file, text in texts for item in extract(file, text)])
 
 
-async def _routes(root: Root) -> list[Route]:
-    texts = await _texts(root, SERVES, (*PYTHON, *SCRIPT))
+async def _routes(root: Root, sandbox: Sandbox) -> list[Route]:
+    texts = await _texts(root, sandbox, SERVES, (*PYTHON, *SCRIPT))
 
     def told() -> list[Route]:
         facts: dict[str, Facts] = {}
@@ -205,14 +210,14 @@ def version_mismatches(
 # Fields -------------------------------------------------------------------------------------------
 
 
-async def _field_conflicts(roots: Mapping[str, Root]) -> list[Conflict]:
+async def _field_conflicts(roots: Mapping[str, Root], sandbox: Sandbox) -> list[Conflict]:
     scripts = {
-        root.name: shapes.complete(await _gather(root, shapes.SCRIPT, SCRIPT, shapes.script_shapes))
+        root.name: shapes.complete(await _gather(root, sandbox, shapes.SCRIPT, SCRIPT, shapes.script_shapes))
         for root in of_kind(roots, "frontend")
     }
     found: list[Conflict] = []
     for backend in of_kind(roots, "backend") if any(scripts.values()) else ():
-        python = await _gather(backend, shapes.PYTHON, PYTHON, shapes.python_shapes)
+        python = await _gather(backend, sandbox, shapes.PYTHON, PYTHON, shapes.python_shapes)
         models = shapes.complete(python, shapes.PLAIN)
         for name, types in scripts.items():
             for shared in sorted(types.keys() & models.keys()):

@@ -8,6 +8,7 @@ What comes back was written by others, and is marked so: `"source": "repository"
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -19,7 +20,7 @@ from shared.tools import places
 from shared.tools.context import Context
 from shared.tools.registry import Result
 from shared.tools.roots import checked, full, one, own, read_lines, within
-from shared.tools.search import Found, Hit, Query, search
+from shared.tools.search import Found, Hit, Place, Query, search
 from shared.tools.tiers import tier
 
 category = tier("files")
@@ -173,15 +174,15 @@ def _matches(hits: tuple[Hit, ...]) -> list[dict[str, Any]]:
 async def _everywhere(context: Context, path: str, query: Query, limit: int) -> Found:
     """Search in every root that `path` means; the hits' paths begin with the root's name."""
     context, path = await places.opened(context, path)
-    hits: list[Hit] = []
-    truncated = False
-    for root, inner in within(context, path):
-        found = await search(root.path, query, inner, limit - len(hits) + 1)
-        hits += [Hit(full(root, hit.path), hit.number, hit.text) for hit in found.hits]
-        truncated = truncated or found.truncated
-        if len(hits) > limit:
-            return Found(tuple(hits[:limit]), True)
-    return Found(tuple(hits), truncated)
+    roots = within(context, path)
+    where = [Place(root.path, inner) for root, inner in roots]
+    found = await search(where, query, limit + 1, places.sandbox(context))
+    hits = [
+        replace(hit, path=full(root, hit.path))
+        for (root, _), one in zip(roots, found, strict=True)
+        for hit in one.hits
+    ]
+    return Found(tuple(hits[:limit]), len(hits) > limit or any(one.truncated for one in found))
 
 
 def _surround(context: Context, matches: list[dict[str, Any]], around: int) -> None:

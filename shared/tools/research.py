@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field
 from shared.errors import ToolError
 from shared.guard.jail import Jail
 from shared.guard.touching import touching
+from shared.tools import places
 from shared.tools.conflicts import Citation, Conflict, detect_conflicts
 from shared.tools.context import Context, Root
 from shared.tools.registry import Category, Result
@@ -80,7 +81,7 @@ async def find_conflicts(context: Context) -> Result:
     """
     if not context.roots:
         context.locate("")
-    found = await detect_conflicts(context.roots)
+    found = await detect_conflicts(context.roots, places.sandbox(context))
     return {"conflicts": [conflict.model_dump() for conflict in found], "source": "repository"}
 
 

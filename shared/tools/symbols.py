@@ -20,11 +20,12 @@ from pydantic import Field
 
 from shared.errors import ToolError
 from shared.guard.touching import touching
+from shared.tools import places
 from shared.tools.context import Context, Root
 from shared.tools.languages import LANGUAGES, Kind, compiled, filled
 from shared.tools.registry import Category, Result
 from shared.tools.roots import full, read_text, within
-from shared.tools.search import Hit, Query, search
+from shared.tools.search import Hit, Place, Query, search
 
 category = Category("symbols", "Find where functions, classes, types and routes are defined")
 
@@ -54,8 +55,11 @@ async def find_symbols(
     """
     found: list[Symbol] = []
     truncated = False
-    for root, inner in within(context, path):
-        hits = await search(root.path, Query(_candidates(name, kind), globs=_globs()), inner, CANDIDATES)
+    roots = within(context, path)
+    where = [Place(root.path, inner) for root, inner in roots]
+    query = Query(_candidates(name, kind), globs=_globs())
+    looked = await search(where, query, CANDIDATES, places.sandbox(context))
+    for (root, _), hits in zip(roots, looked, strict=True):
         truncated = truncated or hits.truncated
         found += await asyncio.to_thread(_symbols, root, hits.hits, name.casefold(), kind, max_results)
     found.sort(key=lambda symbol: _rank(symbol["name"], name))

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from shared.errors import ToolError
+from shared.guard.sandbox import Sandbox
+from shared.tools import places
 from shared.tools import search as engine
 from shared.tools.context import Context
 from shared.tools.files import category
@@ -33,6 +35,13 @@ FILES = {
 @pytest.fixture
 def here(tmp_path: Path) -> Context:
     return context(repository(tmp_path / "shop", FILES))
+
+
+@pytest.fixture(params=["in the sandbox", "without one"], autouse=True)
+def confined(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox) -> None:
+    """Searches run in the sandbox; where there is none, what they found is looked at again."""
+    if request.param == "in the sandbox":
+        monkeypatch.setattr(places, "sandbox", lambda _here: sandbox)
 
 
 @pytest.fixture(params=["ripgrep", "python"])

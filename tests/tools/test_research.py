@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from shared.errors import ToolError
+from shared.guard.sandbox import Sandbox
 from shared.tools import pins
 from shared.tools.conflicts import Conflict, detect_conflicts
 from shared.tools.context import Context, Root
@@ -525,7 +526,7 @@ async def test_a_repository_of_both_kinds_is_compared_with_itself(tmp_path: Path
     root = repository(
         tmp_path / "all", {"server/app.py": '@app.get("/a")\ndef a(): ...\n', "web/a.ts": 'fetch("/b");\n'}
     )
-    conflicts: list[Conflict] = await detect_conflicts({"all": root})
+    conflicts: list[Conflict] = await detect_conflicts({"all": root}, Sandbox("refused", "as this test says"))
     assert [(c.kind, c.left.file) for c in conflicts] == [("missing_field", "web/a.ts")]
 
 
