@@ -47,25 +47,25 @@ Guard = Literal[
     "no-rule",
     "no-sandbox",
     "nobody-to-ask",
+    "obeyed-files",
     "one-answer",
+    "plain-logs",
     "poisoned-entry",
     "private-files",
-    "obeyed-files",  # files that other programs obey are asked for
-    "plain-logs",  # one record is one line, in which nothing is obeyed by a terminal
     "proc-sys",
     "root-user",
+    "roots",
     "safe-path",
     "scratch",
-    "seccomp",
     "search-sandbox",
+    "seccomp",
+    "secret-shapes",
     "self-edits",
     "standing-literal",
     "standing-person",
     "veil",
     "who-answers",
-    "secret-shapes",  # what looks like a key is in no log, audit row or output
 ]
-Guard = Literal["roots", "safe-path"]
 
 
 def point(name: str, concerns: str = "") -> None:

@@ -24,7 +24,7 @@ Source = Literal["clone", "link", "init"]
 
 
 def _opened(arguments: dict[str, Any]) -> str:
-    """How and what: `link /home/ada/shop as shop`."""
+    """How and what: `link /srv/shop as shop`."""
     source, name = arguments.get("source"), arguments.get("name")
     where = arguments.get("url") if source == "clone" else arguments.get("path")
     return words(source, place(where), *(("as", name) if name else ()))

@@ -27,7 +27,7 @@ def _workspace(arguments: dict[str, Any]) -> str:
 
 
 def _added(arguments: dict[str, Any]) -> str:
-    """Of which project, how and what: `shop link /home/ada/shop`."""
+    """Of which project, how and what: `shop link /srv/shop`."""
     source, path = str(arguments.get("source") or ""), arguments.get("path")
     return words(arguments.get("project_id"), source, place(path) if source == "link" else path)
 

@@ -51,7 +51,7 @@ async def test_a_link_in_a_repository_shows_nothing_that_lies_outside(builder: G
         assert CANARY not in str(await builder.call(tool, path=f"docs/{canary.name}"))
 
 
-@guarded("git-folder")
+@guarded("git-folder", "obeyed-files")
 async def test_a_hook_of_git_is_written_by_no_tool(builder: Ground) -> None:
     hook = ".git/hooks/pre-commit"
     await builder.call("create_file", path=hook, content="#!/bin/sh\ntouch CANARY\n")
