@@ -38,12 +38,14 @@ Guard = Literal[
     "git-folder",
     "git-hooks",
     "git-names",
+    "git-read-only",
     "hard-links",
     "hidden-letters",
     "home-hidden",
     "landlock-sockets",
     "leftovers",
     "memory-bound",
+    "no-network",
     "no-rule",
     "no-sandbox",
     "nobody-to-ask",
@@ -53,6 +55,7 @@ Guard = Literal[
     "poisoned-entry",
     "private-files",
     "proc-sys",
+    "process-bound",
     "root-user",
     "roots",
     "safe-path",
@@ -65,6 +68,8 @@ Guard = Literal[
     "standing-person",
     "veil",
     "who-answers",
+    "secret-shapes",  # what looks like a key is in no log, audit row or output
+    "worktree-only",
 ]
 
 

@@ -50,8 +50,9 @@ _SETTINGS = ("sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi")
 # Runs inside: user names, limits, then the command. `-p` is dash's name of what bash calls `-u`.
 INSIDE = (
     f"echo agent:x:{_USER}:{_USER}::/tmp:/bin/sh > /etc/passwd; echo agent:x:{_USER}: > /etc/group; "
-    f"{{ ulimit -p {PROCESSES} || ulimit -u {PROCESSES}; ulimit -d {DATA_BYTES // 1024}; "
-    f'ulimit -f {FILE_BYTES // 512}; ulimit -c 0; }} 2>/dev/null; exec "$@"'
+    "{{ ulimit -p {most} || ulimit -u {most}; "
+    f"ulimit -d {DATA_BYTES // 1024}; ulimit -f {FILE_BYTES // 512}; ulimit -c 0; }}}} 2>/dev/null; "
+    'exec "$@"'
 )
 # Runs outside: opens the filter at a number that is free (the shell knows one digit), as bubblewrap takes it so.
 _WITH_FILTER = (
@@ -96,7 +97,8 @@ def command(program: str, argv: Sequence[str], view: View, mapped: Mapped | None
     words += ["--size", str(TMP_BYTES), "--tmpfs", "/tmp"]
     # After /tmp, since a workspace may lie in it; what is protected last, since the last mount counts.
     words += _bound(view, places)
-    words += ["--remount-ro", "/", "--chdir", str(view.root), "--", "/bin/sh", "-c", INSIDE, "sh", *argv]
+    inside = INSIDE.format(most=1 << 20 if faults.without("process-bound") else PROCESSES)
+    words += ["--remount-ro", "/", "--chdir", str(view.root), "--", "/bin/sh", "-c", inside, "sh", *argv]
     if faults.without("seccomp"):
         return [*start, *words]
     filtered = _WITH_FILTER.format(file=seccomp.file(seccomp.program()), program=shlex.join(start))

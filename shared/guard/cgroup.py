@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from shared import faults
 from shared.guard.limits import MEMORY_SHARE, TOGETHER
 
 _MOUNT = Path("/sys/fs/cgroup")
@@ -70,7 +71,8 @@ def _bounded(controller: str, value: int, name: str) -> Path | None:
 def group(processes: int = TOGETHER, memory: int = 0, name: str = NAME) -> Group:
     """The groups, with their limits set; `memory` is by default a share of what there is."""
     memory = memory or int(total() * MEMORY_SHARE)
-    first, second = _bounded("pids", processes, name), _bounded("memory", memory, name)
+    first = None if faults.without("process-bound") else _bounded("pids", processes, name)
+    second = None if faults.without("memory-bound") else _bounded("memory", memory, name)
     folders = tuple(dict.fromkeys(one for one in (first, second) if one))
     return Group(folders, processes if first else 0, memory if second else 0)
 

@@ -9,3 +9,4 @@ TMP_BYTES = 1024**3
 SHM_BYTES = 256 * 1024**2
 RESERVE_BYTES = 1024**3  # of the disk, which no command takes: the journal needs it
 RESERVE_SHARE = 0.05  # of a disk that is small
+RESERVE_FILES = 20_000

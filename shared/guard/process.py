@@ -17,6 +17,7 @@ from typing import Protocol, cast
 
 from shared import faults
 from shared.errors import ToolError
+from shared.guard.disk import EVERY, Reserve
 from shared.guard.starts import absolute
 from shared.veil import cut
 
@@ -35,10 +36,11 @@ class Finished:
     timed_out: bool
     truncated: bool
     ms: int
+    ended: str = ""  # why it was, where it was we who ended it, and not for its time
 
     @property
     def ok(self) -> bool:
-        return self.exit_code == 0 and not self.timed_out
+        return self.exit_code == 0 and not self.timed_out and not self.ended
 
 
 class Child(Protocol):
@@ -104,23 +106,25 @@ async def run(
     stdin: bytes | None = None,
     lock: Lock | None = None,
     errors: str = "replace",
+    reserve: Reserve | None = None,
 ) -> Finished:
     """Run `argv` (no shell) to its end, or to `timeout` seconds, or until we are cancelled.
 
     In each of the last two the whole process group gets SIGKILL, and no zombie stays. Of each stream
     `limit` bytes are kept, head and tail (`error_limit` for stderr). `env` is the whole environment.
-    `errors` says what becomes of bytes in stdout that are no UTF-8, as in `bytes.decode`.
+    `errors` says what becomes of bytes in stdout that are no UTF-8, as in `bytes.decode`. With a `reserve` it
+    is ended as well when what it writes would take that.
     Raises ToolError where the program cannot be started, Fenced where `lock` was taken by a successor.
     """
     begun = time.monotonic()
     watch = _Watch(_Clip(limit), _Clip(limit if error_limit is None else error_limit))
     env = environment() if env is None else env
     transport = await _start(watch, argv, cwd, env, stdin is not None, lock)
-    timed_out = False
+    timed_out, ended = False, ""
     try:
         _feed(transport, stdin)
         async with asyncio.timeout(timeout):
-            await asyncio.shield(watch.exited)
+            ended = await _ends(watch, reserve)
     except TimeoutError:
         timed_out = not watch.exited.done()
     finally:
@@ -135,7 +139,20 @@ async def run(
         timed_out,
         truncated,
         took,
+        ended,
     )
+
+
+async def _ends(watch: _Watch, reserve: Reserve | None) -> str:
+    """Wait until it has ended, or takes what is reserved: then why it must end."""
+    if reserve is None:
+        await asyncio.shield(watch.exited)
+        return ""
+    while not watch.exited.done():
+        await asyncio.wait([watch.exited], timeout=EVERY)
+        if not watch.exited.done() and (why := reserve.taken()):
+            return why
+    return ""
 
 
 class _Watch(asyncio.SubprocessProtocol):

@@ -112,8 +112,10 @@ class Sandbox:
         if self.mode == "refused":
             raise ToolError("commands cannot be run here", self.why, "")
         kept = private_folders(root) if protect is None else [Path(path) for path in protect]
+        kept = [] if faults.without("git-read-only") else kept
         write = [*([root] if writable else []), *extra_write]
-        if self.mode == "bwrap":
+        network = network or faults.without("no-network")
+        if self.mode == "bwrap" and not faults.without("worktree-only"):
             view = View(
                 root,
                 writable,
@@ -134,7 +136,7 @@ class Sandbox:
     def _plain(
         self, argv: Sequence[str], root: Path, network: bool, read: Paths, write: Paths, sockets: bool
     ) -> list[str]:
-        confine = self.mode == "landlock"
+        confine = self.mode == "landlock" and not faults.without("worktree-only")
         if confine:
             self._possible([*read, *write], sockets)
         etc = [f"/etc/{name}" for name in (*ETC, *ETC_NETWORK, "passwd", "group")]
@@ -146,14 +148,14 @@ class Sandbox:
             "network": network,
             "read": [*_SYSTEM, *interpreter(), *etc, *map(str, read)],
             "write": [*_DEVICES, *map(str, write)],
-            "scratch": str(_scratch()),
+            "scratch": str(scratch()),
             "fresh": not faults.without("scratch"),
             "tend": not faults.without("leftovers"),
             "filter": "" if faults.without("seccomp") else base64.b64encode(filtered).decode(),
-            "processes": PROCESSES,
+            "processes": 1 << 20 if faults.without("process-bound") else PROCESSES,
             "limits": {"DATA": DATA_BYTES, "FSIZE": FILE_BYTES, "CORE": 0},
         }
-        named = [f"{name}={value}" for name, value in environment(str(_scratch())).items()]
+        named = [f"{name}={value}" for name, value in environment(str(scratch())).items()]
         # A clean environment first: the interpreter below would read PYTHON… from another.
         helper = [sys.executable, "-I", "-S", str(Path(landlock.__file__)), json.dumps(plan)]
         return ["/usr/bin/env", "-i", *named, *helper, *argv]
@@ -191,7 +193,7 @@ def environment(home: str) -> dict[str, str]:
     }
 
 
-def _scratch() -> Path:
+def scratch() -> Path:
     """Where each call's own folder is made, which stands for home and /tmp where /tmp itself is everybody's."""
     folder = Path(tempfile.gettempdir()) / f"promptdock-scratch-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)

@@ -21,6 +21,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from shared.errors import ToolError
+from shared.guard.disk import Reserve
 from shared.guard.git import Git
 from shared.guard.process import Lock, run
 from shared.guard.sandbox import Sandbox
@@ -95,11 +96,13 @@ async def run_all(git: Git, sandbox: Sandbox, plan: Plan, lock: Lock) -> list[Ra
 
 async def _one(git: Git, sandbox: Sandbox, command: str, seconds: float, lock: Lock) -> Ran:
     argv = sandbox.wrap(["bash", "-c", command], git.path, writable=True)
-    done = await run(argv, cwd=git.path, timeout=seconds, limit=_KEPT, lock=lock)
+    reserve = Reserve.of(git.path)
+    done = await run(argv, cwd=git.path, timeout=seconds, limit=_KEPT, lock=lock, reserve=reserve)
     told = f"\n[ended after {seconds:g} s]" if done.timed_out else ""
+    told += f"\n[{done.ended}]" if done.ended else ""
     record = Command(
         command=command,
-        exit_code=done.exit_code if not done.timed_out or done.exit_code else -9,
+        exit_code=done.exit_code if done.ok or done.exit_code else -9,
         stdout_digest=digest(done.stdout),
         ms=done.ms,
         check=True,

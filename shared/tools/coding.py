@@ -13,6 +13,7 @@ from typing import Annotated
 from pydantic import Field
 
 from shared.errors import ToolError
+from shared.guard.disk import Reserve
 from shared.guard.jail import Jail
 from shared.guard.process import run
 from shared.guard.reading import only_reads
@@ -154,8 +155,9 @@ async def bash(context: Context, command: str, timeout: Annotated[int, Field(ge=
         raise ToolError("commands cannot be run here", "there is no sandbox", "see promptdock doctor")
     argv = sandbox.wrap(["bash", "-c", command], root.path, writable=True)
     done = await run(
-        argv, cwd=root.path, timeout=timeout, limit=STDOUT, error_limit=STDERR, lock=lock_of(context)
-    )
+        argv, cwd=root.path, timeout=timeout, limit=STDOUT, error_limit=STDERR, lock=lock_of(context),
+        reserve=Reserve.of(root.path),
+    )  # fmt: skip
     record = {
         "command": command,
         "exit_code": done.exit_code,
@@ -167,4 +169,5 @@ async def bash(context: Context, command: str, timeout: Annotated[int, Field(ge=
     context.extras.get("commands", []).append(record)
     result = {"exit_code": done.exit_code, "stdout": done.stdout, "stderr": done.stderr, "ms": done.ms}
     told = {"timed_out": True, "warning": f"it was ended after {timeout} s"} if done.timed_out else {}
+    told |= {"warning": done.ended} if done.ended else {}
     return {**result, **told, "truncated": done.truncated, "sandbox": sandbox.mode}

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from shared.errors import ToolError
+from shared.guard.disk import Reserve
 from shared.guard.jail import Jail
 from shared.guard.process import run
 from shared.guard.reading import only_reads
@@ -101,11 +102,14 @@ async def run_command(
         shell = ["bash", "-c", 'cd -- "$1" && shift && exec "$@"', "bash", inner, *shell]
     argv = sandbox.wrap(shell, root.path, writable=root.writable)
     done = await run(
-        argv, cwd=root.path, timeout=timeout, limit=STDOUT, error_limit=STDERR, lock=lock_of(here)
-    )
+        argv, cwd=root.path, timeout=timeout, limit=STDOUT, error_limit=STDERR, lock=lock_of(here),
+        reserve=Reserve.of(root.path) if root.writable else None,
+    )  # fmt: skip
     told: Result = {"returncode": done.exit_code, "stdout": done.stdout, "stderr": done.stderr, "ms": done.ms}
     if done.timed_out:
         told |= {"timed_out": True, "warning": f"it was ended after {timeout} s"}
+    if done.ended:
+        told |= {"warning": done.ended}
     return told | {"truncated": done.truncated, "sandbox": sandbox.mode}
 
 
