@@ -13,7 +13,7 @@ Exit code 125 means that the confinement failed, and nothing was run.
 
 from __future__ import annotations
 
-import base64
+import binascii
 import ctypes
 import json
 import os
@@ -22,7 +22,10 @@ import signal
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+
+TYPE_CHECKING = False  # as in typing, which takes long to import
+if TYPE_CHECKING:
+    from typing import Any
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # alike on all architectures but Alpha
 _VERSION_FLAG, _PATH_RULE = 1, 1
@@ -165,18 +168,18 @@ def _become(plan: Mapping[str, Any], command: list[str]) -> int:
         if plan["confine"]:
             restrict(plan["read"], [*plan["write"], plan["scratch"]], plan["network"])
         if plan["filter"]:
-            _filtered(base64.b64decode(plan["filter"]))
+            _filtered(binascii.a2b_base64(plan["filter"]))
     except (OSError, ValueError) as error:
         return _failed(error)
     try:
         os.execvp(command[0], command)
     except OSError as error:
-        print(f"{command[0]}: {error.strerror}", file=sys.stderr)
+        print(f"{command[0]}: {error.strerror}", file=sys.stderr, flush=True)
         return 127
 
 
 def _failed(error: Exception) -> int:
-    print(f"the sandbox could not be set up: {error}", file=sys.stderr)
+    print(f"the sandbox could not be set up: {error}", file=sys.stderr, flush=True)
     return 125
 
 
@@ -239,7 +242,7 @@ def _tended(child: int) -> int:
             if ended[0] == child:
                 code = os.waitstatus_to_exitcode(ended[1])
     end = time.monotonic() + _ENDING
-    while time.monotonic() < end:
+    while _children() and time.monotonic() < end:
         # All are stopped first, so that none makes another while its like are killed.
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for pid in _descendants():
@@ -247,12 +250,18 @@ def _tended(child: int) -> int:
                     os.kill(pid, number)
                 except OSError:
                     continue
-        while _reaped() is not None:
-            pass
-        if not _descendants():
-            break
         time.sleep(0.002)
     return 143 if code is None else code if code >= 0 else 128 - code
+
+
+def _children() -> bool:
+    """Whether any are left, after the dead ones were reaped; what a dead one leaves behind becomes one of them."""
+    while True:
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                return True
+        except ChildProcessError:
+            return False
 
 
 def _reaped() -> tuple[int, int] | None:
@@ -281,4 +290,4 @@ def _descendants() -> list[int]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    os._exit(main(sys.argv[1:]))  # nothing is to be tidied up, and this is sooner over
