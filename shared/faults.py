@@ -66,6 +66,7 @@ Guard = Literal[
     "self-edits",
     "standing-literal",
     "standing-person",
+    "unplanned-task",
     "veil",
     "who-answers",
     "secret-shapes",  # what looks like a key is in no log, audit row or output

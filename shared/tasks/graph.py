@@ -23,7 +23,7 @@ async def connect(store: Store, task: Task, needs: Task, actor: str, key: str) -
     """
     if task.id == needs.id:
         raise ToolError(f"{task.slug} cannot wait for itself", "", "name another task")
-    if task.status not in ("DEFINED", "READY"):
+    if task.status not in ("DEFINED", "READY", "AWAITING_PLAN_APPROVAL"):
         raise ToolError(
             f"{task.slug} cannot wait for another task now", f"it is {task.status}", "restart it first"
         )

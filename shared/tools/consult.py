@@ -70,8 +70,7 @@ async def assign_task(
 
     command_file is complete markdown; repo is needed where there are several.
     """
-    missing = sorted({"planner", "researcher"} - here.consulted())
-    if missing and not here.force:
+    if missing := here.unasked():
         raise ToolError(
             f"the task is not validated: {' and '.join(missing)} did not answer in this conversation",
             "a task is assigned after Planner planned it and Researcher checked it",

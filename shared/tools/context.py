@@ -10,6 +10,8 @@ from typing import Any, Protocol
 from shared.errors import ToolError
 from shared.store.base import Store
 
+BEFORE_WORK = frozenset({"planner", "researcher"})  # who plans a task, and who checks it
+
 
 class Cluster(Protocol):
     """The other agents, as a tool sees them from inside a turn."""
@@ -81,6 +83,7 @@ class Context:
     say: Callable[[str], Awaitable[None]] = _silent
     cluster: Cluster | None = None
     consulted: Callable[[], frozenset[str]] = frozenset  # agents that answered in this session
+    talks: bool = False  # a model in a conversation calls, and nobody decided that work is to begin
     roles: Callable[[], frozenset[str]] = frozenset  # that all people claim whose words led to this turn
     extras: Mapping[str, Any] = field(default_factory=dict)
     # A tool of effect `once` that `probes` journals by `intend` what it is about to do. If its worker dies
@@ -95,6 +98,10 @@ class Context:
         if person:
             return person, conversation or self.session_id or None
         return self.user_id or None, self.session_id or None
+
+    def unasked(self) -> list[str]:
+        """Who has to answer in this conversation before work may begin, and has not; a person can do without."""
+        return [] if self.force else sorted(BEFORE_WORK - self.consulted())
 
     def locate(self, path: str) -> tuple[Root, str]:
         """The root that `path` means, and the rest of the path.

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, Field
 
+from shared import faults
 from shared.errors import ToolError
 from shared.guard.touching import touching
 from shared.store.records import Project, Repo, Task, TaskResult, TaskStatus, TaskType, Verification
@@ -24,6 +25,10 @@ Title = Annotated[str, Field(min_length=1, max_length=300), AfterValidator(rows.
 Text = Annotated[str, Field(max_length=100_000)]
 Priority = Annotated[int, Field(ge=0, le=100_000)]
 Override = Literal["DEFINED", "READY", "IN_PROGRESS", "COMPLETED", "FAILED", "BLOCKED"]
+_HELD = (
+    "it does not begin by itself: {who} did not answer in this conversation. Only the person can let it begin "
+    "(approve_plan); or consult first, and make it then"
+)
 RESULT = {"summary", "commits", "files_changed", "diff_stat", "commands", "verified", "error", "tokens_used"}
 
 
@@ -56,13 +61,15 @@ async def create_task(
     needs = [await rows.task(here.store, slug) for slug in dict.fromkeys(depends_on or [])]
     person, conversation = here.owner
     waits = any(task.status != "COMPLETED" for task in needs)
+    # Else it would begin by itself, and `assign_task` be refused in vain.
+    held = here.unasked() if here.talks and not faults.without("unplanned-task") else []
     task = Task(
         id=rows.identity(here, "task"),
         slug="",
         project_id=project.id,
         title=title,
         description=description,
-        status="DEFINED" if waits else "READY",
+        status="AWAITING_PLAN_APPROVAL" if held else "DEFINED" if waits else "READY",
         priority=priority,
         type=task_type,
         profile_id=profile.id if profile else None,
@@ -82,6 +89,8 @@ async def create_task(
     told |= {"requires_approval": True} if requires_approval else {}
     if project.status == "PAUSED":
         told["warning"] = f"project {project.slug} is paused: the task waits until it is resumed"
+    if task.status == "AWAITING_PLAN_APPROVAL":
+        told |= {"status": task.status, "warning": _HELD.format(who=" and ".join(held))}
     return told
 
 

@@ -223,6 +223,8 @@ async def approve_task(here: Context, task_id: str) -> Result:
 async def approve_plan(here: Context, task_id: str) -> Result:
     """Approve the plan of a task that is AWAITING_PLAN_APPROVAL: it becomes READY."""
     task = await _move(here, await rows.task(here.store, task_id), "plan_approved")
+    if task.status == "READY" and await machine.waits_for(here.store, task):
+        task = await _move(here, task, "dependency_added")
     return {"approved": task.slug, "title": task.title, "status": task.status}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from shared.guard.touching import UNKNOWN
 from shared.tools.registry import Registry, Tool
 from shared.tools.tiers import CORE, TIERS, tier
 
@@ -28,6 +29,9 @@ spellings, which run but are in no category; {own} belong to agents whose profil
 **Effect** says what a crash in the middle means: `pure` only reads, `idempotent` is simply run again, `keyed`
 knows the step that it belongs to and does nothing twice, and of a call that is `once` the model is told that
 nobody knows whether it took effect.
+
+**Touches** says what a call touches, and what more where an argument is given. From it follow the class of a
+call (it reads, it changes, it widens) and what the shipped permissions say of it: [permissions.md](permissions.md).
 
 **Projects** are named by their id (the name in small letters with hyphens). Where `project_id` may be left
 out the conversation's active project is meant, see `set_active_project`. **Paths** are
@@ -76,7 +80,7 @@ def render(registry: Registry) -> str:
 
 def _section(title: str, tools: Iterable[Tool], about: str = "") -> str:
     lines = [f"## {title}", "", *([f"{about}.", ""] if about else [])]
-    lines += ["| tool | parameters | effect | does |", "| --- | --- | --- | --- |"]
+    lines += ["| tool | parameters | effect | touches | does |", "| --- | --- | --- | --- | --- |"]
     lines += [_row(tool) for tool in tools]
     return "\n".join(lines) + "\n"
 
@@ -86,7 +90,14 @@ def _row(tool: Tool) -> str:
     told = [_parameter(name, field, name in required) for name, field in tool.schema["properties"].items()]
     names = ", ".join(f"`{name}`" for name in (tool.name, *tool.also))
     does = " ".join(tool.description.split()).replace("|", "\\|")
-    return f"| {names} | {', '.join(told) or '—'} | {tool.effect} | {does} |"
+    return f"| {names} | {', '.join(told) or '—'} | {tool.effect} | {_touches(tool)} | {does} |"
+
+
+def _touches(tool: Tool) -> str:
+    """What it declares: `records; budget: money`."""
+    declared = tool.touches or UNKNOWN
+    more = [f"`{name}`: {', '.join(when.kinds)}" for name, when in declared.by.items()]
+    return "; ".join([", ".join(declared.always), *more])
 
 
 def _parameter(name: str, field: dict[str, Any], required: bool) -> str:

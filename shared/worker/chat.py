@@ -112,7 +112,7 @@ class Chat:
         self._live(
             "start", {"turn_id": self.turn.id, "task_id": self.turn.id, "model": self.engine.parts.model.name}
         )
-        done = await self._think(past, opening)
+        done = await self._think(past, opening, decided=bool(note))
         await self._finish(done, opening, past)
 
     async def _greeted(self) -> str | None:
@@ -129,7 +129,7 @@ class Chat:
             return None
         return note
 
-    async def _think(self, past: Past, opening: list[str]) -> Done:
+    async def _think(self, past: Past, opening: list[str], decided: bool) -> Done:
         said = self._given.said[0] if self._given.said else None
         self._colleagues = Colleagues(
             self.parts,
@@ -154,6 +154,7 @@ class Chat:
             say=self.voice.say,
             cluster=self._colleagues,
             consulted=lambda: self._consulted(past),
+            talks=not decided,
             extras={"repos": self.parts.repos, **self.engine.extras},
         )
         system = prompt.compose(

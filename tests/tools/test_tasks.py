@@ -10,6 +10,7 @@ from shared.guard.presets import preset
 from shared.store.records import Audit, Task, TaskEvent, TaskResult
 from shared.store.row import now
 from shared.tools import toolbox
+from tests.support.guards import guarded
 from tests.tools.bench import Bench
 from tests.tools.ground import commit, git, write
 
@@ -240,3 +241,39 @@ async def test_a_task_is_begun_again_in_the_repository_that_the_person_names(ben
     await _set(bench, slug, "FAILED", branch="promptdock/x")
     assert "discard_task" in await bench.no("restart_task", task_id=slug, repo_id="shop")
     await bench.ok("restart_task", task_id=slug, repo_id="bank")
+
+
+CONSULTED = {"consulted": lambda: frozenset({"planner", "researcher"})}
+
+
+@guarded("unplanned-task")
+@pytest.mark.parametrize("answered", [frozenset(), frozenset({"planner"}), frozenset({"researcher"})])
+async def test_a_task_that_nobody_planned_or_checked_does_not_begin_by_itself(
+    bench: Bench, answered: frozenset[str]
+) -> None:
+    talks = {"talks": True, "consulted": lambda: answered}
+    made = await bench.ok("create_task", title="x", here=talks)
+    assert (await bench.ok("get_task", task_id=made["created"]))["status"] == "AWAITING_PLAN_APPROVAL"
+    assert "Only the person" in made["warning"]
+
+
+@pytest.mark.parametrize(
+    "here",
+    [{}, {"talks": True, "force": True}, {"talks": True, **CONSULTED}],
+    ids=["no model", "forced", "planned"],
+)
+async def test_a_task_begins_where_it_was_planned_and_where_a_person_says_so(
+    bench: Bench, here: dict[str, Any]
+) -> None:
+    made = await bench.ok("create_task", title="x", here=here)
+    assert (await bench.ok("get_task", task_id=made["created"]))["status"] == "READY"
+
+
+async def test_a_held_task_still_waits_for_others_once_its_person_lets_it(bench: Bench) -> None:
+    first = (await bench.ok("create_task", title="first"))["created"]
+    made = await bench.ok("create_task", title="second", depends_on=[first], here={"talks": True})
+    slug = made["created"]
+    assert made["status"] == "AWAITING_PLAN_APPROVAL" and made["depends_on"] == [first]
+    assert (await bench.ok("approve_plan", task_id=slug))["status"] == "DEFINED"
+    await bench.ok("set_task_status", task_id=first, status="COMPLETED")
+    assert (await bench.ok("get_task", task_id=slug))["status"] == "READY"
