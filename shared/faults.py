@@ -71,6 +71,7 @@ Guard = Literal[
     "who-answers",
     "secret-shapes",  # what looks like a key is in no log, audit row or output
     "worktree-only",
+    "bound-yes",
 ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 
@@ -13,6 +13,7 @@ from shared.bus.messages import Decision
 from shared.errors import Denied
 from shared.settings import Settings
 from shared.visitor import Visitor
+from shared.visitor.plain import line
 
 app = typer.Typer(rich_markup_mode=None, help="Calls that wait for leave.", no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -85,11 +86,20 @@ async def _list(settings: Settings, everything: bool, as_json: bool) -> None:
         for one in waiting
     ]
     screen.table(rows, ("id", "state", "agent", "for", "age", "action"))
+    _bound(waiting)
     if standing:
         screen.out("\nallowed for good:")
         names = ("id", "for", "scope", "agent", "by", "pattern")
         kept = [tuple(str(one[name]) for name in names) for one in standing]
         screen.table(kept, ("id", "for", "where", "agent", "by", "pattern"))
+        _bound(standing)
+
+
+def _bound(listed: list[dict[str, Any]]) -> None:
+    """What each is bound to: where it goes, and with what."""
+    for one in listed:
+        if one["bound_to"]:
+            screen.out(line(f"{one['id']}: {one['bound_to']}", 1000))
 
 
 async def _answer(

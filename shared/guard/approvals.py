@@ -61,6 +61,7 @@ class Card:
     at: int
     expires_at: int
     in_turn: bool = False
+    bound: dict[str, str] = field(default_factory=dict)  # facts that hold now, and must when the yes is used
 
     def shown(self) -> dict[str, Any]:
         """How every surface shows it: no code point in it that is not plainly visible."""
@@ -76,6 +77,7 @@ class Card:
             "arguments": arguments,
             "arguments_hash": self.arguments_hash,
             "why": plainly(self.why),
+            "bound": plainly(self.bound),
             "options": list(OPTIONS),
             "pattern": self._told(),
             "expires_at": _iso(self.expires_at),
@@ -102,6 +104,7 @@ class Card:
             arguments=redacted(plainly(self.arguments)),
             arguments_hash=self.arguments_hash,
             why=storable(self.why),
+            bound=plainly(self.bound),
             state=settled.how if decided else "pending",
             decided_by=settled.by or None,
             reason=storable(settled.reason),

@@ -26,6 +26,12 @@ _RECENT = 200  # commits that are searched for a step
 # Submodules: looking for changes inside one would run git there, under its configuration.
 _DIFF = ("--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--ignore-submodules=dirty")
 
+# The tree without files, by the length of the repository's ids.
+_EMPTY = {
+    40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+    64: "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
+}
+
 NAMES = (*_DIFF, "--name-only", "-z")
 
 _STATUS = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty")
@@ -146,6 +152,34 @@ class Git(Runner):
         await self._need_commit(commit)
         span = f"-L{max(1, first)},{max(first, last, 1)}"
         return await self._text("blame", "--date=short", span, commit, *_paths(path), limit=limit)
+
+    async def held(self) -> list[str]:
+        """The names of all files that are tracked, or not ignored; bytes come back as `os.fsencode` makes them."""
+        found = await self._names("ls-files", "--cached", "--others", "--exclude-standard", "-z")
+        return sorted(set(found))
+
+    async def outgoing(self, branch: str, remote: str = "origin") -> tuple[str, str]:
+        """The commit that a push of a branch would send, and in words what of it the remote has not yet."""
+        known = await self.commit_of(f"refs/remotes/{check_ref(remote)}/{check_ref(branch)}")
+        head = await self.commit_of(f"refs/heads/{branch}") or known
+        if not head:
+            raise ToolError(f"there is no branch {branch!r}", "", "look at git_log, or make it first")
+        default = await self.default_branch()
+        known = known or (default and await self.commit_of(f"refs/remotes/{remote}/{default}")) or ""
+        count, stat = await self._gits(
+            Command(("rev-list", "--count", head, "--not", f"--remotes={remote}", "--")),
+            Command(("diff", *_DIFF, "--shortstat", known or _EMPTY[len(head)], head, "--")),
+        )
+        return head, _amount(int(checked(count, "rev-list").stdout), checked(stat, "diff").stdout)
+
+    async def amount(self, base: str, to: str) -> str:
+        """What `to` holds above `base`, in words: commits, files, lines."""
+        await self._span(base, to)
+        count, stat = await self._gits(
+            Command(("rev-list", "--count", f"{base}..{to}", "--")),
+            Command(("diff", *_DIFF, "--shortstat", f"{base}...{to}", "--")),
+        )
+        return _amount(int(checked(count, "rev-list").stdout), checked(stat, "diff").stdout)
 
     # Changing
 
@@ -320,10 +354,21 @@ class Git(Runner):
         if not await self.commit_of(f"refs/heads/{check_ref(branch)}"):
             raise ToolError(f"there is no branch {branch!r}", "", "look at git_log, or make it first")
 
-    async def push(self, branch: str, remote: str = "origin", allow_local: bool = False) -> None:
-        """Send a branch under its own name; never by force."""
+    async def push(
+        self,
+        branch: str,
+        remote: str = "origin",
+        allow_local: bool = False,
+        commit: str = "",
+        address: str = "",
+    ) -> None:
+        """Send a branch under its own name; never by force. `commit` of it, and to `address`, where they are given."""
         await self.can_push(branch, remote, allow_local)
-        spec = f"refs/heads/{check_ref(branch)}:refs/heads/{branch}"
+        if address and address != await self.push_address(remote):
+            raise ToolError(
+                "nothing was pushed", f"{remote} does not lead to {address} any more", "ask again"
+            )
+        spec = f"{commit or f'refs/heads/{check_ref(branch)}'}:refs/heads/{check_ref(branch)}"
         arguments = ("push", "--quiet", "--no-verify", "--no-signed", "--no-recurse-submodules")
         await self._git(*arguments, check_ref(remote), spec, network=True, local=allow_local)
 
@@ -331,6 +376,13 @@ class Git(Runner):
         """The remote's address; "" where there is none of that name."""
         done = await self._git("config", "--get", f"remote.{check_ref(remote)}.url", check=False)
         return done.stdout.strip()
+
+    async def push_address(self, remote: str = "origin") -> str:
+        """Where a push really goes; ToolError where there is no such remote."""
+        done = await self._git("remote", "get-url", "--push", "--all", check_ref(remote), check=False)
+        if not done.ok or not done.stdout.strip():
+            raise ToolError(f"there is no remote called {remote!r}", "", "ask the person to add one")
+        return " and ".join(done.stdout.split("\n")[:-1])
 
     async def default_branch(self) -> str:
         """The remote's default branch as far as it is known, else the branch that is checked out."""
@@ -370,6 +422,12 @@ class Git(Runner):
 
     async def _text(self, *arguments: str, limit: int = OUTPUT) -> str:
         return (await self._git(*arguments, limit=limit)).stdout
+
+
+def _amount(commits: int, stat: str) -> str:
+    """`2 commits: 3 files changed, 10 insertions(+)`."""
+    counted = f"{commits} commit{'' if commits == 1 else 's'}"
+    return f"{counted}: {stat.strip()}" if stat.strip() else counted
 
 
 def _log(count: int) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 
 from shared import faults
 from shared.errors import ConfigurationError, UsageError
+from shared.guard import bound
 from shared.guard.approvals import Card, Decided, storable
 from shared.guard.permissions import SHELLS, clean, literal, pattern, policy
 from shared.store.base import Store
@@ -91,6 +92,9 @@ def row(card: Card, decided: Decided) -> Setting:
         "by": decided.by,
         "at": decided.at,
     }
+    # Who wrote a pattern of their own said what it is about; one for this very call is for what was shown.
+    if decided.pattern == card.pattern and (kept := bound.lasting(card.bound)):
+        value["bound"] = kept
     id = str(derived("grant", card.id))
     return Setting(id=derived("grant", card.id), scope=SCOPE, key=id, value=value)
 
@@ -118,12 +122,18 @@ def _whose(grant: dict[str, Any], where: Where) -> bool:
 
 
 def covers(
-    grants: Sequence[dict[str, Any]], tool: str, category: str, details: Sequence[str], exact: bool = False
+    grants: Sequence[dict[str, Any]],
+    tool: str,
+    category: str,
+    details: Sequence[str],
+    exact: bool = False,
+    facts: Mapping[str, str] | None = None,
 ) -> dict[str, Any] | None:
     """The grant that allows a call. One that is the literal action needs no judgement of a command's text.
 
-    With `exact`, only such a one counts.
+    With `exact`, only such a one counts. One that is bound counts only where the `facts` are those it is bound to.
     """
+    grants = [one for one in grants if not bound.changed(one.get("bound") or {}, facts or {})]
     action = literal(f"tool:{tool}:{details[0]}")
     for grant in grants:
         if grant.get("pattern") == action:

@@ -415,6 +415,7 @@ class Approval(Changing):
     scope: str | None = None
     expires_at: Time | None = None
     decided_at: Time | None = None
+    bound: Json = {}
 
 
 class Audit(Row):

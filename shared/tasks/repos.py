@@ -62,6 +62,16 @@ class Repos:
         git = await self.source(repo)
         return repo.model_copy(update={"default_branch": await git.default_branch() or "main"})
 
+    def here(self, repo: Repo) -> Git | None:
+        """The repository as it lies on this machine, without a look at where it came from; None where it does not."""
+        if repo.path:
+            return self._linked(repo)
+        git = self._mirror(repo)
+        return git if git.is_repo() else None
+
+    def _mirror(self, repo: Repo) -> Git:
+        return Git(self.home / "mirrors" / f"{slug(repo.name)}-{repo.id.hex[-8:]}.git", self.sandbox)
+
     async def source(self, repo: Repo, fresh: bool = False, newest: bool = False) -> Git:
         """Where task branches are made: the linked repository, or our mirror, fetched if `fresh`.
 
@@ -73,7 +83,7 @@ class Repos:
             raise ConfigurationError(
                 f"the repository {repo.name!r} has neither a path nor a url", "", "add it again"
             )
-        git = Git(self.home / "mirrors" / f"{slug(repo.name)}-{repo.id.hex[-8:]}.git", self.sandbox)
+        git = self._mirror(repo)
         async with _alone(git.path):
             # Made by another process while we waited, or cut off in the middle by a crash.
             git = Git(git.path, self.sandbox)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -20,6 +20,7 @@ from shared.guard.reading import only_reads
 from shared.guard.sandbox import Sandbox
 from shared.guard.touching import touching
 from shared.tasks import receipt
+from shared.tools import binding
 from shared.tools.context import Context, Root
 from shared.tools.registry import Category, Result
 from shared.tools.roots import checked, full
@@ -62,6 +63,10 @@ def _inside(context: Context, root: Root, path: str) -> str:
     head, slash, rest = path.partition("/")
     jail = Jail(root.path)
     return rest if slash and head == root.name and not jail.exists(head) else path
+
+
+async def _checkout(context: Context, **_arguments: Any) -> dict[str, str]:
+    return await binding.checkout(context, _workspace(context))
 
 
 @category.tool(
@@ -139,6 +144,7 @@ async def view(
     detail=lambda arguments: str(arguments["command"]),
     reads=lambda arguments: only_reads(str(arguments.get("command", ""))),
     touches=touching("command"),
+    binds=_checkout,
 )
 async def bash(context: Context, command: str, timeout: Annotated[int, Field(ge=1, le=1800)] = 120) -> Result:
     """Run a shell command in the workspace, confined to it and without network; `timeout` in seconds.

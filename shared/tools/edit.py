@@ -12,7 +12,7 @@ from shared.guard.jail import Jail
 from shared.guard.process import run
 from shared.guard.reading import only_reads
 from shared.guard.touching import touching
-from shared.tools import places
+from shared.tools import binding, places
 from shared.tools.context import Context, Root
 from shared.tools.registry import Result
 from shared.tools.roots import checked, full
@@ -77,11 +77,16 @@ async def edit_file(
     return told
 
 
+async def _checkout(here: Context, working_dir: str, **_arguments: Any) -> dict[str, str]:
+    return await binding.checkout(here, *await _folder(here, working_dir))
+
+
 @category.tool(
     effect="once",
     detail=lambda arguments: str(arguments.get("command", "")),
     reads=lambda arguments: only_reads(str(arguments.get("command", ""))),
     touches=touching("command"),
+    binds=_checkout,
 )
 async def run_command(
     here: Context,

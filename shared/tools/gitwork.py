@@ -78,6 +78,58 @@ async def _can_push(
     await at.git.can_push(branch or branch_name or await _current(at.git), allow_local=places.local(here))
 
 
+async def _pushed(
+    here: Context,
+    project_id: str = "",
+    branch: str = "",
+    workspace: str = "",
+    repo_id: str = "",
+    branch_name: str = "",
+) -> dict[str, str]:
+    """Where a push goes, and with what."""
+    at = await _place(here, project_id, workspace, repo_id, change=False)
+    commit, changes = await at.git.outgoing(branch or branch_name or await _current(at.git))
+    return {"address": await at.git.push_address(), "commit": commit, "changes": changes}
+
+
+async def _pulled(
+    here: Context, project_id: str = "", workspace: str = "", repo_id: str = "", **_more: Any
+) -> dict[str, str]:
+    """Where a pull gets its commits from, and what they are merged into."""
+    at = await _place(here, project_id, workspace, repo_id, change=False)
+    return {"address": await at.git.remote_url(), "into": await at.git.head()}
+
+
+async def _merged(
+    here: Context,
+    branch_name: str,
+    project_id: str = "",
+    default_branch: str = "",
+    workspace: str = "",
+    repo_id: str = "",
+) -> dict[str, str]:
+    """Both sides of a merge."""
+    at = await _place(here, project_id, workspace, repo_id, change=False)
+    into = default_branch or await places.default_branch(at.here, at.root, at.git)
+    ours, theirs = await at.git.commit_of(into), await at.git.commit_of(branch_name)
+    changes = await at.git.amount(ours, theirs) if ours and theirs else ""
+    return {"commit": theirs, "into": ours, "changes": changes}
+
+
+async def _requested(
+    here: Context,
+    branch: str = "",
+    project_id: str = "",
+    workspace: str = "",
+    repo_id: str = "",
+    **_more: Any,
+) -> dict[str, str]:
+    """Where a pull request is made, and for what, as far as it is known here."""
+    at = await _place(here, project_id, workspace, repo_id, change=False)
+    commit, changes = await at.git.outgoing(branch or await _current(at.git))
+    return {"address": await at.git.remote_url(), "commit": commit, "changes": changes}
+
+
 # The tools ----------------------------------------------------------------------------------------
 
 
@@ -93,7 +145,9 @@ async def git_commit(
     return {"committed": True, "commit_message": message, "commit": sha, "branch": await at.git.branch()}
 
 
-@category.tool(effect="idempotent", detail=_words("pull origin", "branch"), touches=touching("address"))
+@category.tool(
+    effect="idempotent", detail=_words("pull origin", "branch"), binds=_pulled, touches=touching("address")
+)
 async def git_pull(
     here: Context, project_id: str = "", branch: str = "", workspace: str = "", repo_id: str = ""
 ) -> Result:
@@ -107,7 +161,11 @@ async def git_pull(
 
 
 @category.tool(
-    effect="idempotent", detail=_words("push origin", "branch"), ready=_can_push, touches=touching("address")
+    effect="idempotent",
+    detail=_words("push origin", "branch"),
+    ready=_can_push,
+    binds=_pushed,
+    touches=touching("address"),
 )
 async def git_push(
     here: Context, project_id: str = "", branch: str = "", workspace: str = "", repo_id: str = ""
@@ -125,7 +183,9 @@ async def git_create_branch(
     return {"created_branch": branch_name} | await _start(at, branch_name)
 
 
-@category.tool(effect="idempotent", detail=_words("merge", "branch_name"), touches=touching("merge"))
+@category.tool(
+    effect="idempotent", detail=_words("merge", "branch_name"), binds=_merged, touches=touching("merge")
+)
 async def git_merge(
     here: Context,
     branch_name: Branch,
@@ -143,7 +203,9 @@ async def git_merge(
     return {"merged": True, "branch": branch_name, "into": into, "commit": await at.git.head()}
 
 
-@category.tool(effect="keyed", detail=_words("pr", "branch", "base"), touches=touching("address"))
+@category.tool(
+    effect="keyed", detail=_words("pr", "branch", "base"), binds=_requested, touches=touching("address")
+)
 async def git_create_pr(
     here: Context,
     title: Annotated[str, Field(min_length=1, max_length=300)],
@@ -182,8 +244,9 @@ async def _commit(at: _Place, message: str) -> str | None:
 
 
 async def _push(at: _Place, branch: str) -> str:
-    name = branch or await _current(at.git)
-    await at.git.push(name, allow_local=places.local(at.here))
+    name, bound = branch or await _current(at.git), at.here.extras.get("bound", {})
+    facts = {fact: bound[fact] for fact in ("commit", "address") if bound.get(fact)}
+    await at.git.push(name, allow_local=places.local(at.here), **facts)
     return name
 
 
@@ -257,6 +320,7 @@ async def commit_changes(here: Context, message: Message, project_id: str = "", 
     older=True,
     ready=_can_push,
     touches=touching("address"),
+    binds=_pushed,
 )
 async def push_branch(
     here: Context, project_id: str = "", branch_name: str = "", repo_id: str = ""
@@ -267,7 +331,11 @@ async def push_branch(
 
 
 @category.tool(
-    effect="idempotent", detail=_words("merge", "branch_name"), older=True, touches=touching("merge")
+    effect="idempotent",
+    detail=_words("merge", "branch_name"),
+    older=True,
+    binds=_merged,
+    touches=touching("merge"),
 )
 async def merge_branch(here: Context, branch_name: Branch, project_id: str = "", repo_id: str = "") -> Result:
     """Merge a branch into the default branch (e.g., main)."""

@@ -29,6 +29,7 @@ Effect = Literal["pure", "idempotent", "keyed", "once"]
 Result = dict[str, Any]
 Function = Callable[..., Awaitable[Result]]
 Detail = Callable[[dict[str, Any]], str]
+Binds = Callable[..., Awaitable[dict[str, str]]]
 
 
 _NULL = {"type": "null"}
@@ -58,6 +59,8 @@ class Tool:
     probes: bool = False  # `once`, but it journals what it is about to do, and can tell whether that was done
     # Raises ToolError for what cannot be done anyway, before a person is asked for leave.
     ready: Callable[..., Awaitable[None]] | None = None
+    # What a call depends on beside its arguments, as facts by name: a yes is for these, and for no others.
+    binds: Binds | None = None
 
     @cached_property
     def arguments(self) -> type[BaseModel]:
@@ -173,6 +176,7 @@ class Category:
         probes: bool = False,
         reads: Callable[[dict[str, Any]], bool] = _changes,
         ready: Callable[..., Awaitable[None]] | None = None,
+        binds: Binds | None = None,
     ) -> Callable[[Function], Function]:
         """Register the function below as a tool; `detail` makes the last part of its action string.
 
@@ -197,6 +201,7 @@ class Category:
                     probes=probes,
                     reads=reads,
                     ready=ready,
+                    binds=binds,
                 )
             )
             return function

@@ -12,7 +12,7 @@ from shared.guard.git import Git, check_ref
 from shared.guard.touching import touching
 from shared.store.records import Repo, RepoKind, Workspace, derived
 from shared.tasks.repos import Repos
-from shared.tools import places, rows
+from shared.tools import binding, places, rows
 from shared.tools.context import Context
 from shared.tools.detail import PLACE, place, words
 from shared.tools.registry import Result
@@ -35,6 +35,7 @@ def _opened(arguments: dict[str, Any]) -> str:
     detail=_opened,
     older=True,
     touches=touching("root", url="address", path=PLACE, push_tasks="address"),
+    binds=binding.repository,
 )
 async def add_repo(
     here: Context,

@@ -40,7 +40,20 @@ async def _repo(here: Context, task: Task) -> Repo:
     return known[0]
 
 
-@category.tool(effect="idempotent", detail=_task, touches=touching("merge"))
+async def _merged(here: Context, task_id: str) -> dict[str, str]:
+    """Both sides of a merge, and where it is pushed if the repository is a mirror. Nobody is asked for news of them."""
+    task = await rows.task(here.store, task_id)
+    repo = await _repo(here, task)
+    address = {"address": repo.url} if repo.url and not repo.path else {}
+    git = places.repos(here).here(repo)
+    if git is None or not task.branch:
+        return address
+    theirs, ours = await git.commit_of(f"refs/heads/{task.branch}"), await places.repos(here).base(repo, git)
+    changes = await git.amount(ours, theirs) if theirs else ""
+    return {**address, "commit": theirs, "into": ours, "changes": changes}
+
+
+@category.tool(effect="idempotent", detail=_task, binds=_merged, touches=touching("merge"))
 async def merge_task(here: Context, task_id: str) -> Result:
     """Merge what a task made into its repository's default branch, and complete it; on conflicts only name them."""
     task = await rows.task(here.store, task_id)

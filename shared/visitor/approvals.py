@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from shared.bus.messages import Decision, Output
 from shared.errors import Denied, TimedOut, UsageError
-from shared.guard import grants
+from shared.guard import bound, grants
 from shared.guard.approvals import Approvals, Decided
 from shared.guard.approvals import Card as Asked
 from shared.guard.display import plain
@@ -37,6 +37,8 @@ async def listing(visitor: Visitor, everything: bool = False, limit: int = 200) 
             "action": row.action,
             "arguments": row.arguments,
             "why": row.why,
+            "bound": row.bound,
+            "bound_to": bound.told(row.bound),
             "state": row.state,
             "decided_by": row.decided_by,
             "reason": row.reason,
@@ -70,7 +72,8 @@ async def waiting(visitor: Visitor, session: str, user_id: str) -> list[Output]:
 
 async def standing(visitor: Visitor) -> list[Card]:
     """What people allowed for good, the oldest first."""
-    return await grants.read(await visitor.store())
+    found = await grants.read(await visitor.store())
+    return [{**one, "bound_to": bound.told(one.get("bound") or {})} for one in found]
 
 
 async def answer(

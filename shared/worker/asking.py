@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
 from shared import faults
 from shared.bus import messages
 from shared.bus.keys import CHATTER, CHATTER_OUTPUT
 from shared.errors import StoreUnavailable, UsageError
-from shared.guard import grants
+from shared.guard import bound, grants
 from shared.guard.approvals import Approvals, Card, Decided, How, storable
 from shared.turns.archive import Archive
 from shared.turns.records import Record
@@ -62,8 +61,9 @@ class Asking:
 
     def _output(self, card: Card, channel: str) -> str:
         shown = card.shown()
+        facts = f"Bound to: {told}\n" if (told := bound.told(shown["bound"])) else ""
         text = (
-            f"{card.agent.capitalize()} asks for leave: {shown['action']}\nWhy: {shown['why']}\n"
+            f"{card.agent.capitalize()} asks for leave: {shown['action']}\nWhy: {shown['why']}\n{facts}"
             f"Answer yes, always or no; or: promptdock approvals allow {card.id}"
         )
         return messages.Output(
@@ -190,6 +190,7 @@ def decided_record(card: Card, held: Decided) -> Record:
         "k": "decided",
         "at": held.at,
         "call": card.call,
+        "card": card.id,
         "how": held.how,
         "by": held.by,
         "reason": held.reason,
@@ -199,12 +200,24 @@ def decided_record(card: Card, held: Decided) -> Record:
 
 def unanswered(records: list[Record]) -> list[Card]:
     """The questions of a journal without an answer."""
-    answered = {record["call"] for record in records if record["k"] == "decided"}
+    answered = set(_answers(records))
     return [
         Card(**record["card"])
-        for record in records
-        if record["k"] == "ask" and record["call"] not in answered
+        for record in asks(records)
+        if not answered & {record["call"], record["card"]["id"]}
     ]
+
+
+def asks(records: list[Record], call: str = "") -> list[Record]:
+    """The questions of a journal, or those about one call: it is asked again where things have changed since."""
+    return [record for record in records if record["k"] == "ask" and call in ("", record["call"])]
+
+
+def _answers(records: list[Record]) -> dict[str, int]:
+    """When which question was answered, by its id; those that an older release wrote by their call."""
+    return {
+        record.get("card") or record["call"]: record["at"] for record in records if record["k"] == "decided"
+    }
 
 
 def answered_by(records: list[Record]) -> list[str]:
@@ -214,6 +227,8 @@ def answered_by(records: list[Record]) -> list[str]:
 
 def waited_ms(records: list[Record], now: int) -> int:
     """How long a turn has waited for people so far."""
-    asked: dict[str, Any] = {record["call"]: record["at"] for record in records if record["k"] == "ask"}
-    ends = {record["call"]: record["at"] for record in records if record["k"] == "decided"}
-    return sum(max(0, ends.get(call, now) - since) for call, since in asked.items())
+    ends = _answers(records)
+    return sum(
+        max(0, ends.get(record["card"]["id"], ends.get(record["call"], now)) - record["at"])
+        for record in asks(records)
+    )

@@ -10,27 +10,29 @@ from __future__ import annotations
 import asyncio
 import posixpath
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from shared import faults, log
 from shared.bus import messages
-from shared.errors import BusUnreachable, StoreUnavailable, ToolError
-from shared.guard import caution, grants
+from shared.errors import BusUnreachable, PromptDockError, StoreUnavailable, ToolError
+from shared.guard import bound, caution, grants
 from shared.guard.approvals import Card, Decided, fingerprint, storable
 from shared.guard.permissions import SHELLS, Policy, Ruling, literal
 from shared.guard.touching import Kind, spelled, told
 from shared.loop import Call, Live, Verdict
 from shared.store.row import derived
+from shared.tools.context import Context
 from shared.tools.registry import Tool
-from shared.turns.records import Record
 from shared.turns.turn import Turn
-from shared.worker.asking import AUDITED, Asking, decided_record
+from shared.worker.asking import AUDITED, Asking, asks, decided_record
 from shared.worker.parts import Parts
 
+Facts = Callable[[], Awaitable[dict[str, str]]]
 _LOOK = 2.0  # seconds after which an answer is looked for without a bell
 _PATHS = frozenset({"files", "coding", "repository"})  # categories whose detail is a path
+_ANEW = 5  # questions about one call that changes each time
 NOBODY = "a person must allow this, and there is nobody who could be asked"
 
 
@@ -78,14 +80,15 @@ class Door:
     roots: Collection[str] = ()
     paused: Callable[[bool], None] = lambda _waits: None  # told when the turn begins and ends to wait
     fresh: set[str] = field(default_factory=set)  # calls that waited for leave until now: they never ran
+    facts: dict[str, dict[str, str]] = field(default_factory=dict)  # of each call that a person allowed
 
     def __post_init__(self) -> None:
         self._asking = Asking(self.parts)
         self._touched: dict[str, tuple[str, ...]] = {}  # what a call touches, by its key
         self._noted = {record["call"] for record in self.turn.records if record["k"] == "check"}
 
-    async def leave(self, call: Call, tool: Tool) -> Verdict:
-        """Whether the call may run."""
+    async def leave(self, call: Call, tool: Tool, context: Context | None = None) -> Verdict:
+        """Whether the call may run; with its `context`, a yes holds only for what it was shown to be about."""
         try:
             checked = tool.check(call.arguments)
         except ToolError as error:
@@ -97,8 +100,9 @@ class Door:
             return self._said(call, f"tool:{tool.name}:", Ruling("deny", f"{type(error).__name__}"), tool)
         action = f"tool:{tool.name}:{detail}"
         self._touched[call.key] = spelled(kinds, tool.reads_only)
-        if kept := self._record("ask", call):
-            return await self._ask(call, tool, Card(**kept["card"]), again=True)
+        facts = self._facts(tool, checked, context)
+        if kept := asks(self.turn.records, call.key):
+            return await self._ask(call, tool, Card(**kept[-1]["card"]), facts, again=True)
         details = self._spellings(tool, detail)
         ruling = self.policy.decide(tool.name, tool.category, details, self._touched[call.key])
         doubt = self._doubt(tool, detail, kinds)
@@ -109,7 +113,7 @@ class Door:
             self._note(call, action, "ask_approved", tool, ruling, self.asked.user_id)
             return Verdict(True)
         exact = bool(doubt) and not faults.without("standing-literal")
-        if grant := await self._granted(tool, details, exact):
+        if grant := await self._granted(tool, details, exact, facts):
             self._note(
                 call, action, "ask_approved", tool, ruling, str(grant.get("by", "")), grant=grant["id"]
             )
@@ -117,7 +121,22 @@ class Door:
         nobody = not (self.asked.user_id or self.parts.settings.approver_roles)
         if nobody and not faults.without("nobody-to-ask"):
             return self._said(call, action, Ruling("deny", NOBODY, ruling.rule), tool)
-        return await self._ask(call, tool, await self._card(call, tool, action, ruling.why), again=False)
+        try:
+            shown = await facts()
+        except PromptDockError as error:
+            return self._said(call, action, Ruling("deny", str(error)), tool)
+        card = await self._card(call, tool, action, ruling.why, shown)
+        return await self._ask(call, tool, card, facts, again=False)
+
+    def _facts(self, tool: Tool, checked: dict[str, Any], context: Context | None) -> Facts:
+        """What the call depends on beside its arguments, as it is when this is awaited."""
+
+        async def now() -> dict[str, str]:
+            if tool.binds is None or context is None or faults.without("bound-yes"):
+                return {}
+            return await tool.binds(context, **checked)
+
+        return now
 
     def _spellings(self, tool: Tool, detail: str) -> list[str]:
         """The detail as it is written, and where it is a path, as it is without detours."""
@@ -153,7 +172,9 @@ class Door:
             return f"it {told(lasting)}, and the turn has read {source}"
         return ""
 
-    async def _granted(self, tool: Tool, details: list[str], exact: bool) -> dict[str, Any] | None:
+    async def _granted(
+        self, tool: Tool, details: list[str], exact: bool, facts: Facts
+    ) -> dict[str, Any] | None:
         """The standing permission that covers a call, if people gave one."""
         if grants.needs_each_time(tool.name, self.parts.sandbox.mode):
             return None
@@ -164,14 +185,22 @@ class Door:
             return None
         person = self.asked.user_id if self.asked.alone() else ""
         here = grants.Where(self.asked.session, self.agent, self.asked.project, person)
-        return grants.covers(grants.applying(found, here), tool.name, tool.category, details, exact)
+        given = grants.applying(found, here)
+        try:
+            exactly = literal(f"tool:{tool.name}:{details[0]}")
+            depends = any(grant.get("bound") and grant.get("pattern") == exactly for grant in given)
+            now = await facts() if depends else {}
+        except PromptDockError:
+            now = {}  # what cannot be looked at is none of those that were bound to something
+        return grants.covers(given, tool.name, tool.category, details, exact, now)
 
     # -- asking ----------------------------------------------------------------------------------------------
 
-    async def _card(self, call: Call, tool: Tool, action: str, why: str) -> Card:
+    async def _card(self, call: Call, tool: Tool, action: str, why: str, facts: dict[str, str]) -> Card:
         now = await self._asking.now()
+        asked = len(asks(self.turn.records, call.key))
         return Card(
-            id=derived("approval", self.agent, call.key).hex[:16],
+            id=derived("approval", self.agent, call.key, *([asked] if asked else [])).hex[:16],
             call=call.key,
             agent=self.agent,
             session=self.asked.session,
@@ -188,14 +217,37 @@ class Door:
             at=now,
             expires_at=now + int(self.minutes * 60_000),
             in_turn=self.asked.in_turn,
+            bound=facts,
         )
 
-    async def _ask(self, call: Call, tool: Tool, card: Card, again: bool) -> Verdict:
-        same = card.arguments_hash == fingerprint(call.arguments)
-        if not (same or faults.without("exact-arguments")):
-            return self._said(call, card.action, Ruling("deny", "leave was asked for other arguments"), tool)
-        if kept := self._record("decided", call):
-            return _verdict(Decided(kept["how"], kept["by"], kept["reason"]), self.minutes)
+    async def _ask(self, call: Call, tool: Tool, card: Card, facts: Facts, again: bool) -> Verdict:
+        """Ask; and ask anew where what the yes was for had changed until it came."""
+        # It may have been run already: then what it changed is no reason to ask, and whoever runs it again looks.
+        begun = call.again and self._decided(card) is not None
+        settled = begun and tool.effect == "once" and not (tool.probes or tool.reads(call.arguments))
+        for _ in range(_ANEW):
+            same = card.arguments_hash == fingerprint(call.arguments)
+            if not (same or faults.without("exact-arguments")):
+                return self._said(
+                    call, card.action, Ruling("deny", "leave was asked for other arguments"), tool
+                )
+            held = self._decided(card) or await self._wait(call, card, again, begun)
+            try:
+                now = await facts() if held.allows and not settled else card.bound
+            except PromptDockError as error:
+                return self._said(call, card.action, Ruling("deny", str(error)), tool)
+            changed = bound.changed(card.bound, now)
+            if not changed:
+                self.facts[call.key] = now
+                ruling = Ruling("ask", card.why)
+                self._note(call, card.action, AUDITED[held.how], tool, ruling, held.by, how=held.how)
+                return _verdict(held, self.minutes)
+            log.get().info("What was allowed has changed: it is asked for again", tool=tool.name)
+            why = f"it was allowed by {held.by}, but has changed since: {changed}"
+            card, again = await self._card(call, tool, card.action, why, now), False
+        return self._said(call, card.action, Ruling("deny", "it changes faster than it can be allowed"), tool)
+
+    async def _wait(self, call: Call, card: Card, again: bool, begun: bool) -> Decided:
         # Also when it waits again: a turn that waits gets on, whoever of its workers dies.
         await self.turn.step(
             {"k": "waits", "at": card.at, "call": call.key}
@@ -207,10 +259,22 @@ class Door:
             held = await self._await(card)
         finally:
             self.paused(False)
-        self._note(call, card.action, AUDITED[held.how], tool, Ruling("ask", card.why), held.by, how=held.how)
         await self.turn.step(decided_record(card, held))
-        self.fresh.add(call.key)
-        return _verdict(held, self.minutes)
+        if not begun:
+            self.fresh.add(call.key)
+        return held
+
+    def _decided(self, card: Card) -> Decided | None:
+        """What the journal says was decided."""
+        for record in self.turn.records:
+            # Without its card's id: of a release that asked once for each call.
+            if (
+                record["k"] == "decided"
+                and record.get("card", card.id) == card.id
+                and record["call"] == card.call
+            ):
+                return Decided(record["how"], record["by"], record["reason"])
+        return None
 
     async def _await(self, card: Card) -> Decided:
         held = await self._asking.approvals.decision(card.id)
@@ -235,10 +299,6 @@ class Door:
         return held
 
     # -- notes -----------------------------------------------------------------------------------------------
-
-    def _record(self, kind: str, call: Call) -> Record | None:
-        found = (r for r in self.turn.records if r["k"] == kind and r.get("call") == call.key)
-        return next(found, None)
 
     def _said(self, call: Call, action: str, ruling: Ruling, tool: Tool) -> Verdict:
         allowed = ruling.vote == "allow"

@@ -182,7 +182,7 @@ class Engine:
                 await tool.ready(here, **tool.check(call.arguments))
             except PromptDockError as error:
                 return door.refuse(call, str(error))
-        return await door.leave(call, tool)
+        return await door.leave(call, tool, context)
 
     def _own(self, door: Door, context: Context) -> Own:
         """For tools that change an agent: this one, and whose word stands behind the turn."""
@@ -238,7 +238,12 @@ class Engine:
             context,
             intend=intend,
             intended=begun[-1]["does"] if begun else None,
-            extras={**context.extras, "hidden": self.hidden, "own": self._own(door, context)},
+            extras={
+                **context.extras,
+                "hidden": self.hidden,
+                "own": self._own(door, context),
+                "bound": door.facts.get(call.key, {}),
+            },
         )
         await turn.ours()
         result = await self.handler.execute(call.tool, call.arguments, here, step_id=call.key)
