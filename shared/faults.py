@@ -27,6 +27,7 @@ Mechanism = Literal["clock", "fencing", "gap-fill", "journal"]
 Guard = Literal[
     "audit-log",
     "beneath",
+    "bound-yes",
     "caution",
     "classes",
     "clean-environment",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from typing import Any
 
 from shared.guard import contents
@@ -21,5 +23,9 @@ async def repository(_here: Context, **arguments: Any) -> dict[str, str]:
     if url := arguments.get("url"):
         facts["address"] = str(url)
     if path := arguments.get("path"):
-        facts["folder"] = str(places.path_of(str(path)).expanduser().resolve())
+        facts["folder"] = await asyncio.to_thread(_real, str(path))
     return facts
+
+
+def _real(path: str) -> str:
+    return str(Path(path).expanduser().resolve())
