@@ -40,12 +40,17 @@ class Raw(Side):
         ready = asyncio.Event()
 
         def came(reply: Any) -> None:
-            take(reply[2]) if reply[0] == b"message" else ready.set()
+            if reply[0] == b"message":
+                take(reply[2])
+            elif reply[0] == b"subscribe":
+                ready.set()
 
         self._lines = [
             (await loop.create_connection(lambda: _Line(came), host, port))[0],
             (await loop.create_connection(lambda: _Line(lambda _: None), host, port))[0],
         ]
+        for line in self._lines if place.password else []:
+            line.write(_packed(b"AUTH", str(place.username).encode(), str(place.password).encode()))
         self._lines[0].write(_packed(b"SUBSCRIBE", channel))
         await ready.wait()
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from shared.bus.embedded import Embedded
 from shared.errors import BusUnreachable
@@ -43,8 +44,9 @@ def server(home: Path, sync: Sync) -> Iterator[str]:
         url = embedded.start()
         with socket.create_connection(("127.0.0.1", embedded.port), 5) as line:
             setting = "appendonly no" if sync == "off" else f"appendfsync {sync}"
-            line.sendall(f"CONFIG SET {setting}\r\n".encode())
-            if line.recv(64) != b"+OK\r\n":
+            place = urlsplit(url)
+            line.sendall(f"AUTH {place.username} {place.password}\r\nCONFIG SET {setting}\r\n".encode())
+            if line.makefile("rb").read(10) != b"+OK\r\n+OK\r\n":
                 raise BusUnreachable("the server did not take a setting", setting)
         yield url
     finally:

@@ -96,7 +96,7 @@ class Monitor:
         lines, self._writer = await asyncio.open_connection(
             self._place.hostname, self._place.port, limit=1 << 20
         )
-        self._writer.write(b"MONITOR\r\n")
+        self._writer.write(f"AUTH {self._place.username} {self._place.password}\r\nMONITOR\r\n".encode())
         self._task = asyncio.create_task(self._read(lines))
         return self
 

@@ -53,6 +53,7 @@ Guard = Literal[
     "obeyed-files",
     "one-answer",
     "plain-logs",
+    "bus-password",
     "poisoned-entry",
     "private-files",
     "proc-sys",

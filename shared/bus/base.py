@@ -33,7 +33,12 @@ class Script:
 
 
 class Listener(ABC):
-    """One subscription: its own connection, its channels, in the order in which the server sends."""
+    """One subscription: its own connection, its channels, in the order in which the server sends.
+
+    `broke` is when the connection broke last, by the clock of the event loop; 0 as long as it never did.
+    """
+
+    broke: float = 0.0
 
     @abstractmethod
     async def run(self) -> None:

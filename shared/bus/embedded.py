@@ -2,11 +2,14 @@
 
 Only `up` starts it. Where it listens stands in `<home>/redis.json`, so that every command in this home
 joins it. Its append-only file is synced on each write: what was acknowledged survives a power cut.
+
+Whoever comes without a password may use the channels of the contract and nothing else; ours lies in the home.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import random
@@ -20,6 +23,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from shared import faults, log, secret
+from shared.bus.keys import PUBLIC, Names
 from shared.errors import BusUnreachable, ConfigurationError
 from shared.settings import Settings
 
@@ -27,6 +32,16 @@ PORT = 6379
 _ELSEWHERE = range(10_000, 20_000)  # below what systems give to outgoing connections: a restart finds it free
 _TAKEN = "Address already in use"
 _MOVES = 5  # how often a port is taken by another in the moment before the server has it
+USER = "promptdock"  # ours on the embedded server
+# What anybody may do there: talk and listen on the channels of the contract.
+_ANYBODY = (
+    "-@all +publish +subscribe +psubscribe +unsubscribe +punsubscribe +ping +echo +hello +auth +quit +reset +select"
+    " +client|setinfo +client|setname"
+)
+# One message may not be so large that a subscriber is cut off who reads as fast as it can: the server refuses
+# larger ones to their sender. Ours are far smaller.
+_LARGEST = "32mb"
+_FOR_SUBSCRIBERS = "pubsub 256mb 128mb 60"
 _ROOM = 1 << 20  # bytes that must be free for the server to write anything
 
 
@@ -45,7 +60,9 @@ def running(home: Path) -> str | None:
         os.kill(int(note["pid"]), 0)
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return str(note["url"]) if _answers(int(note["port"])) else None
+    url = str(note["url"])
+    log.hide(*re.findall(r"://[^/:@]*:([^/@]+)@", url))
+    return url if _answers(int(note["port"])) else None
 
 
 def address(settings: Settings) -> str:
@@ -78,13 +95,13 @@ def _answers(port: int) -> bool:
     return False
 
 
-def _state(port: int, pid: int) -> str:
+def _state(port: int, pid: int, password: str) -> str:
     """Whether this very process answers there (somebody else may have taken the port meanwhile).
 
     "ready"; "loading" while it still reads its file and refuses everything else; "" where it is not it.
     """
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.5) as line:
-        line.sendall(b"INFO server\r\nPING\r\n")
+        line.sendall(f"AUTH {USER} {password}\r\nINFO server\r\nPING\r\n".encode())
         told = b""
         while not told.endswith((b"+PONG\r\n", b"memory\r\n")) and (more := line.recv(4096)):
             told += more
@@ -152,15 +169,18 @@ def _complaint(file: Path, pid: int) -> str:
 class Embedded:
     """The server as a child of this process. Without a `port` it takes one that is free when it first starts."""
 
-    def __init__(self, home: Path, port: int | None = None) -> None:
+    def __init__(self, home: Path, port: int | None = None, namespace: str = "") -> None:
         self.home, self.port = home, port or home_port(home)
+        self._names = Names(namespace)
+        self._password = ""
         self._moves = 0 if port else _MOVES
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
-        """Where it listens."""
-        return f"redis://127.0.0.1:{self.port}"
+        """Where it listens, with our password once it was started."""
+        login = f"{USER}:{self._password}@" if self._password else ""
+        return f"redis://{login}127.0.0.1:{self.port}"
 
     def start(self, patience: float = 20.0) -> str:
         """Start it and wait until it answers; its URL."""
@@ -176,6 +196,12 @@ class Embedded:
         """Start it once; why it did not come up."""
         folder = self.home / "redis"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            # Kept, so that whoever holds the address finds the server again after its next start.
+            self._password = secret.kept(folder / "password")
+        except ConfigurationError as error:
+            raise self._failed(f"{error.what}: {error.why}") from error
+        log.hide(self._password)
         options = {
             "port": str(self.port),
             "bind": "127.0.0.1",
@@ -187,9 +213,12 @@ class Embedded:
             "protected-mode": "yes",
             "logfile": str(folder / "valkey.log"),
             "loglevel": "warning",
+            "proto-max-bulk-len": _LARGEST,
+            "client-query-buffer-limit": "64mb",
         }
         config = _config(self.home)
         text = "".join(f'{name} "{value}"\n' for name, value in options.items())
+        text += f"client-output-buffer-limit {_FOR_SUBSCRIBERS}\n{self._users()}"
         try:
             if not config.exists() or config.read_text() != text:  # on a full disk it would be emptied
                 config.write_text(text)
@@ -204,7 +233,7 @@ class Embedded:
             start_new_session=True,
         )
         ends = time.monotonic() + patience
-        while (state := _state(self.port, self._process.pid)) != "ready":
+        while (state := _state(self.port, self._process.pid, self._password)) != "ready":
             if state == "loading":  # a large file takes its time, and is being read
                 ends = time.monotonic() + patience
             if self._process.poll() is not None or time.monotonic() > ends:
@@ -214,11 +243,34 @@ class Embedded:
             time.sleep(0.01)
         note = {"url": self.url, "port": self.port, "pid": self._process.pid, "id": secrets.token_hex(4)}
         try:
-            _note(self.home).write_text(json.dumps(note))
+            self._tell(note)
         except OSError as error:  # nobody would find it
             self.stop()
             raise self._failed(str(error)) from error
         return None
+
+    def _users(self) -> str:
+        """Who may do what: the password itself does not stand there."""
+        digest = hashlib.sha256(self._password.encode()).hexdigest()
+        channels = " ".join(f"&{self._names.channel(name)}" for name in PUBLIC)
+        anybody = f"resetkeys resetchannels {channels} {_ANYBODY}"
+        if faults.without("bus-password"):
+            anybody = "~* &* +@all"
+        return f"user default on nopass {anybody}\nuser {USER} on #{digest} ~* &* +@all\n"
+
+    def _tell(self, note: dict[str, Any]) -> None:
+        """Write down where it is, for whoever may read this home's files: at once, or not at all."""
+        fresh = self.home / f"redis.json.{os.getpid()}"
+        fresh.unlink(missing_ok=True)
+        with os.fdopen(
+            os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w"
+        ) as file:
+            file.write(json.dumps(note))
+        try:
+            fresh.replace(_note(self.home))
+        except OSError:
+            fresh.unlink(missing_ok=True)
+            raise
 
     def _failed(self, why: str) -> BusUnreachable:
         folder = self.home / "redis"

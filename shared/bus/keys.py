@@ -9,6 +9,8 @@ CHATTER_OUTPUT = "chatter-output"
 STATUS = "agent:status"
 BROADCAST = "broadcast"
 CHATTER = "chatter"
+# What anybody may publish and hear; patterns of an ACL.
+PUBLIC = (HUMAN_INPUT, CHATTER_OUTPUT, "agent:*", "events:*", BROADCAST)
 
 SCHEMA = 1  # of the keys; a worker that meets a newer one refuses to start
 WIRE = 1  # of the envelopes' field `v`

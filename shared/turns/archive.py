@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 import time
+import zlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,6 +31,7 @@ from shared.veil import redacted
 
 BATCH = 500
 _KEPT = 64 * 1024  # bytes of what cannot be stored, in the dead letters
+_PLAIN = 4 << 20  # bytes of an entry up to which it stays JSON
 _LOCK_MS = 3_000  # how long the rows of a dead drainer wait for another; two at once store the same twice
 Apply = Callable[[Store, list[dict[str, Any]]], Awaitable[None]]  # the changes of one batch, in order
 _TABLES: dict[str, type[Row]] = {
@@ -48,8 +50,8 @@ class Change:
 
 
 def pack(rows: Sequence[Row | Change]) -> bytes:
-    """Rows and changes as one archive entry."""
-    return json.dumps(
+    """Rows and changes as one archive entry: JSON, compressed where it is so large that a server may refuse it."""
+    data = json.dumps(
         [
             {"apply": row.applier, "values": row.values}
             if isinstance(row, Change)
@@ -60,6 +62,7 @@ def pack(rows: Sequence[Row | Change]) -> bytes:
         ensure_ascii=False,
         separators=(",", ":"),
     ).encode("utf-8", "replace")
+    return b"z" + zlib.compress(data, 1) if len(data) > _PLAIN else data
 
 
 class Archive:
@@ -257,7 +260,8 @@ def _rows(agent: str, entry_id: str, flat: list[bytes]) -> list[Row | Change]:
     fields = dict(zip((name.decode() for name in flat[::2]), flat[1::2], strict=True))
     if fields["kind"] in (b"message", b"dead"):
         return [_message(agent, entry_id, fields)]
-    return [_item(item) for item in json.loads(fields["data"])]
+    data = fields["data"]
+    return [_item(item) for item in json.loads(zlib.decompress(data[1:]) if data[:1] == b"z" else data)]
 
 
 def reason(where: str, error: Exception) -> str:

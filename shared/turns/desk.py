@@ -19,6 +19,7 @@ from shared.turns import scripts
 
 Place = Literal["mail", "reply", "word", "join", "front", "answer", "dead"]
 Keep = Literal["", "shown", "news", "always"]  # until a gateway acknowledges it: see scripts/parts.py
+JOURNAL = 8 << 20  # bytes of a turn's journal: more than a server takes at once is not even sent
 DEADLINE_MS = 15 * 60 * 1000
 LIMIT, SHARE = 4000, 1000  # messages that a desk holds, and of one person
 BATCH = 32  # turns that one call may claim: each may bring a journal of megabytes
@@ -109,6 +110,11 @@ def _entry(fields: list[bytes]) -> Entry:
         return Entry(id, "", "", b"\n".join(fields), 0)
 
 
+def _full() -> PromptDockError:
+    fix = "split the work into smaller turns"
+    return PromptDockError("the turn's journal is full", "it may hold 8 MiB", fix)
+
+
 def _claim(turn: list[Any], now: int, asked: float) -> Claim:
     session, epoch, tries, fails, entries, journal, window, seq, untold = turn
     return Claim(
@@ -183,7 +189,11 @@ class Desk:
 
     async def join(self) -> int:
         """Open a numbering of plain messages; its marker goes out on `self.marker`."""
-        return int(await self._call(scripts.JOIN, self.marker))
+        return int((await self._call(scripts.JOIN, self.marker, 0))[0])
+
+    async def rejoin(self, deaf_ms: int) -> bool:
+        """Join again after a gap; whether nobody else listens: then the gap is noted among the dead letters."""
+        return int((await self._call(scripts.JOIN, self.marker, deaf_ms))[1]) <= 1
 
     async def shut(self, k: int) -> None:
         """Numbering k was heard to its end."""
@@ -252,6 +262,8 @@ class Desk:
         calls: Sequence[str] = (),
     ) -> list[Entry]:
         """Append records at `at`; what joined since `known` messages. Fenced if the lease is lost."""
+        if sum(map(len, records)) > JOURNAL:
+            raise _full()
         reply = await self._call(
             scripts.STEP,
             *(session, epoch, self.lease_ms, at, known, len(calls)),
@@ -262,9 +274,7 @@ class Desk:
         if reply == -1:
             raise Fenced(f"the turn of {session} belongs to another worker now")
         if reply == -2:
-            raise PromptDockError(
-                "the turn's journal is full", "it may hold 8 MiB", "split the work into smaller turns"
-            )
+            raise _full()
         return [_entry(fields) for fields in reply]
 
     async def finish(self, session: str, epoch: int, ending: Ending) -> None:

@@ -65,7 +65,14 @@ class Ear:
         return self._join()
 
     async def _join(self) -> None:
-        await self.desk.join()
+        broke, self._listener.broke = self._listener.broke, 0.0
+        if not broke:
+            await self.desk.join()
+            return
+        deaf = asyncio.get_running_loop().time() - broke
+        if await self.desk.rejoin(int(deaf * 1000)):
+            told = "Nobody listened for a while: plain messages of that time may be lost"
+            log.get().warning(told, seconds=round(deaf, 2))
 
     def _on_message(self, channel: str, data: bytes) -> None:
         if channel == self.desk.marker:

@@ -61,8 +61,9 @@ async def _redis(visitor: Visitor) -> AsyncGenerator[Finding, None]:
     yield Finding("redis", "ok", f"{facts['server']} {facts['version']} on {facts['address']}")
     for found in _kept(await look.info(visitor)):
         yield found
-    if asks := await _password(visitor):
-        yield asks
+    for maybe in (await _password(visitor), await _large(visitor)):
+        if maybe is not None:
+            yield maybe
     yield await _schema(visitor)
     yield await _present(visitor)
     for found in await _spoiled(visitor):
@@ -112,10 +113,44 @@ def _kept(facts: dict[str, str]) -> list[Finding]:
     return found
 
 
+async def _large(visitor: Visitor) -> Finding | None:
+    """Whether one message can be so large that the server cuts off whoever listens."""
+    try:
+        limits = await visitor.bus.command("CONFIG", "GET", "client-output-buffer-limit")
+        most = await visitor.bus.command("CONFIG", "GET", "proto-max-bulk-len")
+        words = limits[1].decode().split()
+        hard = int(words[words.index("pubsub") + 1])
+        largest = int(most[1])
+    except (PromptDockError, IndexError, ValueError):
+        return None  # a server that hides its configuration
+    if not hard or largest * 2 <= hard:
+        return None
+    told = f"one message of more than {hard >> 20} MB makes Redis cut off the workers that listen"
+    fix = f"redis-cli CONFIG SET proto-max-bulk-len {hard // 2}"
+    return Finding("messages", "warn", told, fix)
+
+
+async def _anybody(visitor: Visitor) -> Finding | None:
+    """What a program of this machine may do on this Redis without a password."""
+    try:
+        flat = await visitor.bus.command("ACL", "GETUSER", "default")
+        user = dict(zip(flat[::2], flat[1::2], strict=True)) if flat else {}
+        flags, commands = user.get(b"flags", []), user.get(b"commands", b"")
+    except (PromptDockError, TypeError, ValueError):
+        return None
+    if b"on" not in flags or b"nopass" not in flags or b"+@all" not in commands.split():
+        return Finding("password", "ok", "Redis asks for a password")
+    told = "every user of this machine can read and change everything in Redis: it asks for no password"
+    if visitor.settings.redis_url is None:
+        return Finding("password", "warn", told, "start it anew: promptdock down, then promptdock up")
+    fix = "set an ACL (docs/deployment.md), and put user and password into REDIS_URL"
+    return Finding("password", "warn", told, fix)
+
+
 async def _password(visitor: Visitor) -> Finding | None:
     parts = urlsplit(visitor.url)
     if parts.scheme == "unix" or (parts.hostname or "").startswith(_LOOPBACK):
-        return None
+        return await _anybody(visitor)
     if parts.password:
         return Finding("password", "ok", f"Redis on {parts.hostname} asks for a password")
     told = f"Redis on {parts.hostname} answers without a password: whoever reaches it commands the agents"

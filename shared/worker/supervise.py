@@ -102,7 +102,7 @@ class Supervisor:
         if self.settings.redis_url is None:
             url = embedded.running(self.settings.home)
             if url is None:
-                self._redis = embedded.Embedded(self.settings.home)
+                self._redis = embedded.Embedded(self.settings.home, namespace=self.settings.namespace)
                 url = self._redis.start()
         else:
             url = self.settings.redis_url.get_secret_value()

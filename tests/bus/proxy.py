@@ -12,12 +12,14 @@ class Proxy:
 
     def __init__(self, url: str) -> None:
         self._port = int(url.rpartition(":")[2])
+        self._login = url.partition("://")[2].rpartition("@")[0]
         self._links: list[_Link] = []
         self.deaf = False  # new connections are taken and carry nothing
 
     async def __aenter__(self) -> Proxy:
         self._server = await asyncio.start_server(self._take, "127.0.0.1", 0)
-        self.url = f"redis://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        login = f"{self._login}@" if self._login else ""
+        self.url = f"redis://{login}127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
         return self
 
     async def __aexit__(

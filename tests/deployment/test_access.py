@@ -18,14 +18,19 @@ def _client(port: int, user: str | None = None, password: str | None = None) -> 
     return Redis(port=port, username=user, password=password, decode_responses=True, socket_timeout=10)
 
 
+def _whole(rules: list[str]) -> list[str]:
+    """The rules as a file has them: there they begin with nothing."""
+    return [rules[0], "reset", *rules[1:]]
+
+
 @pytest.fixture(scope="module")
 def server(valkey: Embedded) -> int:
     """The port of a server on which the documented users were made."""
     rules = re.search(r"^```acl\n(.*?)^```", read("docs/deployment.md"), re.MULTILINE | re.DOTALL)
     assert rules
-    with _client(valkey.port) as admin:
+    with Redis.from_url(valkey.url, decode_responses=True, socket_timeout=10) as admin:
         for line in reversed(rules[1].splitlines()):  # ours last, since from then on we need its password
-            admin.execute_command("ACL", "SETUSER", *line.split()[1:])
+            admin.execute_command("ACL", "SETUSER", *_whole(line.split()[1:]))
     return valkey.port
 
 

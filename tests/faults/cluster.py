@@ -68,7 +68,7 @@ class Cluster:
 
     async def start(self, agent: str, proxied: bool = False, wait: bool = True, **environment: str) -> Worker:
         """One more replica, ready; through a proxy of its own if wanted."""
-        proxy = await Proxy(self.server.port).__aenter__() if proxied else None
+        proxy = await Proxy(self.server.url).__aenter__() if proxied else None
         if proxy is not None:
             environment["REDIS_URL"] = proxy.url
         worker = await self._begin(agent, proxy, environment)

@@ -35,7 +35,7 @@ class Person:
 @contextlib.asynccontextmanager
 async def person(cluster: Cluster) -> AsyncIterator[Person]:
     """Somebody who listens from here on."""
-    async with Proxy(cluster.server.port) as proxy:
+    async with Proxy(cluster.server.url) as proxy:
         fields: dict[str, Any] = {
             "redis_url": SecretStr(proxy.url),
             "home": cluster.folder / "person",

@@ -20,10 +20,11 @@ class _Link:
 
 
 class Proxy:
-    """`async with Proxy(port) as proxy:` and then connect to `proxy.url`."""
+    """`async with Proxy(url) as proxy:` and then connect to `proxy.url`."""
 
-    def __init__(self, port: int) -> None:
-        self._port = port
+    def __init__(self, url: str) -> None:
+        self._login, _, place = url.partition("://")[2].rpartition("@")
+        self._port = int(place.rpartition(":")[2])
         self._links: set[_Link] = set()
         self._flows = {"there": asyncio.Event(), "back": asyncio.Event()}
         self.refuses = False  # new connections are closed at once
@@ -32,7 +33,7 @@ class Proxy:
 
     async def __aenter__(self) -> Proxy:
         self._server = await asyncio.start_server(self._take, "127.0.0.1", 0)
-        self.url = f"redis://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        self.url = f"redis://{self._login}@127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
         return self
 
     async def __aexit__(

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from shared.bus.embedded import Embedded
 from tests.support.valkey import free_port
@@ -35,8 +36,11 @@ class Server(Embedded):
         """One command on a connection of its own, past every proxy; OSError where it is refused."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         packed = b"".join(b"$%d\r\n%s\r\n" % (len(word.encode()), word.encode()) for word in words)
+        place = urlsplit(self.url)
         try:
             async with asyncio.timeout(10):
+                writer.write(f"AUTH {place.username} {place.password}\r\n".encode())
+                await reader.readline()
                 writer.write(b"*%d\r\n" % len(words) + packed)
                 reply = await reader.readline()
         finally:

@@ -55,6 +55,7 @@ def test_the_rooms_that_the_architecture_draws_are_the_rooms_that_exist() -> Non
         "veil",
         "shapes",
         "plain",
+        "secret",
         "errors",
         "faults",
     }

@@ -16,6 +16,7 @@ from shared.bus import messages
 from shared.bus.base import Bus
 from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT, Names
 from shared.bus.redis import RedisBus
+from shared.errors import PromptDockError
 from shared.turns.desk import Desk, Mail
 from shared.turns.ear import Ear
 from tests.bus.fake import FakeBus
@@ -400,3 +401,33 @@ async def _heard(bus: Bus, names: Names) -> bool:
     """Whether a plain message is taken in by now (who listens may only just be joining)."""
     await bus.publish(names.channel(HUMAN_INPUT), said(content="again"))
     return bool(await inbox(bus, names))
+
+
+async def test_a_time_in_which_nobody_listened_is_noted_among_the_dead_letters(
+    valkey: str, names: Names
+) -> None:
+    async with Proxy(valkey) as proxy:
+        bus = RedisBus(proxy.url, silence=5.0)
+        desk = Desk(bus, names, "chatter")
+        ear = Ear(desk, [names.channel(HUMAN_INPUT)], lambda _c, _m: None, plain=[names.channel(HUMAN_INPUT)])
+        running = asyncio.create_task(ear.run())
+        try:
+            await asyncio.wait_for(ear.ready.wait(), 10)
+            assert await bus.command("XLEN", f"{desk.prefix}dead") == 0
+            proxy.cut()
+
+            async def noted() -> bool:
+                rows = await bus.command("XRANGE", f"{desk.prefix}dead", "-", "+")
+                return any(flat[1].startswith(b"gap: plain messages may have been lost") for _, flat in rows)
+
+            async def asked() -> bool:
+                try:
+                    return await noted()
+                except PromptDockError:
+                    return False  # the line of the commands was cut too
+
+            await eventually(asked)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            await bus.close()

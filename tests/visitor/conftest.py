@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from shared import secret
 from shared.bus.embedded import Embedded
 from shared.settings import Settings
 from shared.visitor import Visitor, supervision
@@ -29,7 +30,8 @@ class Server:
 
     @property
     def url(self) -> str:
-        return f"redis://127.0.0.1:{self.port}"
+        password = secret.kept(self.home / "redis" / "password")
+        return f"redis://promptdock:{password}@127.0.0.1:{self.port}"
 
     def start(self) -> None:
         self._embedded = Embedded(self.home, self.port)

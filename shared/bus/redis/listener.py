@@ -52,6 +52,8 @@ class RedisListener(base.Listener):
             except ConfigurationError:
                 raise
             except (*LOST, TimeoutError, PromptDockError) as error:
+                if self._missing == 0 and self._wire is not None:  # it was listening
+                    self.broke = self._wire.heard
                 stable = asyncio.get_running_loop().time() - started > 10
                 failures = 1 if stable else failures + 1
                 if failures in (1, 10):

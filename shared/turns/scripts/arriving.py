@@ -45,7 +45,8 @@ return {1, waiting}
 """,
 )
 
-# channel -> k. An ear opens a numbering; the marker travels in the order of the channels themselves. `w<k>` is
+# channel deaf_ms -> {k, ears that listen}.
+# An ear opens a numbering; the marker travels in the order of the channels themselves. `w<k>` is
 # until when numbering k waits for the end of the one before: whoever heard that may be dead.
 JOIN = script(
     "join",
@@ -70,9 +71,19 @@ local k = redis.call('INCR', P..'ear')
 redis.call('HSET', P..'ears', k, 0)
 redis.call('HDEL', P..'ears', k - 64, 'w'..(k - 64))
 redis.call('ZREMRANGEBYSCORE', P..'idle', '-inf', now)  -- those that died are replaced by whoever joins
-if redis.call('PUBLISH', ARGV[1], k) <= 1 then redis.call('HSET', P..'ears', 'closed', k - 1)
+local heard = redis.call('PUBLISH', ARGV[1], k)
+if heard <= 1 then redis.call('HSET', P..'ears', 'closed', k - 1)
 else redis.call('HSET', P..'ears', 'w'..k, now + 3000) end
-return k
+-- Plain messages that came while nobody listened are lost; only a server that was there can have had some.
+local deaf = tonumber(ARGV[2])
+if heard <= 1 and deaf > 0 then
+  local up = tonumber(string.match(redis.call('INFO', 'server'), 'uptime_in_seconds:(%d+)') or '0') * 1000
+  if up > deaf then
+    bury('gap: plain messages may have been lost between '..string.format('%.0f', now - deaf)..' and '..
+      string.format('%.0f', now)..' (ms since 1970): nobody listened', '', '', '', '')
+  end
+end
+return {k, heard}
 """,
 )
 

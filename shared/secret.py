@@ -1,0 +1,48 @@
+"""A random secret in a file that only its owner reads: made on first use, the same for all who ask."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+from pathlib import Path
+
+from shared.errors import ConfigurationError
+
+_LEAST = 32  # characters
+
+
+def kept(file: Path) -> str:
+    """What the file holds; ConfigurationError where it cannot be had, or is too short to be a secret."""
+    try:
+        found = _held(file) or _made(file)
+    except OSError as error:
+        raise ConfigurationError(
+            f"the secret in {file} cannot be read", error.strerror or str(error), "see who owns the file"
+        ) from error
+    if len(found) < _LEAST:
+        raise ConfigurationError(f"{file} holds no secret", "it is too short", "delete it: a new one is made")
+    return found
+
+
+def _held(file: Path) -> str:
+    try:
+        fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return ""
+    with os.fdopen(fd) as opened:
+        if os.fstat(fd).st_mode & 0o077 and os.fstat(fd).st_uid == os.geteuid():
+            os.fchmod(fd, 0o600)
+        return opened.read(4096).strip()
+
+
+def _made(file: Path) -> str:
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(fd, "r+") as opened:
+        fcntl.flock(fd, fcntl.LOCK_EX)  # until it is closed
+        found = opened.read(4096).strip()
+        if not found:
+            found = secrets.token_hex(_LEAST)
+            opened.write(found)
+        return found
