@@ -43,6 +43,7 @@ Guard = Literal[
     "hard-links",
     "hidden-letters",
     "home-hidden",
+    "landlock-asks",
     "landlock-sockets",
     "leftovers",
     "memory-bound",

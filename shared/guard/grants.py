@@ -151,3 +151,8 @@ def covers(
 def needs_each_time(tool: str, mode: str) -> bool:
     """Without any sandbox each command is asked for, whatever was allowed before."""
     return tool in SHELLS and mode == "none" and not faults.without("no-sandbox")
+
+
+def needs_naming(tool: str, mode: str) -> bool:
+    """Under Landlock, which does not hold all, a command is asked for, or was allowed for good word by word."""
+    return tool in SHELLS and mode == "landlock" and not faults.without("landlock-asks")

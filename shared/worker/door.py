@@ -166,6 +166,10 @@ class Door:
             return ""
         if grants.needs_each_time(tool.name, self.parts.sandbox.mode):
             return "there is no sandbox here: each command is asked for"
+        if grants.needs_naming(tool.name, self.parts.sandbox.mode):
+            return (
+                "Landlock does not hold the modes of files nor .git in a checkout: each command is asked for"
+            )
         if tool.name in SHELLS or tool.name in caution.WRITERS:
             return caution.writes_settings(tool.name, detail)
         if (lasting := caution.lasting(kinds)) and (source := caution.read_outside(self.turn.records)):

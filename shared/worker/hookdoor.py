@@ -70,14 +70,15 @@ class HookDoor:
         if grants.needs_each_time(tool, self._parts.sandbox.mode):
             return "there is no sandbox here, so that each command needs leave"
         ruling = presets.preset(_RULES, self._parts.sandbox.offline).decide(tool, category, [detail], touched)
-        if ruling.vote == "allow":
+        naming = grants.needs_naming(tool, self._parts.sandbox.mode)
+        if ruling.vote == "allow" and not naming:
             return ""
         # At nobody's request: what people were granted is not for it.
         where = grants.Where(str(self._run.session_id), AGENT, self._project.slug, "")
         given = grants.applying(await grants.read(self._parts.store), where)
-        if ruling.vote == "ask" and grants.covers(given, tool, category, [detail]):
+        if ruling.vote != "deny" and grants.covers(given, tool, category, [detail], exact=naming):
             return ""
-        return ruling.why
+        return "under Landlock each command needs leave" if naming else ruling.why
 
     async def _note(self, tool: str, detail: str, decision: Any, why: str) -> None:
         row = Audit(

@@ -135,6 +135,12 @@ async def test_without_any_sandbox_each_command_is_asked(builder: Ground) -> Non
     assert "nobody who could be asked" in str(await ground.call("bash", command="ls"))
 
 
+@guarded("landlock-asks")
+async def test_under_landlock_each_command_is_asked_whatever_the_rules_allow(builder: Ground) -> None:
+    ground = Ground(builder.root, preset("guarded"), Sandbox("landlock", "for this test"))
+    assert "nobody who could be asked" in str(await ground.call("bash", command="chmod 777 f"))
+
+
 async def test_a_turn_that_read_what_others_wrote_asks_before_it_takes_anything_away(builder: Ground) -> None:
     rules = policy("pusher", allow=["tool:(git_push|view):.*"])
     ground = Ground(builder.root, rules, builder.sandbox)
