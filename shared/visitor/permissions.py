@@ -80,8 +80,8 @@ async def simulate(visitor: Visitor, found: Named, limit: int = 1000) -> Card:
 
     store, registry = await visitor.store(), toolbox.registry()
     rows = await store.select(Audit, order=[("created_at", "desc")], limit=limit)
-    given = await replay.arguments(store, rows, registry)
-    return await asyncio.to_thread(replay.replay, found.policy, rows, registry, given)
+    journal = await replay.journal(store, rows, registry)
+    return await asyncio.to_thread(replay.replay, found.policy, rows, registry, journal)
 
 
 async def _confined(visitor: Visitor) -> bool:

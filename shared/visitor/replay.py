@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from shared.errors import ToolError
@@ -20,7 +20,6 @@ from shared.store.records import Audit, TurnStep
 from shared.tools.registry import Registry, Tool
 
 Card = dict[str, Any]
-Arguments = Mapping[str, Card]  # of calls, by their keys
 # What a check came to, as a rule would have to say it.
 _VOTES = {
     "allow": "allow",
@@ -32,13 +31,26 @@ _VOTES = {
 
 
 @dataclass(frozen=True)
+class Journal:
+    """What journals of turns say of calls in rows that do not say it: their arguments, and that a model made them."""
+
+    arguments: Mapping[str, Card] = field(default_factory=dict)  # by the keys of calls
+    looked: frozenset[str] = frozenset()  # turns that were looked for
+    thought: frozenset[str] = frozenset()  # those of them that asked a model
+
+
+@dataclass(frozen=True)
 class Check:
-    """One row of the audit log, read: the tool, its category, its detail, what was touched."""
+    """One row of the audit log, read: the tool, its category, its detail, what was touched.
+
+    `own`: a person's own command, which is their leave wherever the rules ask.
+    """
 
     tool: str
     category: str
     detail: str
     touched: tuple[str, ...]
+    own: bool = False
 
     @property
     def does(self) -> str:
@@ -46,17 +58,20 @@ class Check:
         return told(one.rpartition(":")[2] for one in self.touched)  # type: ignore[misc]
 
 
-def read(row: Audit, registry: Registry, arguments: Arguments) -> Check:
+def read(row: Audit, registry: Registry, journal: Journal) -> Check:
     """What this row was about."""
     _, _, rest = row.action.partition(":")
     name, _, detail = rest.partition(":")
     category = str(row.detail.get("category", ""))
     if kept := str(row.detail.get("touches") or ""):
-        return Check(name, category, detail, tuple(kept.split()))
+        own = row.detail.get("by") == "command"
+        return Check(name, category, detail, tuple(kept.split()), own)
     if name not in registry:
         return Check(name, category, detail, spelled(UNKNOWN.always, False) if "__" in name else ())
     tool = registry.get(name)
-    return Check(name, category or tool.category, detail, _touched(tool, arguments.get(_call(row), {})))
+    own = row.turn_id in journal.looked - journal.thought
+    given = journal.arguments.get(str(row.detail.get("call", "")), {})
+    return Check(name, category or tool.category, detail, _touched(tool, given), own)
 
 
 def _touched(tool: Tool, arguments: Card) -> tuple[str, ...]:
@@ -66,19 +81,16 @@ def _touched(tool: Tool, arguments: Card) -> tuple[str, ...]:
         return tool.touched()
 
 
-def _call(row: Audit) -> str:
-    return str(row.detail.get("call", ""))
-
-
-def replay(policy: Policy, rows: Sequence[Audit], registry: Registry, arguments: Arguments) -> Card:
+def replay(policy: Policy, rows: Sequence[Audit], registry: Registry, journal: Journal | None = None) -> Card:
     """What it would have said: the votes, each check that would come out otherwise, and these by their reasons."""
     counts: Counter[str] = Counter()
     changed: list[Card] = []
     for row in rows:
-        check = read(row, registry, arguments)
+        check = read(row, registry, journal or Journal())
         ruling = policy.decide(check.tool, check.category, (check.detail,), check.touched)
         counts[ruling.vote] += 1
-        if _VOTES.get(row.decision, row.decision) != ruling.vote:
+        was = _VOTES.get(row.decision, row.decision)
+        if was != ruling.vote and not (check.own and {was, ruling.vote} == {"allow", "ask"}):
             changed.append(_changed(row, check, ruling))
     return {
         "policy": policy.name,
@@ -112,24 +124,25 @@ def _reasons(changed: Iterable[Card]) -> list[Card]:
     return [{**dict(zip(names, key, strict=True)), "checks": count} for key, count in counts.most_common()]
 
 
-async def arguments(store: Store, rows: Iterable[Audit], registry: Registry) -> Arguments:
-    """The arguments of those calls whose row does not say what they touched, as far as it depends on them."""
-    silent = (row for row in rows if not row.detail.get("touches") and _depends(row.action, registry))
+async def journal(store: Store, rows: Iterable[Audit], registry: Registry) -> Journal:
+    """Of those rows that do not say what was touched, what the journals of their turns say."""
+    silent = (row for row in rows if not row.detail.get("touches") and _widens(row.action, registry))
     turns = list(dict.fromkeys(row.turn_id for row in silent if row.turn_id))
     found: dict[str, Card] = {}
+    rounds: Counter[str] = Counter()
     for start in range(0, len(turns), IN_LIMIT):
         where: Any = {"turn_id": ("in", turns[start : start + IN_LIMIT]), "kind": "model"}
-        rounds: Counter[str] = Counter()
         for step in await store.select(TurnStep, where, order=[("number", "asc")]):
             rounds[step.turn_id] += 1
             blocks = step.detail.get("content") or []
             calls = [block for block in blocks if block.get("type") == "tool_use"]
             for number, block in enumerate(calls, 1):
                 found[f"{step.turn_id}.{rounds[step.turn_id]}.{number}"] = dict(block.get("input") or {})
-    return found
+    return Journal(found, frozenset(turns), frozenset(rounds))
 
 
-def _depends(action: str, registry: Registry) -> bool:
+def _widens(action: str, registry: Registry) -> bool:
+    """Whether some call of that tool does more than work inside of what is open."""
     name = action.split(":")[1] if ":" in action else ""
     tool = registry.get(name) if name in registry else None
-    return bool(tool and tool.touches and tool.touches.by)
+    return bool(tool and tool.touches and told(tool.touches.possible))

@@ -110,7 +110,9 @@ class Door:
         if ruling.vote != "ask":
             return self._said(call, action, ruling, tool)
         if self.asked.consents:
-            self._note(call, action, "ask_approved", tool, ruling, self.asked.user_id)
+            # Which folders are open is the person's alone to say: that is nothing that would be asked of them.
+            how = "allow" if "root" in kinds else "ask_approved"
+            self._note(call, action, how, tool, ruling, self.asked.user_id, by="command")
             return Verdict(True)
         exact = bool(doubt) and not faults.without("standing-literal")
         if grant := await self._granted(tool, details, exact, facts):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from shared.guard import caution
 from shared.guard.touching import UNKNOWN, Kind, class_of, spelled, told, touching
 from shared.tools import toolbox
 from shared.tools.context import Context
@@ -67,6 +68,17 @@ NO_PATHS = {("compare_specs_notes", "specs_path"), ("self_edit_docs", "path")}
 def test_no_tool_declares_less_than_the_names_of_its_arguments_say(tool: Tool) -> None:
     left = [name for name in missing(tool) if (tool.name, name) not in NO_PATHS]
     assert left == [], f"{tool.name}({', '.join(left)}): what they touch is not declared"
+
+
+def test_each_tool_that_writes_a_file_is_one_of_the_writers() -> None:
+    """Whose paths are looked at, for files that other programs obey and for what nobody may write."""
+    writes = {
+        tool.name
+        for tool in TOOLS
+        if tool.touches and "files" in tool.touches.possible and not tool.reads_only
+        if "path" in inspect.signature(tool.function).parameters
+    }
+    assert writes == caution.WRITERS
 
 
 def _made(*declared: Kind, effect: Any = "once") -> Tool:
