@@ -17,6 +17,9 @@ from shared.errors import ConfigurationError
 HOME_NAME = ".promptdock"
 FOLDER = "PROMPTDOCK_FOLDER"  # set by our own starts: for which folder they work, since they stand elsewhere
 _PASSWORD = 12  # characters
+_OPEN = re.compile(
+    r"[a-z][a-z0-9+.-]*://[^/?#@]*([/?#][^@]*)?", re.IGNORECASE
+)  # an address without a password
 
 
 def env_file() -> Path:
@@ -123,9 +126,13 @@ class Settings(BaseModel):
         return self.own_model(agent) or self.model
 
     def secrets(self) -> list[str]:
-        """The values that may never be logged or shown; of an address also a password that is no mere word."""
+        """The values that may never be logged or shown; of an address also a password that is no mere word.
+
+        An address without a password is none: people write it into their code.
+        """
         values = (getattr(self, name) for name in type(self).model_fields)
         found = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
+        found = [value for value in found if not _OPEN.fullmatch(value)]
         return found + [word for value in found for word in _passwords(value)]
 
     @property

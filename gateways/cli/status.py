@@ -5,14 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from gateways.cli import screen
+from shared.errors import BusUnreachable
 from shared.settings import Settings
-from shared.visitor import Visitor, look
+from shared.visitor import Visitor, look, supervision
 
 
 async def status(settings: Settings, agent: str | None, as_json: bool) -> int:
     """0, or 1 if an agent was named and has no presence."""
     async with Visitor(settings) as visitor:
-        state = await look.status(visitor)
+        try:
+            state = await look.status(visitor)
+        except BusUnreachable as error:
+            if found := supervision.running(settings.home):
+                what = f"the cluster was started (process {found.pid}), and its Redis does not answer"
+                fix = "see promptdock logs; end it with promptdock down"
+                raise BusUnreachable(what, error.why, fix) from None
+            raise
     cards = [card for card in state["agents"] if agent in (None, card["agent"])]
     if as_json:
         screen.document("status", **state | {"agents": cards})

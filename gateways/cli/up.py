@@ -13,12 +13,14 @@ from urllib.parse import urlsplit
 
 from gateways.cli import screen
 from gateways.cli.run import INTERRUPTED
-from shared.errors import BusUnreachable
+from shared.errors import BusUnreachable, PromptDockError
 from shared.settings import Settings
 from shared.visitor import Visitor, look, supervision
 from shared.visitor.typed import called, runnable
 
 _READY = 60.0  # seconds in which all agents should be here
+_REDIS = 20.0  # seconds in which Redis must answer
+_PATIENT = 2.0  # seconds after which a person is told what is waited for
 _EXAMPLE = '{"user_id":"test","content":"Hello"}'
 
 
@@ -29,12 +31,17 @@ async def up(settings: Settings, without: list[str], detach: bool) -> int:
     screen.out(f"PromptDock {look.release()}")
     process = supervision.start(settings.home, without)
     asked_to_end = _signals()
-    missing = await _ready(settings, process, began, asked_to_end)
-    if asked_to_end.is_set():
-        await _end(process, settings.home)
-        return INTERRUPTED
-    async with Visitor(settings) as visitor:
-        await _facts(visitor, time.monotonic() - began, missing)
+    try:
+        missing = await _ready(settings, process, began, asked_to_end)
+        if asked_to_end.is_set():
+            await _end(process, settings.home)
+            return INTERRUPTED
+        async with Visitor(settings) as visitor:
+            await _facts(visitor, time.monotonic() - began, missing)
+    except PromptDockError:
+        if process.poll() is None:  # what did not come up blocks no later try
+            await _end(process, settings.home)
+        raise
     if detach:
         screen.talk("It runs in the background; end it with: promptdock down")
         return 0
@@ -52,15 +59,26 @@ async def _ready(
     settings: Settings, process: subprocess.Popen[bytes], began: float, asked: asyncio.Event
 ) -> set[str]:
     """Wait until all agents are here; those that are not after a minute. What ends the cluster is raised."""
-    missing = {"the supervisor"}
+    missing, told = {"the supervisor"}, False
     async with Visitor(settings) as visitor:
         while missing and not asked.is_set() and time.monotonic() - began < _READY:
             if (code := process.poll()) is not None:
                 raise supervision.why(settings.home, code)
             found = supervision.running(settings.home)
             if found is not None and found.pid == process.pid:
-                with contextlib.suppress(BusUnreachable):
-                    missing = set(found.agents) - await _here(visitor, found, time.monotonic() - began)
+                age = time.monotonic() - began
+                try:
+                    missing = set(found.agents) - await _here(visitor, found, age)
+                except BusUnreachable as error:
+                    if age > _REDIS:
+                        fix = (
+                            error.fix
+                            or "start that Redis, or correct REDIS_URL; unset, an embedded one is started"
+                        )
+                        raise BusUnreachable(error.what, error.why, fix) from None
+                    if age > _PATIENT and not told:
+                        screen.talk(f"… waiting for Redis: {error.why or error.what}")
+                        told = True
             await asyncio.sleep(0.05)
     return missing
 

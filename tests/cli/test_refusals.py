@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import stat
 import subprocess
@@ -13,7 +14,11 @@ from threading import Thread
 
 import pytest
 
+from gateways.cli import up
 from shared.bus.embedded import binary
+from shared.errors import BusUnreachable
+from shared.settings import Settings
+from shared.visitor import supervision
 from tests.cli.person import PATIENCE, Person
 from tests.support.messages_api import MessagesApi
 from tests.support.valkey import free_port
@@ -201,3 +206,19 @@ sys.exit(main())
         [sys.executable, "-c", interrupted], env=person.environment(), capture_output=True, timeout=PATIENCE
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+def test_what_did_not_come_up_blocks_no_later_try(
+    person: Person, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(up, "_REDIS", 1.0)
+    monkeypatch.setattr(up, "_PATIENT", 0.1)
+    monkeypatch.setenv("PROMPTDOCK_FOLDER", str(person.folder))
+    settings = Settings(REDIS_URL=f"redis://127.0.0.1:{free_port()}", PROMPTDOCK_HOME=person.home)
+    monkeypatch.setenv("REDIS_URL", str(settings.redis_url and settings.redis_url.get_secret_value()))
+    with pytest.raises(BusUnreachable) as told:
+        asyncio.run(up.up(settings, [], detach=True))
+    assert "REDIS_URL" in told.value.fix
+    assert "waiting for Redis" in capsys.readouterr().err
+    supervision.refuse_second(person.home)
+    assert supervision.left(person.home) == []
