@@ -70,15 +70,15 @@ async def _ready(
                 try:
                     missing = set(found.agents) - await _here(visitor, found, age)
                 except BusUnreachable as error:
+                    if age > _PATIENT and not told:
+                        screen.talk(f"… waiting for Redis: {error.why or error.what}")
+                        told = True
                     if age > _REDIS:
                         fix = (
                             error.fix
                             or "start that Redis, or correct REDIS_URL; unset, an embedded one is started"
                         )
                         raise BusUnreachable(error.what, error.why, fix) from None
-                    if age > _PATIENT and not told:
-                        screen.talk(f"… waiting for Redis: {error.why or error.what}")
-                        told = True
             await asyncio.sleep(0.05)
     return missing
 

@@ -94,7 +94,7 @@ def _old(tool: str, detail: str, number: int, decision: str = "allow", turn: str
     kept = {"category": "core", "call": f"{turn}.1.{number}", "rule": OLD}
     return Audit(
         agent="chatter", action=f"tool:{tool}:{detail}", decision=decision, turn_id=turn, detail=kept
-    )  # type: ignore[arg-type]
+    )
 
 
 def _asked(turn: str, *calls: tuple[str, dict[str, object]]) -> TurnStep:
