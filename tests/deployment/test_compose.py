@@ -22,6 +22,12 @@ def test_there_is_one_redis_and_a_worker_for_each_agent(services: dict[str, Any]
     assert set(services) == {"redis", *AGENTS}
 
 
+def test_the_image_is_built_once_and_taken_by_all_workers(services: dict[str, Any]) -> None:
+    assert [name for name, service in services.items() if "build" in service] == ["chatter"]
+    assert {services[agent]["image"] for agent in AGENTS} == {"promptdock"}
+    assert {agent for agent in AGENTS if services[agent]["pull_policy"] == "never"} == {*AGENTS} - {"chatter"}
+
+
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_worker_runs_its_agent(services: dict[str, Any], agent: str) -> None:
     assert services[agent]["command"] == ["python", "-m", f"agents.{agent}"]
