@@ -33,8 +33,10 @@ Guard = Literal[
     "clean-environment",
     "command-text",
     "disk-bound",
+    "dry-run",
     "exact-arguments",
     "expiry",
+    "foreign-mark",
     "git-config",
     "git-folder",
     "git-hooks",
@@ -44,8 +46,11 @@ Guard = Literal[
     "hidden-letters",
     "home-hidden",
     "landlock-asks",
+    "hook-agent",
+    "hook-maker",
     "landlock-sockets",
     "leftovers",
+    "mark-person",
     "memory-bound",
     "no-network",
     "no-rule",
@@ -75,6 +80,9 @@ Guard = Literal[
     "secret-shapes",  # what looks like a key is in no log, audit row or output
     "worktree-only",
     "bound-yes",
+    "task-maker",
+    "veil",
+    "who-answers",
 ]
 
 

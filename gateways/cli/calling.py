@@ -22,11 +22,14 @@ async def call(
     *,
     patience: float = _PATIENCE,
     profile: str | None = None,
+    session: str = "",
 ) -> dict[str, Any]:
     """Run a tool in the cluster; its refusals are raised."""
     async with Visitor(settings) as visitor:
         await visitor.reach()
-        result = await visitor.command(tool, arguments, user, patience=patience, profile=profile)
+        result = await visitor.command(
+            tool, arguments, user, patience=patience, profile=profile, session=session
+        )
     if "error" in result:
         raise _refusal(result, arguments)
     return result

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from gateways.cli import approvals, budget, permissions, steer, tools
+from gateways.cli import approvals, budget, hooks, permissions, steer, tools
 from gateways.cli.run import me, run
 
 app = typer.Typer(
@@ -35,6 +35,7 @@ app.add_typer(tools.app, name="tools")
 app.add_typer(approvals.app, name="approvals")
 app.add_typer(budget.app, name="budget")
 app.add_typer(permissions.app, name="permissions")
+app.add_typer(hooks.app, name="hooks")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 User = Annotated[str, typer.Option("--user", help="Who speaks.", default_factory=me)]

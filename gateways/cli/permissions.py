@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NoReturn
+from typing import Annotated, Literal, NoReturn
 
 import typer
 
 from gateways.cli import screen
-from gateways.cli.run import run
+from gateways.cli.calling import call
+from gateways.cli.run import me, run
 from shared.settings import Settings
 from shared.visitor import Visitor
 
 app = typer.Typer(rich_markup_mode=None, help="What agents may do.", no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Name = Annotated[str, typer.Argument(metavar="PROFILE", help="A preset, an agent, or a stored profile.")]
+User = Annotated[str, typer.Option("--user", help="Who trusts.", default_factory=me)]
+What = Literal["conversation", "task", "note", "hook", "profile", "prompt", "memory", "project_profile"]
 _SHOWN = 40  # changed decisions that are printed
 
 
@@ -37,6 +40,39 @@ def simulate(
 ) -> NoReturn:
     """Replay the audit log under a profile: what it would have decided, and what would change."""
     run(lambda settings: _simulate(settings, name, limit, as_json))
+
+
+@app.command("trust")
+def trust(
+    user: User,
+    what: Annotated[What, typer.Argument(help="What bears the mark.")] = "conversation",
+    name: Annotated[str, typer.Argument(help="Which; of a conversation yours, or --session.")] = "",
+    session: Annotated[
+        str | None, typer.Option("--session", help="The conversation; yours by default.")
+    ] = None,
+    project: Annotated[str | None, typer.Option(help="Of a note, a prompt or a memory.")] = None,
+    as_json: Json = False,
+) -> NoReturn:
+    """Take the mark of foreign text off a conversation, a task, a note, a hook and the like."""
+    run(lambda settings: _trust(settings, user, what, name, session, project, as_json))
+
+
+async def _trust(
+    settings: Settings,
+    user: str,
+    what: What,
+    name: str,
+    session: str | None,
+    project: str | None,
+    as_json: bool,
+) -> None:
+    own = session or f"user:{user.replace(' ', '_')}"
+    given = {"what": what, "name": name, **({"project_id": project} if project else {})}
+    told = await call(settings, "trust", user, given, session=own if what == "conversation" else "")
+    if as_json:
+        screen.document("trusted", **told)
+    else:
+        screen.out(f"{told['trusted']}: what was read until now is trusted")
 
 
 async def _list(settings: Settings, as_json: bool) -> None:

@@ -32,6 +32,8 @@ async def one(settings: Settings, name: str, as_json: bool) -> None:
         screen.document("task", **card)
         return
     screen.out(f"{card['id']}  {records.state(card)}  {card['assignee'] or ''}\n{card['title']}")
+    if card["made"]:
+        screen.out(card["made"])
     if card["error"]:
         screen.out(f"error: {card['error']}")
     for event in card["history"]:

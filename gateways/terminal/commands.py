@@ -122,9 +122,16 @@ async def _hooks(here: Conversation, _rest: str) -> str:
     return "\n".join(told) or "There are no hooks yet."
 
 
-async def _called(here: Conversation, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+async def _trust(here: Conversation, _rest: str) -> str:
+    await _called(here, "trust", {"what": "conversation"}, here.session)
+    return "What was read in this conversation until now is trusted."
+
+
+async def _called(
+    here: Conversation, tool: str, arguments: dict[str, Any], session: str = ""
+) -> dict[str, Any]:
     """What a tool of the cluster answers; its error is one of ours."""
-    found = await here.visitor.command(tool, arguments, here.user, patience=_PATIENCE)
+    found = await here.visitor.command(tool, arguments, here.user, patience=_PATIENCE, session=session)
     if "error" in found:
         raise PromptDockError(*(str(found.get(name) or "") for name in ("error", "why", "fix")))
     return found
@@ -143,6 +150,7 @@ COMMANDS: dict[str, tuple[str, str, Command]] = {
     "/diff": ("[ID]", "what a task changed", _diff),
     "/approve": ("[always]", "allow what an agent asks leave for", _approve),
     "/deny": ("[WHY]", "refuse it", _deny),
+    "/trust": ("", "trust what was read in this conversation until now", _trust),
     "/status": ("", "on what the cluster stands, and what waits", _status),
     "/agents": ("", "who is here, and what they do", _agents),
     "/cost": ("", "what this chat has used up", _cost),

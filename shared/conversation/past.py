@@ -15,6 +15,7 @@ from shared.conversation import window as windows
 from shared.errors import StoreUnavailable
 from shared.models.base import Message
 from shared.store.base import Store
+from shared.store.origin import BEFORE
 from shared.turns.desk import Desk
 from shared.turns.records import Record, unpack
 from shared.turns.turn import Turn
@@ -41,6 +42,11 @@ class Past:
         shown = [item for item in fresh if item["turn"] in young]
         untold = (shown[0]["seq"] - 1 if shown else self.seq) - last
         return [*summaries.opening(self.summary, max(0, untold)), *windows.messages(shown)]
+
+    @property
+    def foreign(self) -> str:
+        """What was read in this conversation that others wrote: each turn hands it on, until a person takes it off."""
+        return str(self.window[-1].get(windows.FOREIGN, BEFORE)) if self.window else ""
 
     def leaves(self, added: list[Record]) -> tuple[int, list[Record]]:
         """What Redis is to hold when `added` come: how many of its records go, and which are appended."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from typing import Any
 
 from shared.errors import Conflict, StoreUnavailable
@@ -15,15 +16,21 @@ from shared.store.row import derived, now
 async def touch(store: Store, turns: list[dict[str, Any]]) -> None:
     """Note that turns of these sessions ended (from the archive); what people set on them stays.
 
-    All at once: at a hundred turns a second a write for each would fall behind.
+    All that bear one mark at once: at a hundred turns a second a write for each would fall behind.
     """
-    sessions = {values["key"]: values for values in turns}
-    keys = sorted(sessions)
-    for start in range(0, len(keys), IN_LIMIT):
-        some = keys[start : start + IN_LIMIT]
-        known = await store.update(Session, {"last_active_at": now()}, {"key": ("in", some)})
-        fresh = [sessions[key] for key in set(some) - {row.key for row in known}]
-        await _make(store, [Session(id=derived("session", values["key"]), **values) for values in fresh])
+    sessions: dict[str, dict[str, Any]] = {}
+    for values in turns:
+        sessions[values["key"]] = sessions.get(values["key"], {}) | values
+    alike: dict[str, list[str]] = {}
+    for key in sorted(sessions):
+        alike.setdefault(json.dumps(sessions[key].get("origin")), []).append(key)
+    for kept, keys in alike.items():
+        for start in range(0, len(keys), IN_LIMIT):
+            some = keys[start : start + IN_LIMIT]
+            changes = {"last_active_at": now()} | ({"origin": origin} if (origin := json.loads(kept)) else {})
+            known = await store.update(Session, changes, {"key": ("in", some)})
+            fresh = [sessions[key] for key in set(some) - {row.key for row in known}]
+            await _make(store, [Session(id=derived("session", values["key"]), **values) for values in fresh])
 
 
 async def _make(store: Store, rows: list[Session]) -> None:

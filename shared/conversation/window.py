@@ -6,10 +6,12 @@ from typing import Any
 
 from shared.models.base import Message
 from shared.store.base import Store
+from shared.store.origin import mark
 from shared.store.records import ConversationMessage, Session
 from shared.turns.records import Record
 
 KEEP = 50  # messages
+FOREIGN = "foreign"  # in each record; one of a release before has none
 
 
 def messages(window: list[Record]) -> list[Message]:
@@ -27,10 +29,19 @@ def surplus(window: list[Record], added: int, keep: int = KEEP) -> int:
     return drop
 
 
-def record(role: str, content: list[dict[str, Any]], turn: str, seq: int, at: int, **source: Any) -> Record:
-    """One message of the window."""
+def record(
+    role: str,
+    content: list[dict[str, Any]],
+    turn: str,
+    seq: int,
+    at: int,
+    foreign: str = "",
+    **source: Any,
+) -> Record:
+    """One message of the window; `foreign` is what the turn had read that others wrote, or one before it."""
     told = {key: value for key, value in source.items() if value is not None}
-    return {"role": role, "content": content, "turn": turn, "seq": seq, "at": at, **told}
+    fields = {"role": role, "content": content, "turn": turn, "seq": seq, "at": at}
+    return {**fields, FOREIGN: foreign, **told}
 
 
 async def recall(store: Store, session: str, keep: int = KEEP) -> tuple[list[Record], int]:
@@ -42,6 +53,7 @@ async def recall(store: Store, session: str, keep: int = KEEP) -> tuple[list[Rec
         return [], 0
     rows.reverse()
     clear_at = known[0].clear_at if known else None
+    foreign = mark(known[0] if known else Session(key=session))
     window = [
         record(
             row.role,
@@ -49,6 +61,7 @@ async def recall(store: Store, session: str, keep: int = KEEP) -> tuple[list[Rec
             row.turn_id or str(row.seq),
             row.seq,
             int(row.created_at.timestamp() * 1000),
+            foreign,
         )
         for row in rows
         if clear_at is None or row.created_at > clear_at

@@ -5,6 +5,8 @@ Steps run through the tool door that the worker hands over; a step that is not a
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +18,7 @@ Found = dict[str, Any]
 # One tool, by its name and arguments, for a hook's project. PromptDockError where it is not allowed.
 Door = Callable[[str, dict[str, Any]], Awaitable[Found]]
 KEPT = 64 * 1024  # characters of a text that a step found
+NOT_RUN = "not_run"  # in what a step found that was only tried out: what it would have done
 
 _TEXT = {"shell": "stdout", "read_file": "content", "http": "body", "git_diff": "diff"}
 
@@ -42,9 +45,24 @@ async def look(steps: Sequence[Mapping[str, Any]], project: str, door: Door) -> 
         if "error" in result and kind != "http":  # an address that does not answer is an answer
             told = f"{result['error']}. {result.get('why', '')}".strip(". ")
             return Looked(found, error=f"step {number} ({kind}): {told}")
-        if why := _skips(kind, step, found[-1]):
+        if NOT_RUN not in result and (why := _skips(kind, step, found[-1])):
             return Looked(found, skip=f"step {number} ({kind}): {why}")
     return Looked(found)
+
+
+def digest(steps: Sequence[Mapping[str, Any]], project: str) -> str:
+    """Of exactly these steps in this project: what a person allows is bound to it."""
+    told = json.dumps([project, list(steps)], sort_keys=True, ensure_ascii=True, default=str)
+    return hashlib.sha256(told.encode()).hexdigest()
+
+
+def calls(steps: Sequence[Mapping[str, Any]], project: str) -> list[tuple[str, dict[str, Any]]]:
+    """The calls that these steps make; those that are no steps, whose making is refused anyway, are left out."""
+    found = []
+    for step in steps:
+        with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError, PromptDockError):
+            found.append(_call(str(step.get("type")), step, project))
+    return found
 
 
 def _call(kind: str, step: Mapping[str, Any], project: str) -> tuple[str, dict[str, Any]]:
@@ -91,4 +109,4 @@ def text_of(found: Mapping[str, Any]) -> str:
     text = found.get(_TEXT.get(kind, ""), "")
     if kind == "shell" and found.get("stderr"):
         text = f"{text}\n{found['stderr']}"
-    return str(text if text else found.get("error", ""))
+    return str(text if text else found.get("error") or found.get(NOT_RUN, ""))

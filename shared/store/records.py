@@ -3,7 +3,7 @@
 Two kinds of references: a `…_id: UUID` names a row of the Store (`task_id` → tasks.id); `session_id`,
 `turn_id`, `request_id`, `message_id`, `call_id`, `approval_id` and `user_id` are text, as they stand in
 messages. Agents are named by their name. Only state refers by foreign key; logs do not, so their rows may
-come in any order.
+come in any order. `origin` says who made what acts later, and what they had read (`origin.py`).
 """
 
 # ruff: noqa: RUF012 - pydantic copies a mutable default for each row
@@ -101,6 +101,7 @@ class Session(Changing):
     clear_at: Time | None = None
     title: str = ""
     last_active_at: Time = Field(default_factory=now)
+    origin: Json = {}
 
 
 class Snapshot(Row):
@@ -293,6 +294,7 @@ class Task(Versioned):
     started_at: Time | None = None
     ended_at: Time | None = None
     archived: bool = False
+    origin: Json = {}
 
 
 class TaskEvent(Row):
@@ -346,6 +348,7 @@ class TaskResult(Row):
     verified: Verified = "unverified"
     error: str = ""
     receipt: Json = {}
+    origin: Json = {}
 
 
 # Who works, and what they may ---------------------------------------------------------------------
@@ -390,6 +393,7 @@ class Profile(Versioned):
     install: Json = {}
     limits: Json = {}
     budget: float | None = None  # dollars
+    origin: Json = {}
 
 
 class Approval(Changing):
@@ -449,6 +453,7 @@ class Note(Versioned):
     slug: str
     title: str
     body: str = ""
+    origin: Json = {}
 
 
 class ProjectProfile(Versioned):
@@ -460,6 +465,7 @@ class ProjectProfile(Versioned):
 
     project_id: UUID
     body: str = ""
+    origin: Json = {}
 
 
 class Prompt(Versioned):
@@ -476,6 +482,7 @@ class Prompt(Versioned):
     description: str = ""
     variables: list[Json] = []
     body: str = ""
+    origin: Json = {}
 
 
 class Memory(Changing):
@@ -504,6 +511,7 @@ class Memory(Changing):
     detail: Json = {}
     embedding: list[float] | None = None
     archived: bool = False
+    origin: Json = {}
 
 
 # Hooks --------------------------------------------------------------------------------------------
@@ -531,6 +539,8 @@ class Hook(Versioned):
     agent: str | None = None
     profile_id: UUID | None = None
     launched_at: Time | None = None
+    allowed: Json = {}  # {by, at, digest}: the person who allowed exactly these steps
+    origin: Json = {}
 
 
 class HookRun(Row):
@@ -554,6 +564,7 @@ class HookRun(Row):
     error: str = ""
     started_at: Time = Field(default_factory=now)
     ended_at: Time | None = None
+    origin: Json = {}
 
 
 # Accounts -----------------------------------------------------------------------------------------

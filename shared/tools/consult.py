@@ -171,6 +171,7 @@ async def _write(here: Context, agent: str, command_file: str, priority: Priorit
         session_id=conversation,
         user_id=person,
         request_id=here.step_id,
+        origin=here.origin.kept(),
     )
     event = TaskEvent(
         id=derived("task-event", here.step_id, "created"),

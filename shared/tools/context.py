@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from shared import faults
 from shared.errors import ToolError
 from shared.store.base import Store
+from shared.store.origin import PERSON, Origin
 
 BEFORE_WORK = frozenset({"planner", "researcher"})  # who plans a task, and who checks it
 
@@ -85,6 +87,9 @@ class Context:
     consulted: Callable[[], frozenset[str]] = frozenset  # agents that answered in this session
     talks: bool = False  # a model in a conversation calls, and nobody decided that work is to begin
     roles: Callable[[], frozenset[str]] = frozenset  # that all people claim whose words led to this turn
+    foreign: Callable[[], str] = str  # what the turn has read by now that others wrote
+    permissions: str = ""  # the name of the rules that judge the call
+    allowed_by: str = ""  # the person who allowed this very call
     extras: Mapping[str, Any] = field(default_factory=dict)
     # A tool of effect `once` that `probes` journals by `intend` what it is about to do. If its worker dies
     # then, whoever runs the call again finds it in `intended`, and looks whether it was done.
@@ -102,6 +107,24 @@ class Context:
     def unasked(self) -> list[str]:
         """Who has to answer in this conversation before work may begin, and has not; a person can do without."""
         return [] if self.force else sorted(BEFORE_WORK - self.consulted())
+
+    @property
+    def by_person(self) -> bool:
+        """Whether a person's own command calls, and no model."""
+        return self.agent == PERSON
+
+    def need_person(self) -> str:
+        """The person whose own command this is; ToolError for everybody else."""
+        if not (self.by_person and self.user_id) and not faults.without("mark-person"):
+            raise ToolError("only a person may say this", "it is their own command alone", "ask them to")
+        return self.user_id
+
+    @property
+    def origin(self) -> Origin:
+        """Of what this call makes: a person's own words are nobody else's, whatever was read before them."""
+        person, conversation = self.owner
+        foreign = "" if self.by_person else self.foreign()
+        return Origin(self.agent, person or "", conversation or "", self.permissions, foreign)
 
     def locate(self, path: str) -> tuple[Root, str]:
         """The root that `path` means, and the rest of the path.

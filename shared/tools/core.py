@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 from shared import faults
 from shared.errors import ToolError
 from shared.guard.touching import touching
+from shared.store.origin import marked
 from shared.store.records import Project, Repo, Task, TaskResult, TaskStatus, TaskType, Verification
 from shared.tasks import graph, machine
 from shared.tools import board, rows
@@ -79,6 +80,7 @@ async def create_task(
         requires_approval=requires_approval,
         session_id=conversation,
         user_id=person,
+        origin=here.origin.kept(),
     )
     task = await board.insert(here, task)
     for other in needs:
@@ -119,14 +121,14 @@ async def list_tasks(
         ids = {task.id for task in found}
         tops = [task for task in found if task.parent_id not in ids]
         text = board.compact(found) if display_mode == "compact" else board.tree(found, tops)
-        return {"display": text, "total": total} | _cut(total)
+        return {"display": text, "total": total} | _cut(total) | marked(found)
     names = await rows.projects(here.store)
     tasks = [board.line(task, names.get(task.project_id, "")) for task in found]
     if show_dependencies:
         for told, task in zip(tasks, found, strict=True):
             whole = await board.whole(here.store, task, "")
             told["depends_on"] = whole.get("depends_on", [])
-    return {"tasks": tasks, "total": total} | _cut(total)
+    return {"tasks": tasks, "total": total} | _cut(total) | marked(found)
 
 
 def _edited(arguments: dict[str, Any]) -> str:
@@ -183,7 +185,7 @@ async def edit_task(
     if not changes and status is None:
         raise ToolError("nothing is to be changed", "no field was given", "give at least one")
     if changes:
-        task = await rows.change(here.store, task, **changes)
+        task = await rows.change(here.store, task, **changes, origin=here.origin.over(task.origin).kept())
     if status is not None and status != task.status:
         await machine.override(here.store, task, status, here.agent, here.user_id, _key(here, task))
     fields = [{"type": "task_type", "verification": "verification_type"}.get(name, name) for name in changes]
@@ -207,7 +209,7 @@ def _key(here: Context, task: Task) -> str:
     return here.step_id or f"{task.slug}:{task.version}"
 
 
-@category.tool(effect="pure", touches=touching("records"), foreign=True)
+@category.tool(effect="pure", touches=touching("records"))
 async def get_task(here: Context, task_id: str) -> Result:
     """Get a task in full: its description and, once it has one, its result."""
     task = await rows.task(here.store, task_id)
@@ -219,4 +221,4 @@ async def get_task(here: Context, task_id: str) -> Result:
     results = await here.store.select(TaskResult, {"task_id": task.id}, order=order, limit=1)
     if results:
         told["result"] = results[0].model_dump(mode="json", include=RESULT)
-    return told
+    return told | marked([task, *results])

@@ -6,14 +6,19 @@ The worker hands over, in `context.extras`, `fire_hook`: it launches a hook now,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from shared import faults
+from shared.bus.messages import RESERVED
 from shared.errors import Conflict, ToolError
 from shared.guard.touching import Kind, When, touching
+from shared.hooks import leave, steps
 from shared.hooks.triggers import upcoming
+from shared.store.origin import MADE, marked
 from shared.store.records import Hook, HookRun, Project, new_id, now
 from shared.tools import rows
 from shared.tools.context import Context
@@ -27,6 +32,7 @@ NOT_YET = "hooks are kept, but nothing launches them here"
 Fire = Callable[[Context, Hook, str], Awaitable[Result]]  # the hook, and a key that names this launch
 Preview = Callable[[Hook, str], Awaitable[Result]]
 
+_AGENT = r"[a-z0-9][a-z0-9_.-]{0,63}"
 Name = Annotated[str, Field(min_length=1, max_length=100)]
 Template = Annotated[str, Field(min_length=1, max_length=50_000)]
 Seconds = Annotated[int, Field(ge=0, le=366 * 24 * 3600)]
@@ -59,8 +65,11 @@ def _hook(arguments: dict[str, Any]) -> str:
     return str(arguments.get("hook_id") or rows.kebab(str(arguments.get("name", ""))))
 
 
-def _kinds(steps: Any) -> list[str]:
-    return list(dict.fromkeys(str(step.get("type")) for step in steps or () if isinstance(step, dict)))
+_ACTS = ("trigger", "context_steps", "prompt_template", "llm_config")  # what a hook does, and when
+
+
+def _kinds(looks: Any) -> list[str]:
+    return list(dict.fromkeys(str(step.get("type")) for step in looks or () if isinstance(step, dict)))
 
 
 def _looking(arguments: dict[str, Any]) -> str:
@@ -72,7 +81,14 @@ _STEP: dict[str, Kind] = {"shell": "command", "http": "address"}
 _looks = When(tuple(_STEP.values()), lambda steps: [_STEP[kind] for kind in _kinds(steps) if kind in _STEP])
 
 
-@category.tool(effect="keyed", detail=_looking, touches=touching("schedule", context_steps=_looks))
+def _later(arguments: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    project = str(arguments.get("project_id") or "")
+    return steps.calls(arguments.get("context_steps") or [], project)
+
+
+@category.tool(
+    effect="keyed", detail=_looking, touches=touching("schedule", context_steps=_looks), later=_later
+)
 async def create_hook(
     here: Context,
     project_id: str,
@@ -102,16 +118,47 @@ async def create_hook(
         context_steps=_steps(context_steps or []),
         prompt_template=prompt_template,
         cooldown_seconds=cooldown_seconds,
-        llm_config=llm_config or {},
+        llm_config=_config(llm_config or {}),
         daily_cap=daily_cap,
+        origin=here.origin.kept(),
     )
+    row = row.model_copy(update={"allowed": leave.given(_person(here), row.context_steps, project.slug)})
     known = await rows.first(here.store, Hook, slug=slug)
     if known is None or known.id != row.id:
         try:
             await here.store.insert(row)
         except Conflict:
             raise ToolError(f"there is a hook {slug!r} already", "", "choose another name") from None
-    return {"created": slug, "name": name, "project_id": project.slug} | _idle(here)
+    told = {"created": slug, "name": name, "project_id": project.slug}
+    return told | _idle(here) | await _nobody(here, row.llm_config)
+
+
+def _person(here: Context) -> str:
+    """Who allowed this very call, or called it themselves; "" where it needed nobody's leave."""
+    return here.allowed_by or (here.user_id if here.by_person else "")
+
+
+def _config(given: dict[str, Any]) -> dict[str, Any]:
+    """What a hook says of its agent; ToolError for a name that no agent can have."""
+    agent, model = given.get("agent"), given.get("model")
+    named = isinstance(agent, str) and re.fullmatch(_AGENT, agent) and agent not in RESERVED
+    if agent is not None and not named and not faults.without("hook-agent"):
+        raise ToolError(
+            "this llm_config cannot be used",
+            f"{str(agent)[:50]!r} is no name of an agent",
+            "letters, digits, - and _, as list_agents shows them",
+        )
+    if model is not None and not isinstance(model, str):
+        raise ToolError("this llm_config cannot be used", "model is the name of one", "")
+    return given
+
+
+async def _nobody(here: Context, config: dict[str, Any]) -> Result:
+    """A warning where the agent that is to be asked was never seen."""
+    agent = config.get("agent")
+    if agent and here.cluster is not None and agent not in await here.cluster.roster():
+        return {"warning": f"no agent {agent!r} has been seen here: the hook's runs fail until it is started"}
+    return {}
 
 
 def _trigger(given: dict[str, Any]) -> dict[str, Any]:
@@ -171,13 +218,13 @@ def _told(error: ValidationError) -> str:
     effect="pure",
     detail=lambda arguments: str(arguments.get("project_id") or ""),
     touches=touching("records"),
-    foreign=True,
 )
 async def list_hooks(here: Context, project_id: str | None = None) -> Result:
     """List hooks, optionally filtered by project."""
     where = {"project_id": (await rows.project(here.store, project_id)).id} if project_id else None
     names = await rows.projects(here.store)
     found = await here.store.select(Hook, where, order=[("slug", "asc")])
+    slugs = {row.id: names.get(row.project_id, "") for row in found}
     told: Result = {
         "hooks": [
             {
@@ -194,14 +241,19 @@ async def list_hooks(here: Context, project_id: str | None = None) -> Result:
                 "daily_cap": row.daily_cap,
                 "last_launched": row.launched_at.isoformat() if row.launched_at else None,
                 "next_runs": [at.isoformat() for at in upcoming(row, now(), 3)] if row.enabled else [],
+                "made_by": row.origin.get("by") or None,
+                "allowed_by": leave.by(row, slugs[row.id]) or None,
+                **marked([row]),
             }
             for row in found
         ]
     }
-    return told | _idle(here)
+    return told | _idle(here) | marked(found)
 
 
-@category.tool(effect="idempotent", detail=_looking, touches=touching("schedule", context_steps=_looks))
+@category.tool(
+    effect="idempotent", detail=_looking, touches=touching("schedule", context_steps=_looks), later=_later
+)
 async def edit_hook(
     here: Context,
     hook_id: str,
@@ -224,15 +276,22 @@ async def edit_hook(
         "context_steps": None if context_steps is None else _steps(context_steps),
         "prompt_template": prompt_template,
         "cooldown_seconds": cooldown_seconds,
-        "llm_config": llm_config,
+        "llm_config": None if llm_config is None else _config(llm_config),
         "max_tokens_per_run": max_tokens_per_run,
         "daily_cap": daily_cap,
     }
     changes = {key: value for key, value in given.items() if value is not None}
     if not changes:
         raise ToolError("nothing is to be changed", "no field was given", "give at least one")
-    row = await rows.change(here.store, row, **changes)
-    return {"updated": row.slug, "fields": list(changes)} | _idle(here)
+    made: dict[str, Any] = (
+        {"origin": here.origin.over(row.origin).kept()} if set(_ACTS) & set(changes) else {}
+    )
+    if "context_steps" in changes:
+        project = (await rows.projects(here.store)).get(row.project_id, "")
+        made["allowed"] = leave.given(_person(here), context_steps or [], project)
+    row = await rows.change(here.store, row, **changes, **made)
+    told = {"updated": row.slug, "fields": list(changes)}
+    return told | _idle(here) | await _nobody(here, llm_config or {})
 
 
 @category.tool(effect="idempotent", detail=_hook, touches=touching("loss"))
@@ -245,7 +304,7 @@ async def delete_hook(here: Context, hook_id: str) -> Result:
     return told
 
 
-@category.tool(effect="pure", detail=_hook, touches=touching("records"), foreign=True)
+@category.tool(effect="pure", detail=_hook, touches=touching("records"))
 async def list_hook_runs(
     here: Context, hook_id: str, limit: Annotated[int, Field(ge=1, le=200)] = 10
 ) -> Result:
@@ -268,6 +327,8 @@ async def list_hook_runs(
             }
             for run in runs
         ],
+        # What a run came to was said by an agent, and found in what others wrote.
+        **({MADE: f"runs of the hook {row.slug}"} if any(run.response or run.error for run in runs) else {}),
     }
 
 
@@ -275,7 +336,7 @@ async def list_hook_runs(
 async def fire_hook(here: Context, hook_id: str, dry_run: bool = False) -> Result:
     """Manually trigger a hook immediately, ignoring cooldown. One that is running is not fired again.
 
-    With dry_run its context steps look, and the prompt that would be sent is shown; nothing is launched.
+    With dry_run it is told what would be done: steps that only read are taken, others are named. Nothing is launched.
     """
     row = await rows.hook(here.store, hook_id)
     preview: Preview | None = here.extras.get("preview_hook")

@@ -11,6 +11,7 @@ import importlib.metadata
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +21,7 @@ from shared.errors import ToolError
 from shared.guard import starts
 from shared.guard.process import environment, run
 from shared.guard.touching import Kind, When, touching
+from shared.store.origin import Origin
 from shared.store.records import Profile
 from shared.tools import places, profiles, pulls, rows
 from shared.tools.context import Context
@@ -191,11 +193,14 @@ async def import_profile(
     if extra := sorted(set(content) - _FIELDS):
         raise ToolError("this profile cannot be used", f"unknown fields: {', '.join(map(str, extra[:5]))}")
     row = _row(here, content, id, name)
+    if "://" in source[:12]:
+        row = row.model_copy(update={"origin": replace(here.origin, foreign=source.strip()[:200]).kept()})
     old = await rows.first(here.store, Profile, slug=row.slug)
     if old is not None and old.id != row.id:
         if not overwrite:
             raise ToolError(f"there is a profile {row.slug!r} already", "", "give another id, or overwrite")
         fields = row.model_dump(exclude={"id", "created_at", "updated_at", "version", "slug"})
+        fields["origin"] = Origin.of(row.origin).over(old.origin).kept()
         await rows.change(here.store, old, **fields)
     else:
         await profiles.insert(here, row)
@@ -223,6 +228,7 @@ def _row(here: Context, content: dict[str, Any], id: str | None, name: str | Non
         mcp_servers=profiles.servers_of(servers),
         sections=[{"name": profiles.SUFFIX, "text": suffix[:50_000], "enabled": True}] if suffix else [],
         install=manifest(content.get("install") or {}),
+        origin=here.origin.kept(),
     )
 
 

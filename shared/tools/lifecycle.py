@@ -106,7 +106,8 @@ async def reopen_with_feedback(here: Context, task_id: str, feedback: Feedback) 
     """Reopen a completed or failed task with feedback, which its next worker reads."""
     task = await rows.task(here.store, task_id)
     event = "rejected" if task.status == "AWAITING_APPROVAL" else "restarted"
-    await _move(here, task, event, **_fresh(), feedback=_added(task, feedback))
+    origin = here.origin.over(task.origin).kept()
+    await _move(here, task, event, **_fresh(), feedback=_added(task, feedback), origin=origin)
     return {"reopened": task.slug, "title": task.title, "previous_status": task.status}
 
 
@@ -232,7 +233,8 @@ async def approve_plan(here: Context, task_id: str) -> Result:
 async def reject_plan(here: Context, task_id: str, feedback: Feedback) -> Result:
     """Reject the plan of a task that is AWAITING_PLAN_APPROVAL, with feedback for whoever plans it anew."""
     task = await rows.task(here.store, task_id)
-    task = await _move(here, task, "plan_rejected", feedback=_added(task, feedback))
+    origin = here.origin.over(task.origin).kept()
+    task = await _move(here, task, "plan_rejected", feedback=_added(task, feedback), origin=origin)
     return {"rejected": task.slug, "title": task.title, "status": task.status}
 
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from shared.guard.touching import touching
+from shared.store.origin import MADE, mark, marked
 from shared.store.query import IN_LIMIT
 from shared.store.records import ConversationMessage, Memory, Note, Project, ProjectProfile, Task, TaskResult
 from shared.store.row import now
@@ -44,9 +45,10 @@ class _Text:
     body: str
     at: str
     source: str
+    foreign: str = ""
 
 
-@core.tool(effect="pure", detail=_project, touches=touching("records"), foreign=True)
+@core.tool(effect="pure", detail=_project, touches=touching("records"))
 async def memory_search(
     here: Context,
     project_id: str,
@@ -62,26 +64,32 @@ async def memory_search(
         "results": [_hit(texts[place], score) for place, score in found[:top_k]],
         "total": len(found),
         "method": "full text",
+        **next(({MADE: texts[at].foreign} for at, _ in found[:top_k] if texts[at].foreign), {}),
     }
 
 
 def _hit(text: _Text, score: float) -> dict[str, Any]:
     told = {"kind": text.kind, "title": text.title, "text": text.body[:SHOWN], "score": score, "at": text.at}
     told |= {"source": text.source} if text.source else {}
+    told |= {MADE: text.foreign} if text.foreign else {}
     return told | ({"truncated": True} if len(text.body) > SHOWN else {})
 
 
 async def _texts(here: Context, project: Project) -> list[_Text]:
     texts = [
         _Text(
-            row.kind, row.subject, f"{row.body}\n{row.context}".strip(), _at(row.created_at), row.source or ""
+            *(row.kind, row.subject, f"{row.body}\n{row.context}".strip(), _at(row.created_at)),
+            source=row.source or "",
+            foreign=mark(row),
         )
         for row in await _memories(here, project)
     ]
     for note in await here.store.select(Note, {"project_id": project.id}):
-        texts.append(_Text("note", note.title, note.body, _at(note.updated_at), f"notes/{note.slug}.md"))
+        at = _at(note.updated_at)
+        texts.append(_Text("note", note.title, note.body, at, f"notes/{note.slug}.md", mark(note)))
     if profile := await rows.first(here.store, ProjectProfile, project_id=project.id):
-        texts.append(_Text("profile", project.name, profile.body, _at(profile.updated_at), "view_profile"))
+        at = _at(profile.updated_at)
+        texts.append(_Text("profile", project.name, profile.body, at, "view_profile", mark(profile)))
     return texts + await _outcomes(here, project)
 
 
@@ -137,6 +145,7 @@ async def _outcomes(here: Context, project: Project) -> list[_Text]:
             f"{task.description}\n{_outcome(said.get(task.id))}".strip(),
             _at(task.updated_at),
             task.slug,
+            mark(task, said.get(task.id)),
         )
         for task in tasks
     ]
@@ -201,7 +210,7 @@ async def compact_memory(here: Context, project_id: str) -> Result:
     }
 
 
-@category.tool(effect="pure", detail=_project, touches=touching("records"), foreign=True)
+@category.tool(effect="pure", detail=_project, touches=touching("records"))
 async def view_profile(here: Context, project_id: str) -> Result:
     """View the project profile: what is understood of its architecture, conventions, decisions and pitfalls."""
     project = await rows.project(here.store, project_id)
@@ -210,7 +219,7 @@ async def view_profile(here: Context, project_id: str) -> Result:
         message = "there is no profile yet: write one with edit_project_profile"
         return {"project_id": project.slug, "content": "", "message": message}
     told = {"content": profile.body, "version": profile.version, "modified": _at(profile.updated_at)}
-    return {"project_id": project.slug, **told}
+    return {"project_id": project.slug, **told, **marked([profile])}
 
 
 @category.tool(effect="idempotent", detail=_project, touches=touching("records"))
@@ -219,7 +228,9 @@ async def edit_project_profile(here: Context, project_id: str, content: Profile)
     project = await rows.project(here.store, project_id)
     profile = await rows.first(here.store, ProjectProfile, project_id=project.id)
     if profile is None or profile.body != content:
-        await rows.keep_profile(here.store, project, profile, content)
+        if profile is not None and here.by_person:
+            profile = profile.model_copy(update={"origin": here.origin.kept()})  # nothing else is left of it
+        await rows.keep_profile(here.store, project, profile, content, here.origin)
     return {"updated": project.slug, "size_bytes": len(content.encode())}
 
 
@@ -230,10 +241,12 @@ async def regenerate_profile(here: Context, project_id: str) -> Result:
     order: Any = [("ended_at", "desc")]
     where = {"project_id": project.id, "status": "COMPLETED"}
     history = []
+    foreign: dict[str, Any] = {}
     for task in await here.store.select(Task, where, order=order, limit=HISTORY):
         results = await here.store.select(
             TaskResult, {"task_id": task.id}, order=[("created_at", "desc")], limit=1
         )
+        foreign = foreign or marked([task, *results])
         history.append(
             {
                 "task_id": task.slug,
@@ -246,4 +259,5 @@ async def regenerate_profile(here: Context, project_id: str) -> Result:
         "regenerated": False,
         "message": "no model writes it by itself yet: write it from this history with edit_project_profile",
         "history": history,
+        **foreign,
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -11,6 +12,7 @@ from pydantic import Field
 from shared.errors import Conflict, Missing, PromptDockError, ToolError
 from shared.guard.jail import Jail
 from shared.guard.touching import touching
+from shared.store.origin import MADE, mark, marked
 from shared.store.records import Note, Project, ProjectProfile, derived
 from shared.tools import places, rows
 from shared.tools.context import Context, Root
@@ -51,7 +53,13 @@ def title_of(body: str, given: str) -> str:
 async def list_notes(here: Context, project_id: str) -> Result:
     """List all notes for a project."""
     project = await rows.project(here.store, project_id)
-    return {"notes": await _list(here, project)}
+    told = await _list(here, project)
+    return {"notes": told, **_first(told)}
+
+
+def _first(notes: list[dict[str, Any]]) -> dict[str, Any]:
+    """The mark of a list: of the first of its notes that has one."""
+    return next(({MADE: note[MADE]} for note in notes if MADE in note), {})
 
 
 async def _list(here: Context, project: Project) -> list[dict[str, Any]]:
@@ -63,6 +71,7 @@ async def _list(here: Context, project: Project) -> list[dict[str, Any]]:
             "size_bytes": _size(note),
             "modified": note.updated_at.isoformat(),
             "path": _path(note),
+            **marked([note]),
         }
         for note in found
     ]
@@ -106,12 +115,16 @@ async def _put(here: Context, project: Project, title: str, body: Any) -> tuple[
         called = title_of(text, title)
         try:
             if old is None:
-                fresh = Note(id=id, project_id=project.id, slug=slug, title=called, body=text)
+                origin = here.origin.kept()
+                fresh = Note(id=id, project_id=project.id, slug=slug, title=called, body=text, origin=origin)
                 await here.store.insert(fresh)
                 return fresh, True
             if (old.body, old.title) == (text, called):
                 return old, False
-            return await rows.change(here.store, old, body=text, title=called), False
+            # All of it a person's own words: nothing of what stood there is left.
+            whole = here.by_person and body(None) == text
+            origin = (here.origin if whole else here.origin.over(old.origin)).kept()
+            return await rows.change(here.store, old, body=text, title=called, origin=origin), False
         except Conflict:  # somebody wrote it at the same moment
             continue
     raise ToolError(f"the note {title[:100]!r} changes too often", "others write it too", "try again")
@@ -123,12 +136,13 @@ async def _note(here: Context, project: Project, title: str) -> Note:
     raise Missing(f"there is no note {title[:100]!r}", f"in project {project.slug}", "see list_notes")
 
 
-@category.tool(effect="pure", detail=_title, touches=touching("records"), foreign=True)
+@category.tool(effect="pure", detail=_title, touches=touching("records"))
 async def read_note(here: Context, project_id: str, title: str) -> Result:
     """Read a note's full contents."""
     project = await rows.project(here.store, project_id)
     note = await _note(here, project, title)
-    return {"content": note.body, "title": note.title, "path": _path(note), "size_bytes": _size(note)}
+    told = {"content": note.body, "title": note.title, "path": _path(note), "size_bytes": _size(note)}
+    return told | marked([note])
 
 
 @category.tool(effect="idempotent", detail=_title, touches=touching("loss"))
@@ -150,7 +164,9 @@ async def promote_note(here: Context, project_id: str, title: str) -> Result:
     before = profile.body if profile else ""
     after = _with_section(before, note)
     if after != before:
-        await rows.keep_profile(here.store, project, profile, after)
+        foreign = mark(note)  # what is taken over bears its mark
+        origin = here.origin if here.origin.foreign else replace(here.origin, foreign=foreign)
+        await rows.keep_profile(here.store, project, profile, after, origin)
     return {
         "promoted": note.slug,
         "title": note.title,
@@ -190,11 +206,13 @@ async def compare_specs_notes(here: Context, project_id: str, specs_path: str | 
     except PromptDockError:
         if specs_path:
             raise
+    told = await _list(here, project)
     return {
         "specs": specs[:ENTRIES],
-        "notes": await _list(here, project),
+        "notes": told,
         "specs_path": place or SPECS[0],
         "notes_path": "notes",
+        **_first(told),
     }
 
 

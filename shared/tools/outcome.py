@@ -8,6 +8,7 @@ from typing import Any
 from shared.errors import ToolError
 from shared.guard.checkout import Checkout
 from shared.guard.touching import touching
+from shared.store.origin import marked
 from shared.store.records import Repo, Task, TaskResult
 from shared.tools import places, rows
 from shared.tools.context import Context
@@ -49,7 +50,7 @@ async def _last(here: Context, task: Task) -> TaskResult | None:
     return found[0] if found else None
 
 
-@category.tool(effect="pure", touches=touching("records"), foreign=True)
+@category.tool(effect="pure", touches=touching("records"))
 async def get_task_result(here: Context, task_id: str) -> Result:
     """Retrieve a task's output: summary, files changed, error message, tokens used; and what was verified."""
     task = await rows.task(here.store, task_id)
@@ -70,6 +71,7 @@ async def get_task_result(here: Context, task_id: str) -> Result:
         "diff_stat": result.diff_stat,
         "commands": result.commands,
         "verified": result.verified,
+        **marked([result]),
     }
 
 
@@ -107,7 +109,7 @@ async def _branch(here: Context, repo: Repo, branch: str) -> tuple[Checkout, str
     )
 
 
-@errors.tool(effect="pure", touches=touching("records"), foreign=True)
+@errors.tool(effect="pure", touches=touching("records"))
 async def get_agent_error(here: Context, task_id: str) -> Result:
     """Get the last error recorded for a task: its class, a suggested fix, and the agent's own summary."""
     task = await rows.task(here.store, task_id)
@@ -127,6 +129,7 @@ async def get_agent_error(here: Context, task_id: str) -> Result:
         "error_message": message[:MESSAGE],
         "suggested_fix": fix,
         "agent_summary": (result.summary if result else "")[:SUMMARY],
+        **marked([task, result]),
     }
 
 

@@ -227,4 +227,5 @@ def _row(
         assignee=task.agent,
         session_id=conversation,
         user_id=person,
+        origin=context.origin.kept(),
     )

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from shared.errors import Conflict, ToolError
 from shared.guard.touching import touching
+from shared.store.origin import marked
 from shared.store.records import Agent, Profile, Project, Task
 from shared.tools import own, rows
 from shared.tools.context import Context
@@ -97,6 +98,7 @@ async def create_profile(
         permission_profile=mode_of(permission_mode or "standard"),
         mcp_servers=servers_of(mcp_servers or {}),
         sections=_sections([], system_prompt_suffix),
+        origin=here.origin.kept(),
     )
     await insert(here, row)
     return {"created": slug, "name": name} | unknown(here, row.tools)
@@ -191,10 +193,11 @@ def shown(row: Profile) -> dict[str, Any]:
         "mcp_servers": servers,
         "system_prompt_suffix": suffix,
         "install": row.install,
+        **marked([row]),
     }
 
 
-@category.tool(effect="pure", detail=_profile, touches=touching("records"), foreign=True)
+@category.tool(effect="pure", detail=_profile, touches=touching("records"))
 async def get_profile(here: Context, profile_id: str) -> Result:
     """Get details of a specific agent profile."""
     row = await rows.profile(here.store, profile_id)
@@ -232,7 +235,7 @@ async def edit_profile(
     changes = {key: value for key, value in given.items() if value is not None}
     if not changes:
         raise ToolError("nothing is to be changed", "no field was given", "give at least one")
-    row = await rows.change(here.store, row, **changes)
+    row = await rows.change(here.store, row, **changes, origin=here.origin.over(row.origin).kept())
     renamed = {
         "permission_profile": "permission_mode",
         "tools": "allowed_tools",

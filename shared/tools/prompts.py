@@ -13,6 +13,7 @@ from shared import log
 from shared.errors import PromptDockError, ToolError
 from shared.guard.jail import Jail
 from shared.guard.touching import touching
+from shared.store.origin import Origin, marked
 from shared.store.records import Project, Prompt
 from shared.tools import places, rows
 from shared.tools.context import Context, Root
@@ -39,17 +40,17 @@ async def list_prompts(
         for prompt in await _all(here, project)
         if (not category or prompt.category == category) and (not tag or tag in prompt.tags)
     ]
-    return {"prompts": [_head(prompt) for prompt in found[:MOST]], "total": len(found)}
+    return {"prompts": [_head(prompt) for prompt in found[:MOST]], "total": len(found)} | marked(found[:MOST])
 
 
-@category.tool(effect="pure", touches=touching("records"), foreign=True)
+@category.tool(effect="pure", touches=touching("records"))
 async def read_prompt(here: Context, project_id: str, name: str) -> Result:
     """Read a prompt template's full content and metadata."""
     prompt = await _one(here, project_id, name)
-    return {**_head(prompt), "content": prompt.body}
+    return {**_head(prompt), "content": prompt.body} | marked([prompt])
 
 
-@category.tool(effect="pure", touches=touching("records"), foreign=True)
+@category.tool(effect="pure", touches=touching("records"))
 async def render_prompt(
     here: Context, project_id: str, name: str, variables: dict[str, Any] | None = None
 ) -> Result:
@@ -59,7 +60,7 @@ async def render_prompt(
     given |= variables or {}
     text = _VARIABLE.sub(lambda found: str(given.get(found[1], found[0])), prompt.body)
     missing = [key for key in dict.fromkeys(_VARIABLE.findall(prompt.body)) if key not in given]
-    told: Result = {"name": prompt.name, "rendered": text}
+    told: Result = {"name": prompt.name, "rendered": text} | marked([prompt])
     return told | ({"warning": f"not given: {', '.join(missing)}"} if missing else {})
 
 
@@ -110,14 +111,19 @@ def _in(root: Root, project: Project) -> list[Prompt]:
     for entry in [entry for entry in entries if entry.kind == "file" and entry.name.endswith(".md")][:MOST]:
         try:
             found.append(
-                _parsed(entry.name.removesuffix(".md"), read_text(root, f"{FOLDER}/{entry.name}"), project)
+                _parsed(
+                    entry.name.removesuffix(".md"),
+                    read_text(root, f"{FOLDER}/{entry.name}"),
+                    project,
+                    root.name,
+                )
             )
         except PromptDockError as error:
             log.get().warning("A prompt cannot be read", file=entry.name, why=str(error))
     return found
 
 
-def _parsed(name: str, text: str, project: Project) -> Prompt:
+def _parsed(name: str, text: str, project: Project, root: str) -> Prompt:
     import yaml
 
     head: Any = {}
@@ -137,4 +143,5 @@ def _parsed(name: str, text: str, project: Project) -> Prompt:
         description=str(head.get("description") or ""),
         variables=variables,
         body=text,
+        origin=Origin(foreign=f"the repository {root}").kept(),
     )

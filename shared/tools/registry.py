@@ -30,6 +30,7 @@ Result = dict[str, Any]
 Function = Callable[..., Awaitable[Result]]
 Detail = Callable[[dict[str, Any]], str]
 Binds = Callable[..., Awaitable[dict[str, str]]]
+Later = Callable[[dict[str, Any]], list[tuple[str, dict[str, Any]]]]  # calls: a tool's name and its arguments
 
 
 _NULL = {"type": "null"}
@@ -57,6 +58,8 @@ class Tool:
         _changes  # whether it only reads when called with these arguments
     )
     probes: bool = False  # `once`, but it journals what it is about to do, and can tell whether that was done
+    personal: bool = False  # for a person's own command alone: no model is shown it, and none may call it
+    later: Later | None = None  # the calls that what it makes will make: they need the leave of who makes it
     # Raises ToolError for what cannot be done anyway, before a person is asked for leave.
     ready: Callable[..., Awaitable[None]] | None = None
     # What a call depends on beside its arguments, as facts by name: a yes is for these, and for no others.
@@ -177,6 +180,8 @@ class Category:
         reads: Callable[[dict[str, Any]], bool] = _changes,
         ready: Callable[..., Awaitable[None]] | None = None,
         binds: Binds | None = None,
+        personal: bool = False,
+        later: Later | None = None,
     ) -> Callable[[Function], Function]:
         """Register the function below as a tool; `detail` makes the last part of its action string.
 
@@ -202,6 +207,8 @@ class Category:
                     reads=reads,
                     ready=ready,
                     binds=binds,
+                    personal=personal,
+                    later=later,
                 )
             )
             return function

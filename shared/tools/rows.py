@@ -10,6 +10,7 @@ from uuid import UUID
 
 from shared.errors import Conflict, Missing, ToolError
 from shared.store.base import Store
+from shared.store.origin import Origin
 from shared.store.records import (
     Agent,
     Hook,
@@ -172,13 +173,15 @@ def note_slug(title: str) -> str:
     return slug
 
 
-async def keep_profile(store: Store, owner: Project, old: ProjectProfile | None, body: str) -> None:
-    """Write what is understood of a project, over `old`."""
+async def keep_profile(
+    store: Store, owner: Project, old: ProjectProfile | None, body: str, origin: Origin
+) -> None:
+    """Write what is understood of a project, over `old`, whose mark stays."""
     if old is not None:
-        await change(store, old, body=body)
+        await change(store, old, body=body, origin=origin.over(old.origin).kept())
         return
     id = derived("project-profile", owner.slug)
-    await store.insert(ProjectProfile(id=id, project_id=owner.id, body=body))
+    await store.insert(ProjectProfile(id=id, project_id=owner.id, body=body, origin=origin.kept()))
 
 
 def one_line(text: object) -> str:

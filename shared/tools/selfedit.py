@@ -211,7 +211,8 @@ async def _keep(
             "message": "it holds from your next turn on",
         }
         await here.intend(told)
-        await rows.change(here.store, row, **changes)
+        origin = here.origin.over(row.origin if row.sections else here.origin.kept())
+        await rows.change(here.store, row, **changes, origin=origin.kept())
     await mine.tell(here.agent)
     return told
 

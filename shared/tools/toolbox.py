@@ -33,6 +33,7 @@ from shared.tools import (
     steering,
     symbols,
     system,
+    trust,
     workspaces,
 )
 from shared.tools.registry import Registry
@@ -71,6 +72,7 @@ def registry() -> Registry:
             research.category,
             planning.category,
             leave.category,
+            trust.category,
             coding.category,
             review.category,
             selfedit.category,

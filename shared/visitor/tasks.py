@@ -7,6 +7,7 @@ from uuid import UUID
 
 from shared.errors import PromptDockError, ToolError, UsageError
 from shared.store.base import Store
+from shared.store.origin import PERSON, Origin
 from shared.store.records import Project, Repo, Task, TaskEvent, TaskResult
 from shared.visitor.visitor import Visitor
 
@@ -47,9 +48,18 @@ def _card(row: Task, projects: dict[UUID, str], became: str | None) -> Card:
         "project": projects.get(row.project_id, ""),
         "branch": row.branch,
         "error": row.error or None,
+        "made": _made(row) or None,
         "created_at": row.created_at.isoformat(),
         "ended_at": row.ended_at.isoformat() if row.ended_at else None,
     }
+
+
+def _made(row: Task) -> str:
+    """Who made it, and after reading what: `made by planner after reading view`."""
+    made = Origin.of(row.origin)
+    by = f"made by {made.by}" if made.by not in ("", PERSON) else ""
+    read = f"after reading {made.foreign}" if made.foreign else ""
+    return f"{by or 'made'} {read}".strip() if by or read else ""
 
 
 def state(card: Card) -> str:

@@ -217,10 +217,12 @@ class Visitor:
         *,
         patience: float = 60.0,
         profile: str | None = None,
+        session: str = "",
     ) -> dict[str, Any]:
         """Run one tool in the cluster; its result, with an `error` key where it failed. TimedOut.
 
-        `profile` names the permission profile that it passes under, if not the agent's own.
+        `profile` names the permission profile that it passes under, if not the agent's own. With `session` it is run
+        in that conversation, behind what goes on there.
         """
         message_id = str(uuid4())
         words = {
@@ -231,7 +233,7 @@ class Visitor:
             "arguments": arguments,
             "profile": profile,
         }
-        session = f"command:{user_id.replace(' ', '_')}"  # so that it waits behind no conversation
+        session = session or f"command:{user_id.replace(' ', '_')}"  # so that it waits behind no conversation
         async with self.outputs() as heard:
             await self.send(HUMAN_INPUT, {**words, "session_id": session})
             try:

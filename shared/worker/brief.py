@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+from uuid import UUID
 
 from shared.bus import messages
 from shared.bus.keys import CHATTER, WIRE
 from shared.bus.messages import now
 from shared.errors import PromptDockError
 from shared.store.base import Store
+from shared.store.origin import Origin, mark
 from shared.store.records import Repo, Setting, Task, TaskDependency, TaskResult
 from shared.tasks import graph
 from shared.turns.desk import Desk, Mail
@@ -46,6 +48,7 @@ async def post(store: Store, route: Route, task: Task) -> None:
         "timestamp": now(),
         "hops": 1,
         "on_behalf_of": who if task.user_id else None,
+        "origin": await origin(store, task),
         "v": WIRE,
         "via": channel,
     }
@@ -55,6 +58,21 @@ async def post(store: Store, route: Route, task: Task) -> None:
     receipt = await route.desk.post(Mail(key, key, channel, data, deadline=-DAY_MS), patience=5)
     if receipt.outcome == "busy":
         raise PromptDockError(f"{route.desk.agent} takes nothing more now", "its queue is full")
+
+
+async def origin(store: Store, task: Task) -> dict[str, Any]:
+    """Who made the task; marked if its words are, or those of what was done before, which its command file tells."""
+    made = Origin.of(task.origin)
+    if made.foreign:
+        return made.kept()
+    edges = await store.select(TaskDependency, {"task_id": task.id}, limit=50)
+    rows = [row for edge in edges for row in await _last(store, edge.depends_on_id)]
+    tried = await _last(store, task.id) if task.error and task.attempts else []
+    return replace(made, foreign=mark(*rows, *tried)).kept()
+
+
+async def _last(store: Store, task: UUID) -> list[TaskResult]:
+    return await store.select(TaskResult, {"task_id": task}, order=[("created_at", "desc")], limit=1)
 
 
 async def payload(store: Store, task: Task, project: str) -> dict[str, Any]:
@@ -91,9 +109,7 @@ async def _before(store: Store, task: Task) -> list[str]:
     edges = await store.select(TaskDependency, {"task_id": task.id}, limit=50)
     lines = []
     for needed in await graph.tasks(store, [edge.depends_on_id for edge in edges]):
-        found = await store.select(
-            TaskResult, {"task_id": needed.id}, order=[("created_at", "desc")], limit=1
-        )
+        found = await _last(store, needed.id)
         told = found[0].summary[:1000] if found else ""
         branch = f" Its work is on the branch {found[0].branch}." if found and found[0].branch else ""
         lines.append(f"- {needed.title}: {told or needed.status.lower()}{branch}")

@@ -13,12 +13,14 @@ from shared.bus.keys import HUMAN_INPUT
 from shared.conversation import prompt, sessions, window
 from shared.conversation.past import Past, look_back
 from shared.errors import BadMessage, PromptDockError
+from shared.guard import marks
 from shared.loop import Call, Done
 from shared.loop.transcript import Transcript
 from shared.tools.context import Context
+from shared.tools.trust import CONVERSATION
 from shared.turns.records import Record
 from shared.turns.turn import Turn
-from shared.worker import allowance, condense, wording
+from shared.worker import allowance, condense, inheriting, wording
 from shared.worker.colleagues import Colleagues
 from shared.worker.consult import asked_for, repositories
 from shared.worker.door import Asked, asked_by
@@ -94,6 +96,7 @@ class Chat:
         past = await look_back(self.parts.store, self.turn, self.parts.settings.conversation_timeout_ms)
         for answer in tasks:
             await self._task_update(answer)
+        inheriting.conversation(self.turn, self.engine.profile, past, self._given)
         note = await self._greeted() if self._given.said else ""
         if note is None:
             return
@@ -192,6 +195,8 @@ class Chat:
                 continue
             asked = self._colleagues.asked if self._colleagues else {}
             for answer in more.answers:
+                if answer.payload.get("task_id") or answer.request_id not in asked:
+                    inheriting.answer(self.turn, answer)
                 if answer.payload.get("task_id"):
                     await self._task_update(answer)
                     words.append(wording.outcome(answer))
@@ -268,6 +273,7 @@ class Chat:
         """What this turn adds to the conversation, numbered on from `seq`."""
         user = {"role": "user", "content": [{"type": "text", "text": text} for text in opening]}
         said = self._given.said[0] if self._given.said else None
+        foreign = marks.mark(self.turn.records)
         added = []
         for number, message in enumerate([user, *done.messages], seq + 1):
             source: dict[str, Any] = {}
@@ -280,7 +286,9 @@ class Chat:
                 }
             content = list(message["content"])
             added.append(
-                window.record(message["role"], content, self.turn.id, number, self.voice.now(), **source)
+                window.record(
+                    message["role"], content, self.turn.id, number, self.voice.now(), foreign, **source
+                )
             )
         return added
 
@@ -311,7 +319,15 @@ class Chat:
         text = str(result.get("error") or f"{command.tool}: done")
         if "error" in result:
             text = ". ".join(str(result[key]) for key in ("error", "why", "fix") if result.get(key))
-        await self.voice.close(status, text, result=result)
+        more = await self._trusted(command, text) if result.get("trusted") == CONVERSATION else {}
+        await self.voice.close(status, text, result=result, **more)
+
+    async def _trusted(self, command: messages.Command, text: str) -> dict[str, Any]:
+        """The person takes the mark off this conversation: what is added to it bears none, and hands on none."""
+        past = await look_back(self.parts.store, self.turn, self.parts.settings.conversation_timeout_ms)
+        said = f"[{command.user_id} trusts what was read in this conversation until now]"
+        added = inheriting.noted(said, "Noted.", self.turn, past, self.voice.now(), "")
+        return {"added": added, "past": past}
 
     async def _task_update(self, answer: messages.Agent) -> None:
         """Tell the outcome of a task."""
@@ -326,11 +342,8 @@ class Chat:
     async def _close_update(self, tasks: list[messages.Agent], past: Past) -> None:
         """Nothing but outcomes needs no model: the last one is the output; the window notes them all."""
         note = "\n".join(wording.outcome(answer) for answer in tasks)
-        texts = (("user", note), ("assistant", "Noted, and told to the person."))
-        added = [
-            window.record(role, [{"type": "text", "text": text}], self.turn.id, number, self.voice.now())
-            for number, (role, text) in enumerate(texts, past.seq + 1)
-        ]
+        read, at = marks.mark(self.turn.records), self.voice.now()
+        added = inheriting.noted(note, "Noted, and told to the person.", self.turn, past, at, read)
         last = tasks[-1]
         card = {
             key: last.payload.get(key)

@@ -21,7 +21,7 @@ from shared.tasks.names import slug
 from shared.tasks.worktree import Worktree
 from shared.tools.context import Context, Root
 from shared.turns.turn import Turn
-from shared.worker import executing, reply
+from shared.worker import executing, inheriting, reply
 from shared.worker.asking import waited_ms
 from shared.worker.awareness import Awareness
 from shared.worker.door import asked_by
@@ -125,6 +125,7 @@ class Coding:
         tree = self._tree = self._renewing.tree
         self._proof = Proof(self.turn, self.agent, tree, repos, repo)
         self._aware = Awareness(self.parts, repo, self.ticket.id, tree)
+        inheriting.task(self.turn, self.engine.profile, self.request, self.ticket.id, repo.name)
         await self.ticket.move("started", branch=tree.branch, base_commit=tree.base, repo_id=repo.id)
         await self.ticket.event("started")
         await self._say(f"Working on {tree.branch} in {repo.name}", always=True)

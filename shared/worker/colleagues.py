@@ -15,7 +15,9 @@ from shared.bus.keys import BROADCAST, WIRE
 from shared.bus.messages import now
 from shared.bus.presence import LIFE_MS
 from shared.errors import Busy, PromptDockError
+from shared.guard import marks
 from shared.loop import Live
+from shared.store.origin import Origin
 from shared.turns.desk import Entry, Mail
 from shared.turns.turn import Turn
 from shared.worker import homes, question
@@ -228,6 +230,7 @@ class Colleagues:
             "patience": patience / 1000,
             "hops": self._hops + 1,
             "on_behalf_of": self._on_behalf(),
+            "origin": self._origin(),
             "v": 1,
             "via": channel,
         }
@@ -264,6 +267,12 @@ class Colleagues:
             return None
         session = str(self._who.get("session_id") or self._turn.session)
         return {"user_id": str(user), "session_id": session, "roles": list(self._who.get("roles") or ())}
+
+    def _origin(self) -> dict[str, Any]:
+        """Who asks, and what they had read by now: it goes along with their words."""
+        user, session = str(self._who.get("user_id") or ""), str(self._who.get("session_id") or "")
+        read = marks.mark(self._turn.records)
+        return Origin(self._agent, user, session or self._turn.session, foreign=read).kept()
 
     async def _await(self, agent: str, key: str) -> dict[str, Any]:
         started = time.monotonic()

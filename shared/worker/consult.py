@@ -14,7 +14,7 @@ from shared.store.records import Repo, project_key
 from shared.tools import research
 from shared.tools.context import Context, Root
 from shared.turns.turn import Turn
-from shared.worker import reply
+from shared.worker import inheriting, reply
 from shared.worker.colleagues import Colleagues
 from shared.worker.door import asked_by
 from shared.worker.engine import Engine
@@ -99,6 +99,7 @@ class Consult:
         return self.ticket.card("planned" if planned else "completed") | answer | made
 
     async def _think(self) -> tuple[Done, dict[str, Root]]:
+        inheriting.request(self.turn, self.engine.profile, self.request)
         live = Live(self.parts.bus, self.parts.names, f"{self.agent}:{self.turn.session}"[:200])
         project = str(self.request.payload.get("project") or "default")
         roots = await roots_of(self.parts, project)

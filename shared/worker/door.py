@@ -17,15 +17,18 @@ from typing import Any
 from shared import faults, log
 from shared.bus import messages
 from shared.errors import BusUnreachable, PromptDockError, StoreUnavailable, ToolError
-from shared.guard import bound, caution, grants
+from shared.guard import bound, caution, grants, marks
 from shared.guard.approvals import Card, Decided, fingerprint, storable
 from shared.guard.permissions import SHELLS, Policy, Ruling, literal
 from shared.guard.touching import Kind, spelled, told
 from shared.loop import Call, Live, Verdict
+from shared.store.origin import Origin
 from shared.store.row import derived
+from shared.tools import toolbox
 from shared.tools.context import Context
-from shared.tools.registry import Tool
+from shared.tools.registry import Registry, Tool
 from shared.turns.turn import Turn
+from shared.worker import authority
 from shared.worker.asking import AUDITED, Asking, asks, decided_record
 from shared.worker.parts import Parts
 
@@ -47,6 +50,7 @@ class Asked:
     in_turn: bool = False  # the turn's closing output goes to people, and closes their answers too
     roles: frozenset[str] = frozenset()  # that they claim
     alone: Callable[[], bool] = lambda: True  # whether all words of the turn are theirs
+    maker: Origin | None = None  # of the task that is worked on
 
     @property
     def who(self) -> tuple[str, str]:
@@ -63,6 +67,18 @@ def asked_by(request: messages.Agent) -> Asked:
         str(person.get("user_id") or "")[:200],
         str(person.get("session_id") or "")[:200],
         roles=frozenset(map(str, roles)) if isinstance(roles, list) else frozenset(),
+        maker=origin_of(request) if request.type == "task" else None,
+    )
+
+
+def origin_of(request: messages.Agent) -> Origin:
+    """Who made a request, and what they had read; a program that does not say so may have read anything."""
+    kept = (request.model_extra or {}).get("origin")
+    found = Origin.of(kept)
+    return (
+        found
+        if isinstance(kept, dict)
+        else Origin(by=request.sender, foreign=f"the words of {request.sender}")
     )
 
 
@@ -78,6 +94,7 @@ class Door:
     asked: Asked
     live: Live
     roots: Collection[str] = ()
+    registry: Registry = field(default_factory=toolbox.registry)
     paused: Callable[[bool], None] = lambda _waits: None  # told when the turn begins and ends to wait
     fresh: set[str] = field(default_factory=set)  # calls that waited for leave until now: they never ran
     facts: dict[str, dict[str, str]] = field(default_factory=dict)  # of each call that a person allowed
@@ -106,7 +123,9 @@ class Door:
         details = self._spellings(tool, detail)
         ruling = self.policy.decide(tool.name, tool.category, details, self._touched[call.key])
         doubt = self._doubt(tool, detail, kinds)
-        ruling = self._careful(tool, detail, kinds, ruling, doubt)
+        careful = self._careful(tool, detail, kinds, ruling, doubt)
+        bounds = (self.parts, self.policy, self.registry, self.asked.maker)
+        ruling = await authority.bounded(*bounds, authority.Action(tool, checked, details, kinds), careful)
         if ruling.vote != "ask":
             return self._said(call, action, ruling, tool)
         if self.asked.consents:
@@ -114,7 +133,7 @@ class Door:
             how = "allow" if "root" in kinds else "ask_approved"
             self._note(call, action, how, tool, ruling, self.asked.user_id, by="command")
             return Verdict(True)
-        exact = bool(doubt) and not faults.without("standing-literal")
+        exact = bool(doubt or ruling is not careful) and not faults.without("standing-literal")
         if grant := await self._granted(tool, details, exact, facts):
             self._note(
                 call, action, "ask_approved", tool, ruling, str(grant.get("by", "")), grant=grant["id"]
@@ -127,7 +146,7 @@ class Door:
             shown = await facts()
         except PromptDockError as error:
             return self._said(call, action, Ruling("deny", str(error)), tool)
-        card = await self._card(call, tool, action, ruling.why, shown)
+        card = await self._card(call, tool, action, marks.beside(ruling.why, self.turn.records), shown)
         return await self._ask(call, tool, card, facts, again=False)
 
     def _facts(self, tool: Tool, checked: dict[str, Any], context: Context | None) -> Facts:
@@ -174,8 +193,8 @@ class Door:
             )
         if tool.name in SHELLS or tool.name in caution.WRITERS:
             return caution.writes_settings(tool.name, detail)
-        if (lasting := caution.lasting(kinds)) and (source := caution.read_outside(self.turn.records)):
-            return f"it {told(lasting)}, and the turn has read {source}"
+        if (lasting := caution.lasting(kinds)) and (source := marks.told(self.turn.records)):
+            return f"it {told(lasting)}, and {source}"
         return ""
 
     async def _granted(
@@ -310,6 +329,19 @@ class Door:
         allowed = ruling.vote == "allow"
         self._note(call, action, "allow" if allowed else "deny", tool, ruling)
         return Verdict(allowed, "" if allowed else ruling.why)
+
+    def personal(self, call: Call, tool: Tool) -> Verdict:
+        """What a person alone may call, called by a person."""
+        action = f"tool:{tool.name}:{tool.detail(tool.check(call.arguments))}"
+        self._note(
+            call, action, "ask_approved", tool, Ruling("ask", "for a person alone"), self.asked.user_id
+        )
+        return Verdict(True)
+
+    def allowed_by(self, call: Call) -> str:
+        """The person who allowed a call that needed leave, now or for good."""
+        found = next((r for r in self.turn.records if r["k"] == "check" and r["call"] == call.key), None)
+        return str(found["person"]) if found and found["decision"] == "ask_approved" else ""
 
     def refuse(self, call: Call, why: str) -> Verdict:
         """Deny what is no tool of this agent."""

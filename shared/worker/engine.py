@@ -9,12 +9,13 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from shared import log
+from shared import faults, log
 from shared.errors import ConfigurationError, Fenced, PromptDockError, ToolError
-from shared.guard import presets
+from shared.guard import marks, presets
 from shared.guard.permissions import Policy
 from shared.loop import Call, Done, Limits, Live, Outcome, Verdict, run
 from shared.models.base import Message, Request
+from shared.store.origin import MADE
 from shared.tools.context import Context
 from shared.tools.handler import Handler
 from shared.tools.own import Own
@@ -94,7 +95,9 @@ class Engine:
     def hidden(self) -> frozenset[str]:
         """Tools that are denied whatever they are called with: the model is not shown them."""
         hides = self.policy.hides
-        return frozenset(t.name for t in self.registry if hides(t.name, t.category, t.touched()))
+        return frozenset(
+            t.name for t in self.registry if t.personal or hides(t.name, t.category, t.touched())
+        )
 
     def door(
         self, turn: Turn, asked: Asked, context: Context, live: Live, policy: Policy | None = None
@@ -109,6 +112,7 @@ class Engine:
             replace(asked, project=context.project_id),
             live,
             tuple(context.roots),
+            self.registry,
             paused=context.extras.get("paused", _not_paused),
         )
 
@@ -171,6 +175,8 @@ class Engine:
         if not self.shelf.runs(call.tool):
             return door.refuse(call, f"{call.tool} is not among the tools of {self.profile.name}")
         tool = self.registry.get(call.tool)
+        if tool.personal and not faults.without("mark-person"):
+            return door.refuse(call, f"{call.tool} is for a person's own command alone")
         # What cannot run needs no leave: the handler says what is wrong with it.
         return await self._ready(call, tool, door, context) if _runs(tool, call) else Verdict(True)
 
@@ -210,7 +216,8 @@ class Engine:
         door = self.door(turn, replace(asked, consents=not profile), context, live, policy)
         if not _runs(tool, call):
             return await self.handler.execute(call.tool, call.arguments, context)
-        verdict = await self._ready(call, tool, door, context)
+        personal = tool.personal and not profile
+        verdict = door.personal(call, tool) if personal else await self._ready(call, tool, door, context)
         if not verdict.allowed:
             return {"error": "not allowed", "why": verdict.reason}
         if tool.effect == "once" and not call.again:
@@ -238,6 +245,9 @@ class Engine:
             context,
             intend=intend,
             intended=begun[-1]["does"] if begun else None,
+            foreign=lambda: marks.mark(turn.records),
+            permissions=door.policy.name,
+            allowed_by=door.allowed_by(call),
             extras={
                 **context.extras,
                 "hidden": self.hidden,
@@ -251,7 +261,8 @@ class Engine:
         log.get().info("Continuing conversation with tool result")
         failed = "error" in result
         # What a tool that only reads says when it fails is ours.
-        foreign = bool(result.get("source")) or (tool.foreign and not (failed and tool.reads_only))
+        marked = bool(result.get(MADE)) and not faults.without("foreign-mark")
+        foreign = bool(result.get("source")) or marked or (tool.foreign and not (failed and tool.reads_only))
         return Outcome(result, is_error=failed, ends=ends, foreign=foreign)
 
     async def _unknown(self, call: Call, tool: Tool, context: Context) -> Outcome:

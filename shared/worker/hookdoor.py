@@ -1,6 +1,8 @@
-"""The tool door for hooks: nobody can be asked while a hook looks, so what needs a person's leave is refused.
+"""The tool door for hooks: nobody can be asked while a hook looks, so what needs leave has it, or is not run.
 
-Rules and standing permissions decide as for every call, and each decision is a row of the audit log.
+A step is judged by what the hook's maker may do at this moment, and by `standard`. What that asks a person for runs
+only as part of exactly the steps that a person allowed, when the hook was made, changed, or by `allow_hook`. Each
+decision is a row of the audit log.
 """
 
 from __future__ import annotations
@@ -12,42 +14,60 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
+from shared import faults
 from shared.errors import Denied, ToolError
 from shared.guard import grants, presets
 from shared.guard.addresses import is_nowhere
-from shared.hooks import queries
-from shared.hooks.steps import Found
+from shared.hooks import leave, queries
+from shared.hooks.steps import NOT_RUN, Found
+from shared.store.origin import Origin
 from shared.store.records import Audit, Hook, HookRun, Project
 from shared.store.row import derived
 from shared.tools.context import Context
 from shared.tools.handler import Handler
 from shared.turns.archive import Archive
+from shared.worker import authority
 from shared.worker.parts import Parts
 
 AGENT = "hooks"
-_RULES = "builder"  # reads, and commands that are confined without network
+_RULES = "standard"
 _MOST = 256 * 1024  # bytes of a page
-_READS = ("named_query",)
 
 
 class HookDoor:
-    """The door of one run."""
+    """The door of one run; `dry`, nothing is run that needs leave, whoever gave it."""
 
     def __init__(
-        self, parts: Parts, handler: Handler, archive: Archive, hook: Hook, run: HookRun, project: Project
+        self,
+        parts: Parts,
+        handler: Handler,
+        archive: Archive,
+        hook: Hook,
+        run: HookRun,
+        project: Project,
+        dry: bool = False,
     ) -> None:
         self._parts, self._handler, self._archive = parts, handler, archive
         self._hook, self._run, self._project = hook, run, project
+        self._dry = dry and not faults.without("dry-run")
         self._count = 0
+        self._made = Origin.of(hook.origin)
+        self._allowed_by = leave.by(hook, project.slug)
 
     async def __call__(self, tool: str, arguments: dict[str, Any]) -> Found:
-        """Run one tool; Denied where the rules do not allow it."""
+        """Run one tool; Denied where it has no leave."""
         self._count += 1
-        detail, category, touched = self._named(tool, arguments)
-        why = "" if tool in _READS else await self._refused(tool, category, detail, touched)
-        await self._note(tool, detail, "deny" if why else "allow", why)
-        if why:
-            raise Denied(f"{tool} is not allowed in a hook", why, "allow it for good, or leave the step out")
+        vote, why = await self._ruled(tool, arguments)
+        if vote != "deny" and (barred := self._barred(tool, arguments)):
+            vote, why = "deny", barred
+        refused = vote == "deny" or (vote == "ask" and not self._allowed_by)
+        detail = authority.spelled(self._handler.registry, tool, arguments)
+        decision = "deny" if refused else "ask_approved" if vote == "ask" else "allow"
+        await self._note(tool, detail, decision, why)
+        if refused:
+            raise Denied(f"{tool} is not allowed in a hook", why, self._remedy(vote))
+        if self._dry and vote == "ask":
+            return {NOT_RUN: f"it would {authority.does(tool, arguments)}, which {self._allowed_by} allowed"}
         if tool == "http_get":
             return await _fetch(str(arguments["url"]), float(arguments["timeout"]))
         if tool == "named_query":
@@ -55,30 +75,36 @@ class HookDoor:
             return {"rows": rows, "count": len(rows)}
         return await self._handler.execute(tool, arguments, self._context(), f"{self._run.id}.{self._count}")
 
-    def _named(self, tool: str, arguments: dict[str, Any]) -> tuple[str, str, tuple[str, ...]]:
-        if tool in ("http_get", "named_query"):
-            return str(arguments.get("url") or arguments.get("query")), "hooks", ()
-        known = self._handler.registry.get(tool)
-        checked = known.check(arguments)
-        return known.detail(checked), known.category, known.touched(checked)
+    async def _ruled(self, tool: str, arguments: dict[str, Any]) -> tuple[str, str]:
+        """What the rules say: those of the maker, and those of `standard`; the stricter holds."""
+        registry = self._handler.registry
+        if faults.without("hook-maker"):
+            return "allow", ""
+        theirs = await authority.policy_of(self._parts, self._made)
+        both = (theirs, presets.preset(_RULES, self._parts.sandbox.offline))
+        rulings = [authority.judged(policy, registry, tool, arguments) for policy in both]
+        strictest = authority.strictest(*rulings)
+        if strictest.vote == "deny":
+            return "deny", f"{self._made.by or 'its maker'} may not do it: {strictest.why}"
+        return strictest.vote, strictest.why
 
-    async def _refused(self, tool: str, category: str, detail: str, touched: tuple[str, ...]) -> str:
+    def _barred(self, tool: str, arguments: dict[str, Any]) -> str:
+        """What no leave given before is enough for."""
         if tool == "http_get":
-            host = urlsplit(detail).hostname or ""
+            host = urlsplit(str(arguments["url"])).hostname or ""
             named = self._parts.settings.hook_hosts
-            return "" if host in named else f"{host or detail!r} is not among HOOK_HOSTS"
+            return "" if host in named else f"{host or 'this address'} is not among HOOK_HOSTS"
         if grants.needs_each_time(tool, self._parts.sandbox.mode):
             return "there is no sandbox here, so that each command needs leave"
-        ruling = presets.preset(_RULES, self._parts.sandbox.offline).decide(tool, category, [detail], touched)
-        naming = grants.needs_naming(tool, self._parts.sandbox.mode)
-        if ruling.vote == "allow" and not naming:
-            return ""
-        # At nobody's request: what people were granted is not for it.
-        where = grants.Where(str(self._run.session_id), AGENT, self._project.slug, "")
-        given = grants.applying(await grants.read(self._parts.store), where)
-        if ruling.vote != "deny" and grants.covers(given, tool, category, [detail], exact=naming):
-            return ""
-        return "under Landlock each command needs leave" if naming else ruling.why
+        return ""
+
+    def _remedy(self, vote: str) -> str:
+        if vote == "deny":
+            return "leave the step out"
+        changed = "its steps were changed since; " if self._hook.allowed.get("digest") else ""
+        older = "" if self._hook.origin else "it was made before it was kept who allowed what; "
+        allow = f"promptdock hooks allow {self._hook.slug}"
+        return f"{changed or older}a person allows exactly these steps with: {allow}"
 
     async def _note(self, tool: str, detail: str, decision: Any, why: str) -> None:
         row = Audit(
@@ -86,9 +112,10 @@ class HookDoor:
             agent=AGENT,
             action=f"tool:{tool}:{detail}"[:8000],
             decision=decision,
+            person=self._allowed_by if decision == "ask_approved" else None,
             profile=_RULES,
             session_id=self._run.session_id,
-            detail={"hook": self._hook.slug, "why": why},
+            detail={"hook": self._hook.slug, "why": why, "made_by": self._made.by},
         )
         await self._archive.put([row])
 

@@ -10,7 +10,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
+import time
 from collections import deque
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -20,6 +23,7 @@ from shared.bus import messages
 from shared.bus.keys import CHATTER, WIRE
 from shared.errors import Fenced, PromptDockError
 from shared.hooks import launch, steps, template, triggers
+from shared.store.origin import MADE, Origin, mark
 from shared.store.records import Hook, HookRun, Profile, Project, Task, TaskEvent, TokenUsage, Turn, TurnStep
 from shared.store.row import derived, now
 from shared.tools.context import Context
@@ -34,6 +38,8 @@ from shared.worker.parts import Parts
 
 _PAUSE = 1.0  # seconds between two looks
 _LOOKS = 300.0  # seconds that all steps of a run may take
+ABSENT = 120.0  # seconds in which an agent that is away may come back
+_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _ANSWER = timedelta(hours=24)  # after which nobody answers any more
 
 
@@ -58,21 +64,30 @@ async def fire(context: Context, hook: Hook, key: str) -> Result:
 
 
 async def preview(parts: Parts, handler: Handler, archive: Archive, hook: Hook, key: str) -> Result:
-    """A dry run: the steps really look, and nothing is launched, sent, or kept but the audit rows."""
+    """A dry run: what only reads is read; of all else it is told what it would do. Only the audit rows are kept."""
     run = HookRun(id=derived("hook-preview", key), hook_id=hook.id, session_id=f"preview:{key}"[:200])
-    looked = await look(parts, handler, archive, hook, run)
+    looked = await look(parts, handler, archive, hook, run, dry=True)
     prompt = template.render(hook.prompt_template, looked.steps, {})
     told = {"hook_id": hook.slug, "dry_run": True, "steps": looked.steps, "prompt": prompt}
     would = (
         f"fail: {looked.error}" if looked.error else f"be skipped: {looked.skip}" if looked.skip else "ask"
     )
+    told |= {MADE: found} if (found := read(hook, run, looked.steps)) else {}
     return told | {"would": would, "next_runs": [at.isoformat() for at in triggers.upcoming(hook, now())]}
 
 
-async def look(parts: Parts, handler: Handler, archive: Archive, hook: Hook, run: HookRun) -> steps.Looked:
+def read(hook: Hook, run: HookRun, found: list[dict[str, Any]]) -> str:
+    """What the words of a run are made of that others wrote: the hook's mark, that of its event, what was found."""
+    looked = f"what the hook {hook.slug} found" if found else ""
+    return mark(hook) or str(run.event.get(MADE) or "") or looked
+
+
+async def look(
+    parts: Parts, handler: Handler, archive: Archive, hook: Hook, run: HookRun, dry: bool = False
+) -> steps.Looked:
     """What the context steps of a hook find."""
     projects = await parts.store.select(Project, {"id": hook.project_id}, limit=1)
-    door = HookDoor(parts, handler, archive, hook, run, projects[0])
+    door = HookDoor(parts, handler, archive, hook, run, projects[0], dry)
     return await steps.look(hook.context_steps, projects[0].slug, door)
 
 
@@ -86,6 +101,7 @@ class Hooking:
         self._tail = Tail(parts.store, AGENT)
         self._later: deque[_Wanted] = deque(maxlen=200)  # events of hooks that were in flight
         self._looking: dict[UUID, asyncio.Task[None]] = {}
+        self._away: dict[UUID, float] = {}  # runs whose agent is away, and since when
         self._epoch = 0
 
     async def run(self) -> None:
@@ -190,6 +206,7 @@ class Hooking:
             "title": task.title if task else "",
             "error": task.error if task else "",
         }
+        told |= {MADE: mark(task)} if task and mark(task) else {}
         depth = await launch.depth_in(self._store, task.session_id if task else None)
         for hook in wanting:
             if task is None or hook.project_id == task.project_id:
@@ -230,11 +247,13 @@ class Hooking:
 
     async def _hand_over(self, hook: Hook, run: HookRun, found: list[Any], prompt: str) -> None:
         agent, key = await self._agent(hook), f"{launch.SESSION}{run.id}"
-        data = json.dumps(await self._words(hook, run, agent, key, prompt), ensure_ascii=False).encode()
+        origin = replace(Origin.of(hook.origin), session=key, foreign=read(hook, run, found)).kept()
+        words = await self._words(hook, run, agent, key, prompt) | {"origin": origin}
+        data = json.dumps(words, ensure_ascii=False).encode()
         if len(data) > messages.MAX_BYTES:
             raise PromptDockError("the hook's words are too many to be sent", f"{len(data)} bytes")
         event = {**run.event, "agent": agent}
-        kept = {"steps": found, "prompt": prompt, "turn_id": key, "event": event}
+        kept = {"steps": found, "prompt": prompt, "turn_id": key, "event": event, "origin": origin}
         if not await self._store.update(HookRun, kept, {"id": run.id, "state": "running"}):
             return  # somebody took it for lost
         channel = self._parts.names.agent(agent)
@@ -254,7 +273,10 @@ class Hooking:
             found = await self._store.select(Profile, {"id": hook.profile_id}, limit=1)
             if found:
                 return found[0].slug
-        return str(hook.llm_config.get("agent") or CHATTER)
+        named = str(hook.llm_config.get("agent") or CHATTER)
+        if not (_NAME.fullmatch(named) or faults.without("hook-agent")):
+            raise PromptDockError(f"{named[:50]!r} is no name of an agent", "", "name one with edit_hook")
+        return named
 
     async def _words(self, hook: Hook, run: HookRun, agent: str, key: str, prompt: str) -> dict[str, Any]:
         projects = await self._store.select(Project, {"id": hook.project_id}, limit=1)
@@ -286,6 +308,8 @@ class Hooking:
         if not turns or turns[0].ended_at is None:
             if now() - run.started_at > _ANSWER:
                 await launch.end(self._store, run, "failed", now(), error=f"{agent} never answered")
+            elif not faults.without("hook-agent"):
+                await self._seek(run, agent)
             return
         done = turns[0].state == "complete" or turns[0].state == "awaiting_input"
         usage = await self._store.select(TokenUsage, {"session_id": run.session_id})
@@ -295,6 +319,20 @@ class Hooking:
             "error": "" if done else turns[0].error or turns[0].state,
         }
         await launch.end(self._store, run, "completed" if done else "failed", now(), **changes)
+
+    async def _seek(self, run: HookRun, agent: str) -> None:
+        """End a run whose agent has been away for long and has not begun: it keeps others from being begun."""
+        there = await self._parts.presence.here(agent)
+        if there or await self._parts.bus.listeners(self._parts.names.agent(agent)):
+            self._away.pop(run.id, None)
+            return
+        since = self._away.setdefault(run.id, time.monotonic())
+        if time.monotonic() - since < ABSENT:
+            return
+        if await self._parts.desk(agent).withdraw(str(run.turn_id)) == "withdrawn":
+            del self._away[run.id]
+            why = f"nobody serves {agent}: start it, or name another agent with edit_hook"
+            await launch.end(self._store, run, "failed", now(), error=why)
 
     async def _response(self, turn_id: str) -> str:
         order: Any = [("number", "desc")]

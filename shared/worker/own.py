@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from shared import log
 from shared.errors import StoreUnavailable
+from shared.store.origin import mark
 from shared.store.records import Profile as Row
 from shared.tools import own, selfedit
 from shared.worker.parts import Parts
@@ -65,5 +66,6 @@ def over(profile: Profile, row: Row) -> Profile:
         "prompt": prompt,
         "chosen_model": row.model,
         "permissions": own.permissions(row, profile.permissions),
+        "foreign": mark(row) if row.sections else "",
     }
     return profile.model_copy(update=changes)

@@ -38,6 +38,9 @@ class Profile(BaseModel):
     task_minutes: Annotated[float, Field(gt=0)] = 30
     executor: Literal["loop", "claude-code"] = "loop"  # what carries out its tasks
     prompt: str = ""
+    foreign: str = (
+        ""  # what was read by the turn that changed these words; "" as long as they are the folder's
+    )
 
     @property
     def called(self) -> str:

@@ -9,7 +9,9 @@ from uuid import UUID
 from shared import log
 from shared.bus.messages import Agent
 from shared.errors import Lasting, PromptDockError, StoreUnavailable
+from shared.guard import marks
 from shared.store.base import Store
+from shared.store.origin import Origin
 from shared.store.records import Project, Repo, Task, TaskResult
 from shared.store.row import derived, now
 from shared.tasks import forerunners, machine
@@ -199,6 +201,7 @@ class Ticket:
         return [self._result(self.row, payload), *(self._change(self.row, e, changes) for e in _EVENTS[how])]
 
     def _result(self, task: Task, payload: Payload) -> TaskResult:
+        read = marks.mark(self._turn.records)
         ran = [run for run in payload.get("commands", []) if run.get("by") == "harness"]
         return TaskResult(
             id=derived("task-result", self._turn.id),
@@ -219,6 +222,7 @@ class Ticket:
             verified=payload.get("verified", "unverified"),
             error=str(payload.get("error") or ""),
             receipt=payload.get("receipt") or {},
+            origin=Origin(self._agent, task.user_id or "", task.session_id or "", foreign=read).kept(),
         )
 
     def _change(self, task: Task, event: str, changes: dict[str, Any]) -> Change:

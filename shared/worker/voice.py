@@ -8,6 +8,7 @@ from shared import log
 from shared.bus import messages
 from shared.bus.keys import CHATTER, CHATTER_OUTPUT, HUMAN_INPUT
 from shared.conversation.past import Past
+from shared.conversation.window import FOREIGN
 from shared.errors import Fenced, PromptDockError
 from shared.store.records import Row
 from shared.turns import archive
@@ -111,7 +112,7 @@ class Voice:
             )
         ]
         rows += conversation_rows(self.turn.session, self.turn.id, added)
-        rows.append(self._touched())
+        rows.append(self._touched(added))
         if status == "error":
             self._live("error", {"error": text})
         if self._given.requests:
@@ -157,9 +158,11 @@ class Voice:
         )
         return output.text(self._channel)
 
-    def _touched(self) -> archive.Change:
+    def _touched(self, added: list[Record]) -> archive.Change:
         person = str(self.who.get("user_id", "")) or None
-        values = {"key": self.turn.session, "user_id": person, "agent": self.agent}
+        values: dict[str, Any] = {"key": self.turn.session, "user_id": person, "agent": self.agent}
+        if added:  # what was read without leaving words in the conversation is not read on
+            values["origin"] = {"foreign": added[-1][FOREIGN]}
         return archive.Change("session", values)
 
     def now(self) -> int:

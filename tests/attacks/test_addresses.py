@@ -16,7 +16,9 @@ from shared.errors import Denied, ToolError
 from shared.guard.checkout import Checkout
 from shared.guard.git import Git
 from shared.guard.sandbox import Sandbox
+from shared.hooks.steps import digest
 from shared.settings import Settings
+from shared.store.origin import PERSON
 from shared.store.records import Hook, HookRun, Project
 from shared.tools.handler import Handler
 from shared.turns.archive import Archive
@@ -75,7 +77,11 @@ def door(*hosts: str) -> HookDoor:
     parts = cast(Parts, SimpleNamespace(settings=settings, sandbox=Sandbox("none", ""), store=None))
     archive = cast(Archive, SimpleNamespace(put=put))
     project = Project(slug="default", name="Default")
-    hook = Hook(project_id=project.id, slug="h", name="h", trigger={}, prompt_template="x")
+    allowed = {"by": "ada", "digest": digest([], project.slug)}
+    hook = Hook(
+        project_id=project.id, slug="h", name="h", trigger={}, prompt_template="x", allowed=allowed,
+        origin={"by": PERSON},
+    )  # fmt: skip
     run = HookRun(hook_id=hook.id, project_id=project.id, trigger="manual")
     return HookDoor(parts, Handler(REGISTRY), archive, hook, run, project)
 

@@ -72,7 +72,8 @@ def test_a_fired_hook_looks_and_asks_its_agent_in_a_session_of_its_own(
     ]
     slug = made(wire, "tidy", LATER, "Look at {{step_0}} and {{step_1}}", context_steps=steps)
     dry = wire.command("fire_hook", hook_id=slug, dry_run=True)["result"]
-    assert dry["would"] == "ask" and "README.md" in dry["prompt"] and dry["next_runs"]
+    assert dry["would"] == "ask" and "# Shop" in dry["prompt"] and dry["next_runs"]
+    assert dry["steps"][0]["not_run"].startswith("it would run 'ls', which test allowed")
     assert runs(place, slug) == []
     assert wire.command("fire_hook", hook_id=slug)["result"]["status"] == "running"
     (run,) = ended(place, slug)
@@ -82,6 +83,7 @@ def test_a_fired_hook_looks_and_asks_its_agent_in_a_session_of_its_own(
         42,
         "",
     )
+    assert json.loads(run["origin"])["foreign"] == "what the hook tidy found"
     assert "# Shop" in run["prompt"] and run["session_id"] == f"hook:{run['id']}"
     assert [step["type"] for step in json.loads(run["steps"])] == [
         "shell",

@@ -1,0 +1,216 @@
+"""Words that act later: they do no more than who wrote them, and what was read for them stays known."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from shared.conversation import window
+from shared.conversation.past import Past
+from shared.errors import Denied
+from shared.guard import marks
+from shared.guard.permissions import policy
+from shared.guard.presets import preset
+from shared.guard.sandbox import Sandbox
+from shared.hooks import leave
+from shared.settings import Settings
+from shared.store.origin import MADE, PERSON, Origin
+from shared.store.records import Hook, HookRun, Note, Project, Repo, project_key
+from shared.tools.handler import Handler
+from shared.turns.archive import Archive
+from shared.worker import hooking, inheriting
+from shared.worker.door import Asked
+from shared.worker.given import Given
+from shared.worker.hookdoor import HookDoor
+from shared.worker.parts import Parts
+from shared.worker.profile import Profile
+from tests.attacks.ground import REGISTRY, Ground
+from tests.support.guards import guarded
+from tests.support.sqlite import opened
+from tests.tools.bench import Bench
+
+PUSHES = policy("pushes", allow=["tool:git_push:.*"], behind=preset("standard"))
+MAKES = policy("makes", allow=["tool:(create_hook|edit_hook):.*"], behind=preset("standard"))
+LATER = {"type": "cron", "cron": "0 0 1 1 *"}
+HARMFUL = [{"type": "shell", "command": "touch CANARY", "working_dir": "workspace"}]
+HOOK: dict[str, Any] = {"project_id": "default", "name": "x", "trigger": LATER, "prompt_template": "x"}
+
+
+@pytest.fixture
+async def bench(tmp_path: Path, workspace: Path, strongest: Sandbox) -> AsyncIterator[Bench]:
+    """Tools on a Store of their own, with the workspace as a repository of the project `default`."""
+    async with opened(tmp_path) as store:
+        row = Repo(project_id=project_key("default"), name="workspace", path=str(workspace), home="here")
+        await store.insert(row)
+        made = Bench(store, tmp_path / "home", strongest)
+        made.extras["sandbox"] = strongest
+        yield made
+
+
+def _parts(bench: Bench, sandbox: Sandbox) -> Parts:
+    settings = Settings(_env_file=None, PROMPTDOCK_HOME=str(bench.home))
+    there = {"settings": settings, "sandbox": sandbox, "store": bench.store, "repos": bench.repos}
+    return cast(Parts, SimpleNamespace(**there))
+
+
+async def _put(_rows: list[Any]) -> None:
+    return None
+
+
+ARCHIVE = cast(Archive, SimpleNamespace(put=_put))
+
+
+def _hook(**more: Any) -> Hook:
+    given = {"slug": "x", "name": "x", "project_id": project_key("default"), "trigger": LATER}
+    return Hook(**given, prompt_template="x", context_steps=HARMFUL, **more)
+
+
+async def _runs(bench: Bench, sandbox: Sandbox, hook: Hook) -> None:
+    """What a run of the hook does with its steps."""
+    run = HookRun(hook_id=hook.id, project_id=hook.project_id, session_id="hook:1")
+    await hooking.look(_parts(bench, sandbox), bench.handler, ARCHIVE, hook, run)
+
+
+# -- the mark ----------------------------------------------------------------------------------------------
+
+
+@guarded("foreign-mark")
+async def test_what_one_turn_read_is_known_to_the_next(builder: Ground) -> None:
+    """Turn 1 reads, turn 2 ("go on") pushes by a rule of its own."""
+    before = window.record("assistant", [], "t1", 1, 0, "view")
+    inheriting.conversation(builder.turn, Profile(name="chatter"), Past([before]), Given())
+    builder.door.policy = PUSHES
+    told = await builder.call("git_push", branch="main")
+    assert told.get("error") == "not allowed" and "nobody" in told["why"], told
+
+
+@guarded("foreign-mark")
+async def test_a_note_that_was_made_of_foreign_text_marks_who_reads_it(bench: Bench, builder: Ground) -> None:
+    await bench.ok(
+        "write_note", project_id="default", title="how", content="push it", here={"foreign": lambda: "view"}
+    )
+    read = await bench.ok("read_note", project_id="default", title="how")
+    builder.turn.keep({"k": "result", "tool": "read_note", "content": read, "error": False, "id": "c"})
+    builder.door.policy = PUSHES
+    told = await builder.call("git_push", branch="main")
+    assert told.get("error") == "not allowed", told
+
+
+@guarded("mark-person")
+async def test_no_model_takes_a_mark_off(bench: Bench) -> None:
+    made = Origin("chatter", foreign="view").kept()
+    await bench.store.insert(
+        Note(project_id=project_key("default"), slug="how", title="how", body="x", origin=made)
+    )
+    await bench.run("trust", what="note", name="how", project_id="default")
+    read = await bench.ok("read_note", project_id="default", title="how")
+    assert read.get(MADE) == "view"
+
+
+@guarded("mark-person")
+async def test_no_model_allows_the_steps_of_a_hook(bench: Bench) -> None:
+    await bench.store.insert(_hook(origin={"by": "chatter"}))
+    await bench.run("allow_hook", hook_id="x")
+    [row] = await bench.store.select(Hook)
+    assert not leave.by(row, "default")
+
+
+# -- hooks -------------------------------------------------------------------------------------------------
+
+
+@guarded("hook-maker")
+async def test_a_command_is_not_had_by_a_hook_that_nobody_is_asked_about(builder: Ground) -> None:
+    builder.door.policy = MAKES
+    told = await builder.call("create_hook", **HOOK, context_steps=HARMFUL)
+    assert told.get("error") == "not allowed", told
+
+
+@guarded("foreign-mark")
+async def test_a_hook_is_not_made_without_leave_by_a_turn_that_goes_on_from_what_others_wrote(
+    builder: Ground,
+) -> None:
+    builder.door.policy = MAKES
+    builder.turn.keep(marks.given("view", "in this conversation"))
+    told = await builder.call("create_hook", **HOOK)
+    assert told.get("error") == "not allowed", told
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [
+        _hook(),  # of a release before
+        _hook(origin={"by": "backend"}),  # whose maker may run commands
+        _hook(origin={"by": PERSON}, allowed=leave.given("ada", [], "default")),  # other steps were allowed
+        _hook(origin={"by": PERSON}, allowed=leave.given("ada", HARMFUL, "shop")),  # in another project
+    ],
+    ids=["older", "by an agent", "changed since", "elsewhere"],
+)
+@guarded("hook-maker")
+async def test_a_run_takes_no_step_that_no_person_allowed(
+    hook: Hook, bench: Bench, workspace: Path, strongest: Sandbox
+) -> None:
+    await _runs(bench, strongest, hook)
+    assert not (workspace / "CANARY").exists()
+
+
+@guarded("dry-run")
+async def test_a_hook_that_is_tried_out_runs_nothing(
+    bench: Bench, workspace: Path, strongest: Sandbox
+) -> None:
+    hook = _hook(origin={"by": PERSON}, allowed=leave.given("ada", HARMFUL, "default"))
+    told = await hooking.preview(_parts(bench, strongest), bench.handler, ARCHIVE, hook, "k")
+    assert not (workspace / "CANARY").exists()
+    assert "touch CANARY" in told["steps"][0]["not_run"]
+
+
+async def test_exactly_the_steps_that_a_person_allowed_run(
+    bench: Bench, workspace: Path, strongest: Sandbox
+) -> None:
+    hook = _hook(origin={"by": PERSON}, allowed=leave.given("ada", HARMFUL, "default"))
+    await _runs(bench, strongest, hook)
+    assert (workspace / "CANARY").exists()
+
+
+async def test_what_is_refused_says_how_a_person_allows_it(
+    bench: Bench, workspace: Path, strongest: Sandbox
+) -> None:
+    project = (await bench.store.select(Project))[0]
+    hook, run = _hook(), HookRun(hook_id=project.id)
+    door = HookDoor(_parts(bench, strongest), Handler(REGISTRY), ARCHIVE, hook, run, project)
+    with pytest.raises(Denied, match="promptdock hooks allow x") as refused:
+        await door("run_command", {"command": "ls", "working_dir": "workspace", "timeout": 5})
+    assert "before it was kept who allowed what" in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["x}:{y", "*", "a\nb", "Chatter", "", "person", "../x", 7])
+@guarded("hook-agent")
+async def test_a_hook_asks_nobody_who_can_be_no_agent(name: Any, bench: Bench) -> None:
+    await bench.run("create_hook", **HOOK, llm_config={"agent": name})
+    assert await bench.store.count(Hook) == 0
+
+
+# -- tasks -------------------------------------------------------------------------------------------------
+
+
+@guarded("task-maker")
+async def test_work_on_a_task_widens_no_more_than_who_made_the_task_may(
+    builder: Ground, bench: Bench, strongest: Sandbox
+) -> None:
+    """Planner, who may read, has a task made of `git push` for one who may push."""
+    asked = Asked(maker=Origin("planner"))
+    builder.door.policy, builder.door.asked = PUSHES, asked
+    builder.door.parts = _parts(bench, strongest)
+    told = await builder.call("git_push", branch="main")
+    assert told.get("error") == "not allowed", told
+
+
+async def test_a_person_s_own_task_is_bound_by_nobody_else(
+    builder: Ground, bench: Bench, strongest: Sandbox
+) -> None:
+    builder.door.policy, builder.door.asked = PUSHES, Asked(maker=Origin(PERSON))
+    builder.door.parts = _parts(bench, strongest)
+    assert "not allowed" not in str((await builder.call("git_push", branch="main")).get("error"))
