@@ -42,6 +42,7 @@ Guard = Literal[
     "git-hooks",
     "git-names",
     "git-read-only",
+    "git-sandbox",
     "hard-links",
     "hidden-letters",
     "home-hidden",
@@ -62,6 +63,12 @@ Guard = Literal[
     "bus-password",
     "poisoned-entry",
     "private-files",
+    "pinned-address",
+    "poisoned-entry",
+    "private-files",
+    "private-network",
+    "obeyed-files",  # files that other programs obey are asked for
+    "plain-logs",  # one record is one line, in which nothing is obeyed by a terminal
     "proc-sys",
     "process-bound",
     "root-user",

@@ -93,6 +93,7 @@ class Settings(BaseModel):
     sandbox: Literal["auto", "bwrap", "landlock", "none"] = Field("auto", alias="SANDBOX")
     model_silence_ms: int = Field(60_000, alias="MODEL_SILENCE", ge=100)
     hook_hosts: frozenset[str] = Field(frozenset(), alias="HOOK_HOSTS")
+    allowed_hosts: frozenset[str] = Field(frozenset(), alias="ALLOWED_HOSTS")
     budget_turn: float | None = Field(None, alias="BUDGET_TURN", ge=0)
     budget_session: float | None = Field(None, alias="BUDGET_SESSION", ge=0)
     budget_day: float | None = Field(None, alias="BUDGET_DAY", ge=0)
@@ -110,7 +111,7 @@ class Settings(BaseModel):
     def _absolute(cls, value: Path) -> Path:
         return value.expanduser().resolve()
 
-    @field_validator("approver_roles", "hook_hosts", mode="before")
+    @field_validator("approver_roles", "hook_hosts", "allowed_hosts", mode="before")
     @classmethod
     def _roles(cls, value: object) -> object:
         if isinstance(value, str):

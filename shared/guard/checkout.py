@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from shared.errors import ToolError
-from shared.guard.git import Git, check_commit, check_reach, check_ref
+from shared.guard.addresses import PUBLIC, Reach
+from shared.guard.git import Git, check_commit, check_ref
 from shared.guard.gitdir import layout
+from shared.guard.way import lead
 
 _SEARCHED = 50  # branches that are tried for conflicts
 
@@ -12,9 +14,9 @@ _SEARCHED = 50  # branches that are tried for conflicts
 class Checkout(Git):
     """A working copy. Nothing is ever forced, and no change that is not committed is lost."""
 
-    async def clone(self, url: str, branch: str = "", allow_local: bool = False) -> None:
+    async def clone(self, url: str, branch: str = "", reach: Reach = PUBLIC) -> None:
         """Make `path` a clone of `url` with `branch` (by default the remote's) checked out."""
-        await check_reach(url, allow_local)
+        way = await lead([url], reach)
         if self.where is not None or (self.path.exists() and any(self.path.iterdir())):
             raise ToolError(f"{self.path.name!r} cannot be cloned into", "the folder is not empty", "")
         await self.init(branch or "main")
@@ -22,7 +24,7 @@ class Checkout(Git):
         for key, value in entries.items():
             await self._raw("config", "--file", str(self.path / ".git" / "config"), key, value)
         self.where = layout(self.path)
-        await self.fetch(allow_local=allow_local)
+        await self.fetch(way=way)
         name = branch or await self._remote_default()
         await self._git(
             "switch", "--quiet", "--no-track", "-C", check_ref(name), f"refs/remotes/origin/{name}"
@@ -54,10 +56,10 @@ class Checkout(Git):
             raise ToolError(f"{ref!r} was not merged", done.stderr.strip()[:400] or done.stdout[:400], "")
         return found
 
-    async def pull(self, branch: str, agent: str, allow_local: bool = False) -> list[str]:
+    async def pull(self, branch: str, agent: str, reach: Reach = PUBLIC) -> list[str]:
         """Fetch, then merge the remote's `branch` into the one that is checked out; see `merge`."""
         await self.need_clean()
-        await self.fetch(allow_local=allow_local)
+        await self.fetch(reach=reach)
         return await self.merge(f"refs/remotes/origin/{check_ref(branch)}", agent)
 
     async def forward(self, branch: str) -> str:

@@ -12,12 +12,14 @@ from pathlib import Path
 
 from shared.errors import ToolError
 from shared.guard import githeads, worktrees
+from shared.guard.addresses import PUBLIC, Reach
 from shared.guard.gitbatch import Command
 from shared.guard.gitdir import Layout, layout
 from shared.guard.gitrun import OUTPUT, Runner, checked
-from shared.guard.refs import check_commit, check_reach, check_ref, check_remote
+from shared.guard.refs import check_commit, check_ref, check_remote
+from shared.guard.way import Way, lead
 
-__all__ = ["STEP", "Change", "Commit", "Git", "check_commit", "check_reach", "check_ref", "check_remote"]
+__all__ = ["STEP", "Change", "Commit", "Git", "check_commit", "check_ref", "check_remote"]
 
 STEP = "PromptDock-Step"
 _LISTS = 8 * 1024 * 1024  # for lists that are cut by us afterwards, not by bytes
@@ -315,12 +317,12 @@ class Git(Runner):
 
     # Other places
 
-    async def mirror(self, url: str, allow_local: bool = False) -> None:
+    async def mirror(self, url: str, reach: Reach = PUBLIC) -> None:
         """Make `path` a bare repository of what `url` has; its branches are under `refs/remotes/origin`.
 
         So our own branches, under `refs/heads`, are never overwritten by a fetch.
         """
-        await check_reach(url, allow_local)
+        way = await lead([url], reach)
         if self.where is None:
             self.path.mkdir(parents=True, exist_ok=True)
             await self._raw(
@@ -330,11 +332,11 @@ class Git(Runner):
         entries = {"remote.origin.url": url, "remote.origin.fetch": "+refs/heads/*:refs/remotes/origin/*"}
         for key, value in entries.items():
             await self._raw("config", "--file", str(self.path / "config"), "--replace-all", key, value)
-        await self.fetch(allow_local=allow_local)
+        await self.fetch(way=way)
 
-    async def fetch(self, remote: str = "origin", allow_local: bool = False) -> None:
-        """Bring the remote's branches here, and learn which one is its default."""
-        await self._check_url(remote, allow_local)
+    async def fetch(self, remote: str = "origin", reach: Reach = PUBLIC, way: Way | None = None) -> None:
+        """Bring the remote's branches here, and learn which one is its default. `way`: it was looked up before."""
+        way = way or await lead(await self._urls(remote, reach), reach)
         arguments = (
             "fetch",
             "--quiet",
@@ -343,14 +345,12 @@ class Git(Runner):
             "--no-recurse-submodules",
             "--no-auto-maintenance",
         )
-        await self._git(*arguments, check_ref(remote), network=True, local=allow_local)
-        await self._git(
-            "remote", "set-head", check_ref(remote), "--auto", network=True, local=allow_local, check=False
-        )
+        await self._git(*arguments, check_ref(remote), way=way)
+        await self._git("remote", "set-head", check_ref(remote), "--auto", way=way, check=False)
 
-    async def can_push(self, branch: str, remote: str = "origin", allow_local: bool = False) -> None:
-        """ToolError for a push that must fail, as far as that can be known without the network."""
-        await self._check_url(remote, allow_local, push=True)
+    async def can_push(self, branch: str, remote: str = "origin", reach: Reach = PUBLIC) -> None:
+        """ToolError for a push that must fail, as far as that can be known without the network, names included."""
+        await self._urls(remote, reach, push=True)
         if not await self.commit_of(f"refs/heads/{check_ref(branch)}"):
             raise ToolError(f"there is no branch {branch!r}", "", "look at git_log, or make it first")
 
@@ -358,19 +358,20 @@ class Git(Runner):
         self,
         branch: str,
         remote: str = "origin",
-        allow_local: bool = False,
+        reach: Reach = PUBLIC,
         commit: str = "",
         address: str = "",
     ) -> None:
         """Send a branch under its own name; never by force. `commit` of it, and to `address`, where they are given."""
-        await self.can_push(branch, remote, allow_local)
+        await self.can_push(branch, remote, reach)
         if address and address != await self.push_address(remote):
             raise ToolError(
                 "nothing was pushed", f"{remote} does not lead to {address} any more", "ask again"
             )
+        way = await lead(await self._urls(remote, reach, push=True), reach)
         spec = f"{commit or f'refs/heads/{check_ref(branch)}'}:refs/heads/{check_ref(branch)}"
         arguments = ("push", "--quiet", "--no-verify", "--no-signed", "--no-recurse-submodules")
-        await self._git(*arguments, check_ref(remote), spec, network=True, local=allow_local)
+        await self._git(*arguments, check_ref(remote), spec, way=way)
 
     async def remote_url(self, remote: str = "origin") -> str:
         """The remote's address; "" where there is none of that name."""
@@ -379,10 +380,20 @@ class Git(Runner):
 
     async def push_address(self, remote: str = "origin") -> str:
         """Where a push really goes; ToolError where there is no such remote."""
-        done = await self._git("remote", "get-url", "--push", "--all", check_ref(remote), check=False)
-        if not done.ok or not done.stdout.strip():
+        return " and ".join(await self._led(remote, push=True))
+
+    async def _led(self, remote: str, push: bool = False) -> list[str]:
+        """The addresses that git itself takes for a remote."""
+        which = ("--push", "--all") if push else ("--all",)
+        done = await self._git("remote", "get-url", *which, check_ref(remote), check=False)
+        found = [url for url in done.stdout.split("\n") if url] if done.ok else []
+        if not found:
             raise ToolError(f"there is no remote called {remote!r}", "", "ask the person to add one")
-        return " and ".join(done.stdout.split("\n")[:-1])
+        return found
+
+    async def _urls(self, remote: str, reach: Reach, push: bool = False) -> list[str]:
+        """The same, each checked by its text."""
+        return [check_remote(url, reach) for url in await self._led(remote, push)]
 
     async def default_branch(self) -> str:
         """The remote's default branch as far as it is known, else the branch that is checked out."""
@@ -390,17 +401,6 @@ class Git(Runner):
             return found.removeprefix("refs/remotes/origin/") or await self.branch()
         done = await self._git("symbolic-ref", "--short", "-q", "refs/remotes/origin/HEAD", check=False)
         return done.stdout.strip().partition("/")[2] if done.ok else await self.branch()
-
-    async def _check_url(self, remote: str, allow_local: bool, push: bool = False) -> None:
-        kinds = ["url", "pushurl"] if push else ["url"]
-        urls = []
-        for kind in kinds:
-            done = await self._git("config", "--get-all", f"remote.{check_ref(remote)}.{kind}", check=False)
-            urls += done.stdout.split("\n")
-        if not any(urls):
-            raise ToolError(f"there is no remote called {remote!r}", "", "ask the person to add one")
-        for url in filter(None, urls):
-            await check_reach(url, allow_local)
 
     async def _need_commit(self, name: str) -> None:
         # Only whole ids are known: they stay what they are, and a name does not.

@@ -24,12 +24,14 @@ _CORE = (
 _SECTIONS = (
     "user author committer color column advice gui init pull rerere status log index pack gc maintenance "
     "repack extensions rebase branch tag push fetch apply blame checkout clean commitgraph fastimport "
-    "feature format grep http https i18n merge notes receive revert safe stash submodule transfer trailer "
+    "feature format grep i18n merge notes receive revert safe stash submodule transfer trailer "
     "versionsort worktree diff commit gitflow vscode-merge-base github gitlab"
 )
 _REMOTE = (
     "url pushurl fetch push mirror prune prunetags tagopt skipdefaultupdate skipfetchall gh-resolved promisor"
 )
+# Sizes and patience alone. All else of http says where to go, whom to believe there, or what to tell them.
+_HTTP = "postbuffer lowspeedlimit lowspeedtime maxrequests minsessions maxretries"
 
 # Of those sections, what runs a program or reads a file all the same.
 _EXECUTES = re.compile(
@@ -38,7 +40,6 @@ _EXECUTES = re.compile(
     r"|(gui|grep|rebase|stash|commit|tag|i18n|notes)\..*(tool|editor|command|cmd|pager|program).*"
     r"|guitool\..*|trailer\..*\.(command|cmd)|format\.(pretty|.*cmd.*)|log\.showsignature"
     r"|receive\.(procreceiverefs|.*hook.*)|tag\.gpgsign|push\.gpgsign"
-    r"|http\..*(cookiefile|sslcert|sslkey|sslcertpasswordprotected|extraheader|proxy.*|savecookies)"
     r"|fetch\.(uri.*|bundleuri)|transfer\.bundleuri"
 )
 _VALUES = {
@@ -76,6 +77,8 @@ def _harmless(key: str, value: str) -> bool:
         return "." not in rest and name in _CORE.split()
     if section == "remote":
         return name in _REMOTE.split()
+    if section == "http":
+        return name in _HTTP.split() and "." not in rest
     if section == "lfs":
         return name in ("url", "repositoryformatversion", "access", "locksverify")
     return section in _SECTIONS.split() and not _EXECUTES.fullmatch(folded)

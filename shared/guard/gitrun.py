@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +21,7 @@ from shared.guard.gitbatch import Batch, Command
 from shared.guard.gitdir import Layout, layout
 from shared.guard.process import Finished, Lock, environment, run
 from shared.guard.sandbox import Sandbox
+from shared.guard.way import Way
 
 SECONDS, NETWORK_SECONDS = 60.0, 300.0
 OUTPUT = 256 * 1024
@@ -95,18 +95,20 @@ class Runner:
         check: bool = True,
         stdin: bytes | None = None,
         limit: int = OUTPUT,
-        network: bool = False,
-        local: bool = False,
+        way: Way | None = None,
         write: Sequence[Path] = (),
         errors: str = "replace",
     ) -> Finished:
-        """Run one command in this repository, after its configuration was looked at."""
+        """Run one command in this repository, after its configuration was looked at; with a `way`, to a remote."""
         where = await self._trusted()
-        argv = self._wrapped([*_command(), *_places(where), *options, *arguments], local, write, network)
-        done = await run(
-            argv, cwd=where.tree or where.folder, env=_surroundings(network, local), stdin=stdin, limit=limit,
-            lock=self.lock, errors=errors, timeout=NETWORK_SECONDS if network else SECONDS,
-        )  # fmt: skip
+        before = way.options if way else ()
+        with _secret(way) as (folder, first):
+            argv = [*first, *_command(), *_places(where), *before, *options, *arguments]
+            argv = self._wrapped(argv, write, way, read=folder)
+            done = await run(
+                argv, cwd=where.tree or where.folder, env=_surroundings(way), stdin=stdin, limit=limit,
+                lock=self.lock, errors=errors, timeout=NETWORK_SECONDS if way else SECONDS,
+            )  # fmt: skip
         await self._lived(done, arguments[0])
         return checked(done, arguments[0]) if check or done.timed_out else done
 
@@ -125,9 +127,9 @@ class Runner:
         batch = Batch.of([*_command(), *_places(where)], commands)
         with tempfile.TemporaryDirectory(prefix="promptdock-git-") as folder:
             batch.write(folder)
-            argv = self._wrapped(batch.argv(folder), False, read=[folder])
+            argv = self._wrapped(batch.argv(folder), read=[folder])
             done = await run(
-                argv, cwd=where.tree or where.folder, env=_surroundings(False, False), limit=BATCH,
+                argv, cwd=where.tree or where.folder, env=_surroundings(), limit=BATCH,
                 lock=self.lock, errors="surrogateescape", timeout=SECONDS * len(commands),
             )  # fmt: skip
         name = commands[0].arguments[0]
@@ -156,28 +158,27 @@ class Runner:
     def _wrapped(
         self,
         argv: list[str],
-        local: bool,
         write: Sequence[Path] = (),
-        network: bool = False,
+        way: Way | None = None,
         read: Sequence[str] = (),
     ) -> list[str]:
-        """The command in the sandbox, where there is one and it does without the network."""
+        """The command in the sandbox, where there is one that can hold it."""
         where = self.where
-        if where is None or not self.sandbox.confines or network:
+        if where is None or not self.sandbox.confines or (way and not way.confined(self.sandbox)):
             return argv
-        argv = ["/usr/bin/env", *(f"{k}={v}" for k, v in _variables(local).items()), *argv]
+        more = way.variables() if way else {}
+        argv = ["/usr/bin/env", *(f"{k}={v}" for k, v in {**_variables(way), **more}.items()), *argv]
         # Nothing of the repository's runs in it (see above), so that it starts no processes without end.
         return self.sandbox.wrap(
-            argv, where.tree or where.folder, True, extra_read=read, extra_write=[where.common, *write],
-            protect=_protected(where), bounded=False,
+            argv, where.tree or where.folder, True, network=way is not None,
+            extra_read=[*read, *(way.reads() if way else [])], extra_write=[where.common, *write],
+            protect=_protected(where), bounded=False, sockets=way.sockets() if way else (),
         )  # fmt: skip
 
     async def _raw(self, *arguments: str) -> Finished:
         """Run a command that makes or sets up a repository of ours, where no configuration is read yet."""
         where = self.path if self.path.is_dir() else self.path.parent
-        done = await run(
-            [*_command(), *arguments], cwd=where, env=_surroundings(False, False), timeout=SECONDS
-        )
+        done = await run([*_command(), *arguments], cwd=where, env=_surroundings(), timeout=SECONDS)
         return checked(done, arguments[0])
 
     async def _trust(self, where: Layout) -> None:
@@ -223,7 +224,7 @@ def _protected(where: Layout) -> list[Path]:
     return [*(where.common / name for name in names), where.folder / "config.worktree", *dot]
 
 
-def _variables(local: bool) -> dict[str, str]:
+def _variables(way: Way | None = None) -> dict[str, str]:
     return {
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": "/dev/null",
@@ -232,22 +233,31 @@ def _variables(local: bool) -> dict[str, str]:
         "GIT_ASKPASS": "false",
         "GIT_EDITOR": "false",
         "GIT_PAGER": "cat",
-        "GIT_ALLOW_PROTOCOL": "https:http:ssh:git" + (":file" if local else ""),
+        "GIT_ALLOW_PROTOCOL": "https:http:ssh:git" + (":file" if way and way.local else ""),
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_NO_LAZY_FETCH": "1",
         "LC_ALL": "C.UTF-8",
     }
 
 
-def _surroundings(network: bool, local: bool) -> dict[str, str]:
-    """The environment; with network also the person's ssh agent and proxy, as remotes may need them."""
-    names = (
-        ("SSH_AUTH_SOCK", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy", "SSL_CERT_FILE")
-        if network
-        else ()
-    )
-    passed = {name: os.environ[name] for name in names if name in os.environ}
-    return environment(extra={**passed, **_variables(local)})
+def _surroundings(way: Way | None = None) -> dict[str, str]:
+    """The environment; on a way also the person's ssh agent and proxy, as remotes may need them."""
+    proxy = way.proxy() if way else ""
+    passed = {**way.variables(), **({"HTTPS_PROXY": proxy} if proxy else {})} if way else {}
+    return environment(extra={**passed, **_variables(way)})
+
+
+@contextlib.contextmanager
+def _secret(way: Way | None) -> Iterator[tuple[list[str], list[str]]]:
+    """The proxy with its password in a file of ours, as everybody may read arguments; and the words that read it."""
+    if way is None or not way.proxy():
+        yield [], []
+        return
+    with tempfile.TemporaryDirectory(prefix="promptdock-git-") as folder:
+        file = Path(folder, "proxy")
+        file.write_text(way.proxy())
+        script = 'HTTPS_PROXY=$(cat "$1") && export HTTPS_PROXY && shift && exec "$@"'
+        yield [folder], ["/bin/sh", "-c", script, "sh", str(file)]
 
 
 def checked(done: Finished, command: str) -> Finished:

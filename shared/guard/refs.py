@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import ipaddress
 import re
-import socket
 import unicodedata
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from shared import faults
 from shared.errors import ToolError
-from shared.guard.addresses import Address, is_inner
+from shared.guard.addresses import PUBLIC, Reach, plain, refused_text
 
 _FORBIDDEN = re.compile(r"[\s~^:?*\[\\\x00-\x20\x7f]|\.\.|@\{|//")
 _SUFFIX = re.compile(r"(?:[~^]\d{0,6})*")
@@ -20,8 +18,6 @@ _SCP = re.compile(
     r"(?:(?P<user>[\w.][\w.-]*)@)?(?P<host>[\w.][\w.-]*|\[[0-9A-Fa-f:.]+\]):(?P<path>[^:].*)", re.S
 )
 _HELPER = re.compile(r"[A-Za-z0-9][A-Za-z0-9+.-]*::")
-_LOOKUP = 5.0  # seconds
-_INNER_NAMES = ("localhost", "localhost.localdomain", "metadata", "metadata.google.internal", "ip6-localhost")
 
 
 def check_ref(name: str) -> str:
@@ -59,13 +55,41 @@ def check_commit(name: str) -> str:
     return name
 
 
-def check_remote(url: str, allow_local: bool = False) -> str:
-    """An address to clone, fetch or push; ToolError says which rule it breaks.
+@dataclass(frozen=True)
+class Target:
+    """What an address leads to, where that is no path: `port` is 0 where it is the scheme's."""
 
-    Transport helpers (`ext::`), options in disguise, passwords, addresses of this machine are refused.
-    `allow_local` lets paths, `file://` and loopback pass: only for an address that a person has given.
+    scheme: str
+    host: str
+    port: int = 0
+
+
+def target(url: str) -> Target | None:
+    """The target of an address that passed `check_remote`; None for a path of this machine."""
+    if "://" in url:
+        parts = urlsplit(url)
+        return (
+            None
+            if parts.scheme == "file"
+            else Target(parts.scheme, plain(parts.hostname or ""), parts.port or 0)
+        )
+    short = _short(url)
+    return Target("ssh", plain(short["host"])) if short else None
+
+
+def _short(url: str) -> re.Match[str] | None:
+    """`user@host:path`, as git takes it: a slash before the colon makes it a path."""
+    match = _SCP.fullmatch(url)
+    return match if match and "/" not in url[: match.start("path")] else None
+
+
+def check_remote(url: str, reach: Reach = PUBLIC) -> str:
+    """An address to clone, fetch or push, by its text alone; ToolError says which rule it breaks.
+
+    Transport helpers (`ext::`), options in disguise, passwords, addresses of this machine and of private networks are
+    refused. Nothing is looked up: a name that a model has chosen is not, before somebody gave leave.
     """
-    if not faults.without("git-names") and (rule := _broken_rule(url, allow_local)):
+    if not faults.without("git-names") and (rule := _broken_rule(url, reach)):
         shown = re.sub(r"//[^/@\s]*@", "//***@", url[:200])
         raise ToolError(
             f"{shown!a} cannot be used as a remote", rule, "use https://host/path or git@host:path"
@@ -73,28 +97,7 @@ def check_remote(url: str, allow_local: bool = False) -> str:
     return url
 
 
-async def check_reach(url: str, allow_local: bool = False) -> None:
-    """The same, and ToolError for a name that leads to this machine. One that leads nowhere is git's to tell."""
-    check_remote(url, allow_local)
-    short = None if "://" in url else _SCP.fullmatch(url)
-    host = short["host"] if short else urlsplit(url).hostname
-    if allow_local or not host:
-        return
-    try:
-        async with asyncio.timeout(_LOOKUP):
-            found = await asyncio.get_running_loop().getaddrinfo(host.strip("[]"), 443)
-    except (OSError, UnicodeError, TimeoutError):
-        return
-    for address in sorted({str(entry[4][0]).partition("%")[0] for entry in found}):
-        if _is_inner(address):
-            raise ToolError(
-                f"{host!a} cannot be used as a remote",
-                f"it leads to {address}, an address of this machine",
-                "",
-            )
-
-
-def _broken_rule(url: str, allow_local: bool) -> str:
+def _broken_rule(url: str, reach: Reach) -> str:
     if not url or any(unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zs") for char in url):
         return "it is empty or holds a space or control character"
     if url.startswith("-"):
@@ -102,27 +105,23 @@ def _broken_rule(url: str, allow_local: bool) -> str:
     if _HELPER.match(url):
         return "transport helpers run commands"
     if "://" in url:
-        return _broken_address(url, allow_local)
+        return _broken_address(url, reach)
     match = _SCP.fullmatch(url)
     if match and match["path"].startswith("-"):
         return "its path begins with -, which a program there would take for an option"
-    if match and "/" not in url[: match.start("path")]:
-        return (
-            ""
-            if allow_local or not _is_inner(match["host"].strip("[]"))
-            else "it is an address of this machine"
-        )
-    return "" if allow_local else "paths of this machine are not allowed"
+    if short := _short(url):
+        return _inner(short["host"], reach)
+    return "" if reach.local else "paths of this machine are not allowed"
 
 
-def _broken_address(url: str, allow_local: bool) -> str:
+def _broken_address(url: str, reach: Reach) -> str:
     try:
         parts = urlsplit(url)
         host, user, _ = parts.hostname or "", parts.username or "", parts.port
     except ValueError:
         return "it is no valid address"
     if parts.scheme == "file":
-        return "" if allow_local else "paths of this machine are not allowed"
+        return "" if reach.local else "paths of this machine are not allowed"
     if parts.scheme not in _SCHEMES:
         return f"the scheme {parts.scheme!a} is not allowed"
     if not host or host.startswith("-") or user.startswith("-"):
@@ -131,24 +130,11 @@ def _broken_address(url: str, allow_local: bool) -> str:
         return "its host is no plain name or address"
     if parts.password is not None or (user and parts.scheme in ("https", "http")):
         return "it holds a password or token, which everybody who sees the repository would see"
-    return "" if allow_local or not _is_inner(host) else "it is an address of this machine or of its own link"
+    if parts.scheme == "git" and not reach.grants(host):
+        return "git:// says nothing of who answers, and its host is not among ALLOWED_HOSTS"
+    return _inner(host, reach)
 
 
-def _is_inner(host: str) -> bool:
-    name = host.rstrip(".").lower()
-    if name in _INNER_NAMES or name.endswith(".localhost"):
-        return True
-    address = _address(name)
-    return address is not None and is_inner(address)
-
-
-def _address(name: str) -> Address | None:
-    """The address that `name` writes, also in the old forms (127.1, 0x7f000001, 2130706433)."""
-    try:
-        return ipaddress.ip_address(name)
-    except ValueError:
-        pass
-    try:
-        return ipaddress.IPv4Address(socket.inet_aton(name))
-    except (OSError, ValueError):
-        return None
+def _inner(host: str, reach: Reach) -> str:
+    why = refused_text(host, reach)
+    return f"it is {why}" if why else ""

@@ -121,7 +121,7 @@ async def _put(repos: Repos, repo: Repo, git: Merger, old: str, made: str) -> No
         return
     # Of a mirror, our own branch of that name is only what is pushed; the remote refuses it if it moved.
     await git.advance(repo.default_branch, await git.commit_of(f"refs/heads/{repo.default_branch}"), made)
-    await git.push(repo.default_branch, allow_local=repos.allow_local)
+    await git.push(repo.default_branch, reach=repos.reach)
 
 
 async def discard(repos: Repos, repo: Repo, store: Store, task: Task, actor: str, key: str) -> None:

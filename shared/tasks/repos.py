@@ -14,6 +14,7 @@ from uuid import UUID
 from shared import log
 from shared.errors import ConfigurationError, ToolError, UsageError
 from shared.guard import flock, grounds
+from shared.guard.addresses import Reach
 from shared.guard.git import Git, check_remote
 from shared.guard.sandbox import Sandbox
 from shared.store.records import Repo, RepoKind
@@ -28,13 +29,19 @@ _WAIT = 300.0  # seconds that another process's fetch of the same mirror may tak
 class Repos:
     """The repositories as they lie on this home. Rows are made and read here, never stored.
 
-    `allow_local` lets urls name paths and servers of this machine.
+    `allow_local` lets urls name paths and servers of this machine; `hosts` may lie in a private network.
     """
 
     home: Path
     home_id: str
     sandbox: Sandbox
     allow_local: bool = False
+    hosts: frozenset[str] = frozenset()
+
+    @property
+    def reach(self) -> Reach:
+        """How far urls may lead."""
+        return Reach(self.hosts, self.allow_local)
 
     async def add(
         self, place: str, project: UUID, name: str = "", kind: RepoKind = "both", push_tasks: bool = False
@@ -56,7 +63,7 @@ class Repos:
         )  # fmt: skip
 
     async def _add_url(self, url: str, project: UUID, name: str, kind: RepoKind, push_tasks: bool) -> Repo:
-        check_remote(url, self.allow_local)
+        check_remote(url, self.reach)
         guess = re.sub(r"\.git$", "", re.split(r"[/:]", url.rstrip("/"))[-1])
         repo = Repo(project_id=project, name=name or guess, kind=kind, url=url, push_tasks=push_tasks)
         git = await self.source(repo)
@@ -88,14 +95,14 @@ class Repos:
             # Made by another process while we waited, or cut off in the middle by a crash.
             git = Git(git.path, self.sandbox)
             if not git.is_repo() or not await git.remote_url():
-                await git.mirror(repo.url, self.allow_local)
+                await git.mirror(repo.url, self.reach)
             elif newest or (fresh and _age(git.path / "FETCH_HEAD") > _FRESH):
                 await self._refresh(git, repo)
         return git
 
     async def _refresh(self, git: Git, repo: Repo) -> None:
         try:
-            await git.fetch(allow_local=self.allow_local)
+            await git.fetch(reach=self.reach)
         except ToolError as error:
             # What was fetched before can still be read, and its commit is cited.
             if not await git.commit_of(f"refs/remotes/origin/{repo.default_branch}"):

@@ -75,7 +75,7 @@ async def _can_push(
 ) -> None:
     """ToolError where there is no such branch, or no remote that takes it: nobody is asked for leave in vain."""
     at = await _place(here, project_id, workspace, repo_id, change=False)
-    await at.git.can_push(branch or branch_name or await _current(at.git), allow_local=places.local(here))
+    await at.git.can_push(branch or branch_name or await _current(at.git), reach=places.reach(here))
 
 
 async def _pushed(
@@ -154,7 +154,7 @@ async def git_pull(
     """Pull (fetch + merge) a branch from the remote origin. On conflicts nothing is changed."""
     at = await _place(here, project_id, workspace, repo_id)
     name = check_ref(branch) if branch else await _current(at.git)
-    conflicts = await at.git.pull(name, _author(here), places.local(here))
+    conflicts = await at.git.pull(name, _author(here), places.reach(here))
     if conflicts:
         return {"pulled": False, "branch": name, "conflicts": conflicts, "message": "nothing was changed"}
     return {"pulled": name, "branch": await at.git.branch(), "commit": await at.git.head()}
@@ -246,7 +246,7 @@ async def _commit(at: _Place, message: str) -> str | None:
 async def _push(at: _Place, branch: str) -> str:
     name, bound = branch or await _current(at.git), at.here.extras.get("bound", {})
     facts = {fact: bound[fact] for fact in ("commit", "address") if bound.get(fact)}
-    await at.git.push(name, allow_local=places.local(at.here), **facts)
+    await at.git.push(name, reach=places.reach(at.here), **facts)
     return name
 
 

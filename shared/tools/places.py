@@ -14,6 +14,7 @@ from typing import Any
 from shared import log
 from shared.errors import PromptDockError, StoreUnavailable, ToolError
 from shared.guard import grounds
+from shared.guard.addresses import PUBLIC, Reach
 from shared.guard.checkout import Checkout
 from shared.guard.sandbox import Sandbox
 from shared.store.records import Project, Repo, Workspace, project_key
@@ -203,9 +204,9 @@ def checkout(here: Context, root: Root, *, change: bool = False) -> Checkout:
     return Checkout(root.path, sandbox(here), here.extras.get("lock"))
 
 
-def local(here: Context) -> bool:
-    """Whether remotes on this machine may be used."""
-    return "repos" in here.extras and repos(here).allow_local
+def reach(here: Context) -> Reach:
+    """How far remotes may lead."""
+    return repos(here).reach if "repos" in here.extras else PUBLIC
 
 
 async def default_branch(here: Context, root: Root, git: Checkout) -> str:

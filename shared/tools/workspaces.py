@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from shared.errors import Conflict, PromptDockError, ToolError, UsageError
 from shared.guard import grounds
+from shared.guard.addresses import LOCAL
 from shared.guard.checkout import Checkout
 from shared.guard.touching import chosen, touching
 from shared.store.records import Project, Repo, Task, Workspace
@@ -99,7 +100,7 @@ async def _cloned(here: Context, project: Project, path: str | None, name: str |
         await git.clone(
             repo.url or str(grounds.opened(repo.name, str(repo.path), own)),
             repo.default_branch,
-            repo.url is None or places.local(here),
+            LOCAL if repo.url is None else places.reach(here),
         )
     fields = {"name": called, "path": str(folder), "source": "clone", "branch": await git.branch()}
     return _row(here, project, repo, fields)
@@ -252,8 +253,7 @@ async def sync_workspaces(here: Context, project_id: str | None = None, skip_loc
                 told.append({"workspace_id": row.name, "status": "skipped", "why": "it has no remote"})
                 continue
             repo = await rows.first(here.store, Repo, id=row.repo_id) if row.repo_id else None
-            local = places.local(here) or bool(repo and repo.path)
-            await git.fetch(allow_local=local)
+            await git.fetch(reach=LOCAL if repo and repo.path else places.reach(here))
             told.append({"workspace_id": row.name, "status": await git.forward(await _base(here, row))})
         except PromptDockError as error:
             told.append({"workspace_id": row.name, "status": "failed", "why": str(error)})

@@ -169,4 +169,9 @@ def _repos(visitor: Visitor) -> Repos:
     from shared.tasks.repos import Repos
 
     home = visitor.settings.home
-    return Repos(home, home_id(home), Sandbox.probe(visitor.settings.sandbox, [home]))
+    return Repos(
+        home,
+        home_id(home),
+        Sandbox.probe(visitor.settings.sandbox, [home]),
+        hosts=visitor.settings.allowed_hosts,
+    )

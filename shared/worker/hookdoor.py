@@ -8,8 +8,6 @@ decision is a row of the audit log.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
-import socket
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,7 +15,7 @@ from urllib.parse import urlsplit
 from shared import faults
 from shared.errors import Denied, ToolError
 from shared.guard import grants, presets
-from shared.guard.addresses import is_nowhere
+from shared.guard.addresses import Reach, Unknown, pin
 from shared.hooks import leave, queries
 from shared.hooks.steps import NOT_RUN, Found
 from shared.store.origin import Origin
@@ -153,7 +151,7 @@ async def _fetch(url: str, timeout: float) -> Found:
                     break
             text = body[:_MOST].decode(answer.encoding or "utf-8", "replace")
             return {"status": answer.status_code, "body": text, "url": url}
-    except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, OSError, LookupError) as error:
+    except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, OSError, LookupError, Unknown) as error:
         return {"status": 0, "body": "", "url": url, "error": f"{type(error).__name__}: {error}"[:500]}
 
 
@@ -163,11 +161,13 @@ async def _public(url: str) -> str:
     plain = url.isprintable() and url.isascii() and not set(url) & set(' \\"<>')
     if not plain or parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
         raise ToolError("this address cannot be asked", url[:200], "name one that begins with https://")
-    found = await asyncio.get_running_loop().getaddrinfo(
-        parts.hostname, parts.port or 443, type=socket.SOCK_STREAM
-    )
-    for *_, address in found:
-        place = ipaddress.ip_address(str(address[0]).partition("%")[0])
-        if is_nowhere(place):
-            raise ToolError("this address cannot be asked", f"{parts.hostname} leads to {place}", "")
-    return str(found[0][4][0])
+    if faults.without("pinned-address"):
+        return parts.hostname
+    try:
+        # Whoever names a host for hooks may mean this machine, or one beside it.
+        found = await pin(parts.hostname, Reach(hosts=frozenset({parts.hostname})))
+    except Unknown:
+        raise
+    except ToolError as error:
+        raise ToolError("this address cannot be asked", error.why, error.fix) from None
+    return str(found[0])

@@ -123,7 +123,7 @@ class Parts:
     @property
     def repos(self) -> Repos:
         """The repositories as they lie on this home."""
-        return Repos(self.settings.home, self.home, self.sandbox)
+        return Repos(self.settings.home, self.home, self.sandbox, hosts=self.settings.allowed_hosts)
 
     async def close(self) -> None:
         """Give everything back."""

@@ -60,7 +60,7 @@ class Proof:
 
     async def _push(self) -> None:
         try:
-            await self._tree.source.push(self._tree.branch, allow_local=self._repos.allow_local)
+            await self._tree.source.push(self._tree.branch, reach=self._repos.reach)
         except Fenced:
             raise
         except PromptDockError as error:

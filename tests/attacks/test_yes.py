@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -285,6 +286,49 @@ async def test_questions_and_answers_of_the_release_before_still_count(ground: G
     ground.turn.records.extend([{"k": "ask", "at": 1, "call": "t.1.1", "card": old}, decided])
     assert (await leave(ground, "git_push", branch="main")).allowed
     assert unanswered(ground.turn.records) == [] and waited_ms(ground.turn.records, 99) == 6
+
+
+# Before leave
+
+
+ADDRESSES: list[tuple[str, dict[str, Any]]] = [
+    ("add_repo", {"source": "clone", "url": "http://hunter2-prod-77.invalid/x.git"}),
+    ("add_repo", {"source": "clone", "url": "git@hunter2-prod-77.invalid:x.git"}),
+    ("git_push", {"branch": "main"}),
+    ("git_pull", {"branch": "main"}),
+    ("git_create_pr", {"title": "x", "branch": "main"}),
+]
+
+
+@pytest.mark.parametrize(("tool", "arguments"), ADDRESSES, ids=str)
+async def test_no_name_is_looked_up_and_nothing_is_sent_before_leave_is_given(
+    tool: str, arguments: dict[str, Any], ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(ground.root, "remote", "set-url", "origin", "http://hunter2-prod-77.invalid/x.git")
+    repos = Repos(tmp_path / "home", "h", ground.sandbox)
+    ground.context = replace(ground.context, extras={**ground.context.extras, "repos": repos})
+    lookups, started = list[str](), list[str]()
+
+    async def look(_loop: Any, host: str, *_more: Any, **_named: Any) -> list[Any]:
+        lookups.append(host)
+        return []
+
+    real = asyncio.BaseEventLoop.subprocess_exec
+
+    async def watched(loop: Any, protocol: Any, *argv: Any, **named: Any) -> Any:
+        started.extend(map(str, argv))
+        return await real(loop, protocol, *argv, **named)
+
+    monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", look)
+    monkeypatch.setattr(asyncio.BaseEventLoop, "subprocess_exec", watched)
+    person, ready = asked(ground), REGISTRY.get(tool).ready
+    person.how = "deny"
+    if ready is not None:
+        await ready(ground.context, **REGISTRY.get(tool).check(arguments))
+    assert not (await leave(ground, tool, **arguments)).allowed
+    assert len(person.cards) == 1, "it is asked for"
+    assert "hunter2" in person.cards[0].bound["address"]
+    assert lookups == [] and not {"fetch", "push", "ls-remote", "gh"} & set(started)
 
 
 # What a checkout holds

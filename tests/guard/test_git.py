@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from shared.errors import ToolError
+from shared.guard.addresses import LOCAL
 from shared.guard.git import STEP, Git, check_commit, check_ref, check_remote
 from shared.guard.gitdir import layout
 from shared.guard.gitrun import Runner
@@ -97,7 +98,7 @@ def test_a_hostile_remote_is_refused_without_showing_a_password(url: str) -> Non
     "url",
     [
         "https://example.org/a/b.git", "ssh://git@example.org:2222/a/b", "git@example.org:a/b.git",
-        "https://10.0.0.5/a", "git@[2001:db8::1]:a/b", "http://git.internal:8080/x", "host:path/x",
+        "https://93.184.216.34/a", "git@[2606:4700::1]:a/b", "http://git.internal:8080/x", "host:path/x",
     ],
 )  # fmt: skip
 def test_ordinary_remotes_pass(url: str) -> None:
@@ -106,10 +107,10 @@ def test_ordinary_remotes_pass(url: str) -> None:
 
 def test_places_of_this_machine_pass_only_where_a_person_gave_them() -> None:
     for url in ("/srv/x.git", "file:///srv/x.git", "http://127.0.0.1:3000/x"):
-        assert check_remote(url, allow_local=True) == url
+        assert check_remote(url, LOCAL) == url
     for url in ("ext::sh", "-x", "ssh://-oX/x"):
         with pytest.raises(ToolError):
-            check_remote(url, allow_local=True)
+            check_remote(url, LOCAL)
 
 
 async def test_asking_tells_what_plain_git_tells(around: Sandbox, repository: Path) -> None:
@@ -315,7 +316,7 @@ async def use_all(git: Git) -> list[str]:
         git.status, git.diff, git.diff_stat, git.changed_files, git.show, git.log, git.head, git.branches,
         lambda: git.blame("a.txt", 1, 1), lambda: git.commit_all("x", "step"), lambda: git.create_branch("b"),
         lambda: git.worktree_add(git.path.parent / "t", "promptdock/t", "HEAD"), lambda: git.switch("b"),
-        lambda: git.fetch(allow_local=True), lambda: git.push("main", allow_local=True),
+        lambda: git.fetch(reach=LOCAL), lambda: git.push("main", reach=LOCAL),
     ]  # fmt: skip
     refusals = []
     for call in calls:
@@ -445,7 +446,7 @@ async def test_a_mirror_is_fetched_without_touching_our_branches(
     mirror = Git(tmp_path / "mirror.git", around)
     with pytest.raises(ToolError):
         await mirror.mirror(str(repository))
-    await mirror.mirror(str(repository), allow_local=True)
+    await mirror.mirror(str(repository), reach=LOCAL)
     assert await mirror.default_branch() == "main"
     first = await mirror.commit_of("refs/remotes/origin/main")
     await mirror.create_branch("promptdock/t", first)
@@ -453,15 +454,15 @@ async def test_a_mirror_is_fetched_without_touching_our_branches(
     plain(repository, "add", ".")
     plain(repository, "commit", "-q", "-m", "second")
     plain(repository, "branch", "promptdock/t")
-    await mirror.fetch(allow_local=True)
+    await mirror.fetch(reach=LOCAL)
     assert await mirror.commit_of("refs/remotes/origin/main") == plain(repository, "rev-parse", "HEAD")
     assert await mirror.commit_of("promptdock/t") == first
     await mirror.create_branch("promptdock/u", first)
-    await mirror.push("promptdock/u", allow_local=True)
+    await mirror.push("promptdock/u", reach=LOCAL)
     assert plain(repository, "rev-parse", "promptdock/u") == first
     # The remote's branch of that name went another way: it stays, and ours is refused.
     with pytest.raises(ToolError, match="push"):
-        await mirror.push("promptdock/t", allow_local=True)
+        await mirror.push("promptdock/t", reach=LOCAL)
     assert plain(repository, "rev-parse", "promptdock/t") == plain(repository, "rev-parse", "main")
 
 

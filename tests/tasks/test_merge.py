@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from shared.errors import Busy, ToolError
+from shared.guard.addresses import LOCAL
 from shared.store.records import Project, Repo, Task, TaskDependency, TaskEvent
 from shared.store.row import new_id
 from shared.store.sqlite import SqliteStore
@@ -188,7 +189,7 @@ async def test_another_machine_goes_on_from_the_last_push(
     first = await Worktree.acquire(repos, repo, "t-1", 1)
     (first.path / "b.txt").write_text("b\n")
     await first.git.commit_all("Half of it", "t-1:1")
-    await first.source.push(first.branch, allow_local=True)
+    await first.source.push(first.branch, reach=LOCAL)
     (tmp_path / "other").mkdir()
     elsewhere = Repos(tmp_path / "other", "h2", repos.sandbox, allow_local=True)
     second = await Worktree.acquire(elsewhere, repo, "t-1", 2)

@@ -15,6 +15,7 @@ import pytest
 
 from shared.errors import Busy, Fenced, ToolError
 from shared.guard import flock
+from shared.guard.addresses import LOCAL
 from shared.guard.birth import birth
 from shared.guard.process import run
 from shared.store.records import Repo
@@ -283,5 +284,5 @@ async def test_what_another_machine_has_just_pushed_of_a_task_is_gone_on_with(
         assert sorted(file.name for file in tree.path.glob("step*")) == [f"step{n}" for n in range(number)]
         (tree.path / f"step{number}").write_text("done\n")
         await tree.git.commit_all("A step", f"s{number}")
-        await tree.source.push(tree.branch, allow_local=True)
+        await tree.source.push(tree.branch, reach=LOCAL)
         await tree.remove()
