@@ -378,6 +378,10 @@ class Git(Runner):
         done = await self._git("config", "--get", f"remote.{check_ref(remote)}.url", check=False)
         return done.stdout.strip()
 
+    async def fetch_address(self, remote: str = "origin") -> str:
+        """Where a fetch really goes; ToolError where there is no such remote."""
+        return (await self._led(remote))[0]
+
     async def push_address(self, remote: str = "origin") -> str:
         """Where a push really goes; ToolError where there is no such remote."""
         return " and ".join(await self._led(remote, push=True))

@@ -97,7 +97,7 @@ async def _pulled(
 ) -> dict[str, str]:
     """Where a pull gets its commits from, and what they are merged into."""
     at = await _place(here, project_id, workspace, repo_id, change=False)
-    return {"address": await at.git.remote_url(), "into": await at.git.head()}
+    return {"address": await at.git.fetch_address(), "into": await at.git.head()}
 
 
 async def _merged(
@@ -127,7 +127,7 @@ async def _requested(
     """Where a pull request is made, and for what, as far as it is known here."""
     at = await _place(here, project_id, workspace, repo_id, change=False)
     commit, changes = await at.git.outgoing(branch or await _current(at.git))
-    return {"address": await at.git.remote_url(), "commit": commit, "changes": changes}
+    return {"address": await at.git.fetch_address(), "commit": commit, "changes": changes}
 
 
 # The tools ----------------------------------------------------------------------------------------

@@ -58,7 +58,8 @@ async def waiting(visitor: Visitor, session: str, user_id: str) -> list[Output]:
         Output(
             user_id=user_id,
             content=f"{card.agent.capitalize()} waits for your permission: {plain(card.action)}\n"
-            f"Why: {plain(card.why)}",
+            f"Why: {plain(card.why)}"
+            + (f"\nBound to: {plain(told)}" if (told := bound.told(card.bound)) else ""),
             status="awaiting_approval",
             id=f"{card.turn}.ask.{card.id}",
             session_id=session,

@@ -50,7 +50,7 @@ class _Wrapped:
         before = context.extras["changing"]
 
         async def leave(tool: str, arguments: dict[str, Any], key: str) -> str:
-            verdict = await door.leave(Call(key, key, tool, arguments), engine.registry.get(tool))
+            verdict = await door.leave(Call(key, key, tool, arguments), engine.registry.get(tool), context)
             if verdict.allowed and tool in ("create_file", "str_replace"):
                 try:
                     await before(str(arguments["path"]))
