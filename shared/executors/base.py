@@ -49,7 +49,6 @@ class Work:
     model: str
     journal: Journal
     lock: Lock
-    lease: Path  # what a child that an executor's own program starts has to hold, so that it can be ended
     sandbox: Sandbox
     leave: Leave
     ask: Ask

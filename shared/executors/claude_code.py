@@ -1,9 +1,9 @@
 """Claude Code as the executor of a task, through claude-agent-sdk (the extra `claude-code`).
 
-It runs as a process of its own in the worktree, with a configuration of its own, none of the person's, and no
-variable of ours but the provider's. Every call of a tool passes our hook before it runs, and the hook fails
-closed; a command is run in our sandbox. Its session is named by us and written down before it starts, so that
-whoever takes the task over goes on in it.
+It runs in our sandbox, with a configuration of its own, none of the person's, and no variable of ours: what it
+needs of the provider goes through `outlet`. Every call of a tool passes our hook before it runs, and the hook
+fails closed; a command is run outside of it, in a sandbox of its own. Its session is named by us and written down
+before it starts, so that whoever takes the task over goes on in it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from shared import log
+from shared import faults, log
 from shared.errors import ModelError, ModelOverloaded, ModelRefused, PromptDockError, ToolError
 from shared.executors import claude_tools
 from shared.executors.base import Outcome, Work, notes
+from shared.executors.outlet import Outlet
 from shared.executors.pipe import Pipe
 from shared.guard.process import environment
 from shared.models.base import Usage
@@ -62,14 +63,15 @@ class ClaudeCode:
         if last is not None and last["k"] == "model":
             return _outcome(work, last)  # a worker before us had its answer
         sdk = await asyncio.to_thread(library)
-        return await _Run(work, sdk, program(sdk)).run()
+        async with Outlet(work) as outlet:
+            return await _Run(work, sdk, program(sdk), outlet).run()
 
 
 class _Run:
     """One process of Claude Code, from its start to its result."""
 
-    def __init__(self, work: Work, sdk: Any, executable: str) -> None:
-        self._work, self._sdk, self._program = work, sdk, executable
+    def __init__(self, work: Work, sdk: Any, executable: str, outlet: Outlet) -> None:
+        self._work, self._sdk, self._program, self._outlet = work, sdk, executable, outlet
         self._config = work.scratch / "claude"
         self._running: dict[str, tuple[str, float]] = {}  # commands by call, and when they began
 
@@ -82,14 +84,17 @@ class _Run:
             "PostToolUseFailure": [sdk.HookMatcher(hooks=[self._after])],
         }
         options = sdk.ClaudeAgentOptions(hooks=hooks, can_use_tool=self._asked, setting_sources=[])
-        pipe = Pipe(self._argv(session, begun), self._work.path, self._environment(), self._work.lock)
+        argv = self._outlet.wrap(
+            self._argv(session, begun), self._environment(), [self._program], [self._config]
+        )
+        pipe = Pipe(argv, self._work.path, environment(), self._work.lock)
         client = sdk.ClaudeSDKClient(options, transport=pipe)
         try:
             await client.connect()
             words = notes(self._work.journal.records)
             if begun and not words:
                 words = ["[You were interrupted. Look at what you have done, and go on.]"]
-            await client.query("\n\n".join(words) if begun else "\n\n".join([self._work.command, *words]))
+            await client.query(claude_tools.inert(words if begun else [self._work.command, *words]))
             return await self._listen(client)
         except PromptDockError:
             raise
@@ -127,22 +132,17 @@ class _Run:
 
     def _environment(self) -> dict[str, str]:
         self._config.mkdir(parents=True, exist_ok=True, mode=0o700)
-        scratch = self._work.scratch / "tmp"
-        scratch.mkdir(exist_ok=True, mode=0o700)
-        # The commands that it runs see none of this: the sandbox gives them an environment of their own.
-        return environment(
-            scratch,
-            {
-                **self._work.environment,
-                "CLAUDE_CONFIG_DIR": str(self._config),
-                "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
-                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-                "CLAUDE_CODE_SDK_READS_SESSION_STATE": "1",
-                "DISABLE_AUTOUPDATER": "1",
-                "SHELL": shutil.which("bash") or "/bin/sh",
-                **({"IS_SANDBOX": "1"} if os.geteuid() == 0 else {}),  # it runs nothing as root otherwise
-            },
-        )
+        # The commands that it runs see none of this: their sandbox gives them an environment of their own.
+        return {
+            **(self._work.environment if faults.without("claude-provider") else {}),
+            "CLAUDE_CONFIG_DIR": str(self._config),
+            "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDE_CODE_SDK_READS_SESSION_STATE": "1",
+            "DISABLE_AUTOUPDATER": "1",
+            "SHELL": shutil.which("bash") or "/bin/sh",
+            **({"IS_SANDBOX": "1"} if os.geteuid() == 0 else {}),  # it runs nothing as root otherwise
+        }
 
     # -- its calls -------------------------------------------------------------------------------------------
 
@@ -161,9 +161,12 @@ class _Run:
             return _decision("deny", str(error))
         if why:
             return _decision("deny", why)
-        if call.tool == "bash":
-            self._running[id] = (call.arguments["command"], time.monotonic())
-        return _decision("allow", "", call.changed)
+        if call.tool != "bash":
+            return _decision("allow", "", call.changed)
+        command = call.arguments["command"]
+        self._running[id] = (command, time.monotonic())
+        changed = {**call.changed, "command": self._outlet.allow(command, call.arguments["timeout"])}
+        return _decision("allow", "", changed)
 
     async def _asked(self, tool: str, given: dict[str, Any], _context: Any) -> Any:
         """The person answers instead of a terminal. Nothing else is decided here: the hook did."""
@@ -187,7 +190,7 @@ class _Run:
             command, begun = self._running.pop(id)
             await self._work.journal.step(_result(id, command, told, failed, time.monotonic() - begun))
         words = await self._work.joined()
-        more = {"hookEventName": given["hook_event_name"], "additionalContext": "\n".join(words)}
+        more = {"hookEventName": given["hook_event_name"], "additionalContext": claude_tools.inert(words)}
         return {"hookSpecificOutput": more} if words else {}
 
     # -- what it says ----------------------------------------------------------------------------------------

@@ -1,24 +1,29 @@
 """Claude Code's tools, seen as tools of ours: what one of its calls would be here, and so what leave it needs.
 
-What is not listed is not allowed. A path is checked where it really leads, and a command runs in our sandbox
-whatever Claude Code makes of it: its text is wrapped before it is run.
+What is not listed is not allowed. A path is checked where it really leads, and a command is run by us, in a
+sandbox of its own: what Claude Code is left to run in its place only asks for that.
 """
 
 from __future__ import annotations
 
-import shlex
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from shared import faults
 from shared.errors import ToolError
 from shared.executors.base import Work
-from shared.guard import starts
 from shared.guard.jail import Jail
 
 QUESTION = "AskUserQuestion"
 TOOLS = ("Read", "Write", "Edit", "Glob", "Grep", "Bash", QUESTION)
-SECONDS = 600.0  # of a command, at most
+SECONDS = 590.0  # of a command, at most; it ends its own shell after 600
+_TELL = 5000  # milliseconds more, in which it is told that a command took too long
+
+_APART = re.compile(r"[{},()|]")  # between the choices of a pattern
+_MENTION = re.compile(r"(?<![\w.+-])@")  # not that of an address, which it does not take for a file
 
 Input = dict[str, Any]
 
@@ -46,10 +51,11 @@ def translate(name: str, given: Input, work: Work) -> Call:
         case "Glob" | "Grep":
             path = _inside(str(given.get("path") or "."), folder)
             Jail(folder).stat(path)
+            _pattern(str(given.get("glob" if name == "Grep" else "pattern") or ""))
             changed = {**given, "path": str(folder / path)}
             return Call("grep", {"pattern": str(given.get("pattern", "")), "path": path}, changed)
         case "Bash":
-            return _command(given, work)
+            return _command(given)
     raise ToolError(f"{name} cannot be used here", f"there are: {', '.join(TOOLS)}", "")
 
 
@@ -88,25 +94,36 @@ def _inside(path: str, folder: Path) -> str:
         ) from None
 
 
-def _command(given: Input, work: Work) -> Call:
+def _command(given: Input) -> Call:
     text = str(given.get("command", ""))
     if "\0" in text or not text.strip():
         raise ToolError("the command was not run", "it is empty, or holds a NUL", "")
     if given.get("run_in_background"):
         raise ToolError("nothing may be left running in the background", "", "run it in the foreground")
     seconds = min(float(given.get("timeout") or 120_000) / 1000, SECONDS)
-    # An empty environment for the sandbox's own first process too: a command could read it in /proc.
-    argv = ["/usr/bin/env", "-i", *work.sandbox.wrap(["bash", "-c", text], work.path, writable=True)]
     changed = {
-        "command": _held(work.lease, shlex.join(argv)),
-        "timeout": int(seconds * 1000),
+        "timeout": int(seconds * 1000) + _TELL,
         "description": str(given.get("description") or "a command, confined")[:200],
     }
     return Call("bash", {"command": text, "timeout": max(1, int(seconds))}, changed)
 
 
-def _held(lease: Path, command: str) -> str:
-    """The command as one that holds the lease: a successor ends it, whichever process has started it."""
-    if starts.program("flock") is None:
-        return command
-    return f"exec 9<{shlex.quote(str(lease))} && flock -s 9 && {command}"
+def _pattern(text: str) -> None:
+    """ToolError for a pattern of names that leads out of the folder in which it is looked for."""
+    if faults.without("claude-sandbox"):
+        return
+    for part in _APART.split(text):
+        if part.startswith(("/", "~")) or ".." in part.replace("\\", "/").split("/"):
+            why, fix = "it leads outside of the worktree", "give it relative to the worktree"
+            raise ToolError(f"{text[:200]!r} cannot be used", why, fix)
+
+
+def inert(words: Sequence[str]) -> str:
+    """Words for it in which nothing is done before the model reads them: no file put in, no command of its own."""
+    text = "\n\n".join(words)
+    if faults.without("claude-mentions"):
+        return text
+    shown = _MENTION.sub(r"\\@", text)
+    if shown != text:
+        shown += "\n\n[Here each \\@ stands for an @ alone; write it without the backslash.]"
+    return f"[message]\n{shown}" if shown.lstrip().startswith(("/", "!", "#")) else shown

@@ -55,11 +55,6 @@ class Hold:
         self._record, self._lease = folder / f"{name}.json", folder / f"{name}.lease"
         self._token = secrets.token_hex(8)
 
-    @property
-    def lease(self) -> Path:
-        """What children lock, shared, as long as they live: for those that another program starts."""
-        return self._lease
-
     def living(self) -> bool:
         """Whether somebody alive owns it now."""
         owner = self._look().get("owner")

@@ -210,7 +210,6 @@ class Coding:
             model=model_name(self.parts, self.engine.profile),
             journal=self.turn,
             lock=tree.lock,
-            lease=tree.lock.lease,
             sandbox=self.parts.sandbox,
             leave=executing.refuse,
             ask=self._asked,

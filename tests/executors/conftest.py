@@ -89,7 +89,6 @@ async def work(tmp_path: Path, person: Person) -> AsyncIterator[Work]:
         model="claude-sonnet-5-5",
         journal=Journal(),
         lock=lock,
-        lease=lock.lease,
         sandbox=found if found.confines else Sandbox.probe("none"),
         leave=person.leave,
         ask=person.ask,

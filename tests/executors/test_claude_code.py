@@ -17,7 +17,9 @@ from shared.executors.base import Work
 from shared.executors.claude_code import ClaudeCode
 from shared.guard.birth import birth
 from shared.tasks.hold import Hold
+from shared.veil import hide
 from tests.executors.conftest import Person
+from tests.support.guards import guarded
 from tests.support.messages_api import MessagesApi
 from tests.support.messages_script import Step
 from tests.tasks.conftest import until
@@ -128,7 +130,7 @@ async def test_cancelled_it_leaves_no_process_behind(work: Work) -> None:
     with MessagesApi(steps) as api:
         running = asyncio.create_task(ClaudeCode().run(at(work, api)))
         await until(lambda: (work.path / "begun").exists(), 60)
-        (claude,) = [p for p in psutil.Process().children() if "claude" in p.name()]
+        (claude,) = [p for p in psutil.Process().children(recursive=True) if "claude" in p.name()]
         children = [claude, *claude.children(recursive=True)]
         assert len(children) > 1
         running.cancel()
@@ -144,3 +146,82 @@ async def test_a_limit_in_money_ends_it(work: Work) -> None:
         outcome = await ClaudeCode().run(replace(at(work, api), cost=0.5))
         assert len(api.requests) < 3
     assert "its budget" in outcome.text and outcome.usage.cost > 0.5
+
+
+@guarded("claude-mentions")
+@pytest.mark.parametrize(
+    "words", ["see @a.txt", "@a.txt", 'see @"a.txt"', "line\n@a.txt#L1", "see\t@./a.txt now"]
+)
+async def test_words_of_a_task_read_no_file_by_themselves(words: str, work: Work, person: Person) -> None:
+    """Claude Code puts in a file that is named with @, without a call that anybody could judge."""
+    person.words = [f"[the person adds: {words}]", words]
+    steps = [call("Bash", command="true"), Step(text="Done.")]
+    with MessagesApi(steps) as api:
+        await ClaudeCode().run(at(replace(work, command=words), api))
+        sent = json.dumps(api.requests[-1]["messages"])
+    assert "a.txt" in sent and "Called the Read tool" not in sent and "1\\tone" not in sent
+
+
+@pytest.mark.parametrize("words", ["/compact", "/clear now", "!touch made", "#remember this", "  /cost"])
+async def test_words_of_a_task_are_no_commands_of_claude_code(words: str, work: Work) -> None:
+    with MessagesApi([Step(text="Done.")]) as api:
+        outcome = await ClaudeCode().run(at(replace(work, command=words), api))
+        sent = json.dumps(api.requests[-1]["messages"])
+    assert outcome.text == "Done." and words.strip() in sent and not (work.path / "made").exists()
+
+
+@guarded("claude-sandbox", "claude-mentions")
+async def test_nothing_beside_the_worktree_is_read_or_listed(work: Work, tmp_path: Path) -> None:
+    (tmp_path / "beside-77.txt").write_text("canary")
+    steps = [
+        call("Glob", pattern=f"{tmp_path}/*.txt"),
+        call("Glob", pattern="../*.txt"),
+        call("Glob", pattern="{a,../beside*}"),
+        call("Grep", pattern="can.ry", glob="../*.txt", output_mode="content"),
+        Step(text="Done."),
+    ]
+    words = f"look at @{tmp_path}/beside-77.txt and @{tmp_path}/"
+    with MessagesApi(steps) as api:
+        await ClaudeCode().run(at(replace(work, command=words), api))
+        told = [part for part in results(api) if "cannot be used" not in part]
+        sent = json.dumps(api.requests[0]["messages"])
+    assert "canary" not in sent and "Called the" not in sent
+    assert not any("beside-77" in part or "canary" in part for part in told), told
+
+
+async def test_patterns_within_the_worktree_are_looked_for(work: Work) -> None:
+    (work.path / "src").mkdir()
+    (work.path / "src" / "b.py").write_text("word = 1\n")
+    steps = [
+        call("Glob", pattern="**/*.{py,js}"),
+        call("Grep", pattern="../|word", glob="*.py"),
+        Step(text="Done."),
+    ]
+    with MessagesApi(steps) as api:
+        await ClaudeCode().run(at(work, api))
+        assert all("src/b.py" in part for part in results(api)), results(api)
+
+
+async def test_the_key_is_not_with_claude_code_and_goes_to_no_model(work: Work) -> None:
+    key = "sk-ant-api03-TheRealKey77Q"
+    hide(key)
+    (work.path / "notes.txt").write_text(f"key: {key}\n")
+    steps = [
+        call("Read", file_path=f"{work.path}/notes.txt"),
+        call("Bash", command="cat notes.txt"),
+        Step(text="Done.", delay=1),
+    ]
+    with MessagesApi(steps) as api:
+        there = at(work, api)
+        there = replace(there, environment={**there.environment, "ANTHROPIC_API_KEY": key})
+        running = asyncio.create_task(ClaudeCode().run(there))
+        await until(lambda: len(api.requests) == 3, 60)
+        seen = [
+            (p.environ(), p.cmdline())
+            for p in psutil.Process().children(recursive=True)
+            if "claude" in p.name()
+        ]
+        await running
+        assert seen and key not in str(seen)
+        assert "[hidden]" in results(api)[0] and key not in json.dumps(api.requests)
+        assert {exchange.headers["x-api-key"] for exchange in api.exchanges if exchange.body} == {key}
