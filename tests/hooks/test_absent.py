@@ -1,0 +1,97 @@
+"""A hook whose agent is away: its run ends in time, and keeps no other from being begun."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from shared.hooks import launch
+from shared.store.records import HookRun
+from shared.store.row import now
+from shared.store.sqlite import SqliteStore
+from shared.tools.handler import Handler
+from shared.turns.archive import Archive
+from shared.worker import hooking
+from shared.worker.hooking import Hooking
+from shared.worker.parts import Parts
+from tests.hooks.conftest import Make
+from tests.support.guards import guarded
+
+
+class Bus:
+    """Nobody is there, or somebody; and what was taken back."""
+
+    def __init__(self, store: SqliteStore, state: str = "withdrawn") -> None:
+        self.there: list[Any] = []
+        self.state, self.taken = state, list[str]()
+        names = SimpleNamespace(agent=lambda name: f"agent:{name}", root="pd:x:")
+        desk = SimpleNamespace(withdraw=self._withdraw)
+        given = {
+            "store": store, "bus": self, "presence": self, "names": names, "desk": lambda _agent: desk,
+            "settings": SimpleNamespace(lease_ms=1000),
+        }  # fmt: skip
+        self.parts = cast(Parts, SimpleNamespace(**given))
+
+    async def here(self, _agent: str) -> list[Any]:
+        return self.there
+
+    async def listeners(self, _channel: str) -> int:
+        return 0
+
+    async def _withdraw(self, request: str) -> str:
+        self.taken.append(request)
+        return self.state
+
+
+async def _waiting(store: SqliteStore, make: Make, slug: str) -> HookRun:
+    """A run whose words went to an agent that nobody serves."""
+    hook = await make(slug, llm_config={"agent": "nobody"})
+    run = await launch.launch(store, hook, slug, "manual", now(), by_hand=True)
+    assert isinstance(run, HookRun)
+    begun = await launch.begin(store, run, f"hook:{run.id}")
+    assert begun
+    event = {"agent": "nobody"}
+    [sent] = await store.update(HookRun, {"turn_id": f"hook:{run.id}", "event": event}, {"id": run.id})
+    return sent
+
+
+def _service(bus: Bus) -> Hooking:
+    made = Hooking.__new__(Hooking)
+    made._parts, made._store, made._away = bus.parts, bus.parts.store, {}
+    made._handler, made._archive = cast(Handler, None), cast(Archive, None)
+    return made
+
+
+@guarded("hook-agent")
+async def test_two_hooks_whose_agent_nobody_serves_do_not_occupy_all_places(
+    store: SqliteStore, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hooking, "ABSENT", 0.0)
+    bus = Bus(store)
+    service = _service(bus)
+    for run in [await _waiting(store, make, slug) for slug in ("one", "two")]:
+        await service._finish(run)
+    ended = await store.select(HookRun)
+    assert [run.state for run in ended] == ["failed", "failed"]
+    assert all("nobody serves nobody: start it" in run.error for run in ended)
+
+
+async def test_an_agent_that_is_away_for_a_moment_is_waited_for(store: SqliteStore, make: Make) -> None:
+    bus = Bus(store)
+    service, run = _service(bus), await _waiting(store, make, "one")
+    await service._finish(run)
+    assert (await store.select(HookRun))[0].state == "running" and bus.taken == []
+    bus.there = [{"agent": "nobody"}]
+    await service._finish(run)
+    assert service._away == {}
+
+
+async def test_what_was_begun_is_not_taken_back(
+    store: SqliteStore, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hooking, "ABSENT", 0.0)
+    bus = Bus(store, "running")
+    await _service(bus)._finish(await _waiting(store, make, "one"))
+    assert (await store.select(HookRun))[0].state == "running"
