@@ -147,3 +147,29 @@ def test_both_begin_with_the_same_default_project_and_version(
     assert postgres.query("select value->>'version' from settings where scope = '@schema'") == [
         [str(schema.VERSION)]
     ]
+
+
+def test_what_a_later_migration_forgets_is_closed_all_the_same(
+    running: SupabaseLite, postgres: Postgres
+) -> None:
+    """Supabase opens what is new in the schema to keys that anybody may have; our migration takes that back."""
+    closes = (
+        Path(__file__).parents[2] / "supabase" / "migrations" / "20261122210000_privileges.sql"
+    ).read_text("utf-8")
+    opens = "".join(
+        f"alter default privileges in schema public grant all on {kind} to anon, authenticated, service_role;"
+        for kind in ("tables", "sequences", "functions")
+    )
+    rights = (
+        "select r, p, has_table_privilege(r, 'public.%s', p) from unnest(array['anon', 'authenticated']) r,"
+        " unnest(array['select', 'insert', 'update', 'delete', 'truncate']) p"
+        " union select 'anon', 'sequence', has_sequence_privilege('anon', 'public.%s_id_seq', 'usage')"
+        " order by 1, 2;"
+    )
+
+    def told(name: str) -> str:
+        return f"create table public.{name} (id serial primary key);{rights.replace('%s', name)}"
+
+    found = postgres.query(f"begin; {opens}{told('before')}{closes}{told('after')} rollback;")
+    rows = [row[2] for row in found if len(row) == 3]
+    assert rows == ["t"] * 11 + ["f"] * 11
