@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from shared import faults
 from shared.guard import seccomp, starts
@@ -49,15 +50,16 @@ _SETTINGS = ("sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi")
 
 # Runs inside: user names, limits, then the command. `-p` is dash's name of what bash calls `-u`.
 INSIDE = (
-    f"echo agent:x:{_USER}:{_USER}::/tmp:/bin/sh > /etc/passwd; echo agent:x:{_USER}: > /etc/group; "
+    "echo agent:x:{user}:{user}::/tmp:/bin/sh > /etc/passwd; echo agent:x:{user}: > /etc/group; "
     "{{ ulimit -p {most} || ulimit -u {most}; "
     f"ulimit -d {DATA_BYTES // 1024}; ulimit -f {FILE_BYTES // 512}; ulimit -c 0; }}}} 2>/dev/null; "
     'exec "$@"'
 )
-# Runs outside: opens the filter at a number that is free (the shell knows one digit), as bubblewrap takes it so.
+# Runs outside: opens the filter at a number that is free (the shell knows one digit), as bubblewrap takes it so. Its
+# own environment stays behind: a command can read that of bubblewrap, which is its first process.
 _WITH_FILTER = (
     "f=; for n in 9 8 7 6 5 4 3; do [ -e /proc/self/fd/$n ] || {{ f=$n; break; }}; done; "
-    '[ "$f" ] || exit 125; eval "exec $f<{file}" || exit 125; exec {program} --seccomp "$f" "$@"'
+    '[ "$f" ] || exit 125; eval "exec $f<{file}" || exit 125; exec /usr/bin/env -i {program} --seccomp "$f" "$@"'
 )
 
 
@@ -80,27 +82,54 @@ class View:
         return [self.root, *self.read, *self.write, *self.keep, *self.sockets, *interpreter()]
 
 
-def command(program: str, argv: Sequence[str], view: View, mapped: Mapped | None) -> list[str]:
-    """The command line that runs `argv` with this view; with `mapped`, as the sandbox's own user."""
-    start, places = [program], {}
+class _Places(NamedTuple):
+    """Where things of the machine are found, and whether the folders above them must be opened for another user."""
+
+    sources: Mapping[str, str]
+    opened: bool = False
+
+
+_NOWHERE = _Places({})
+
+
+def command(
+    program: str, argv: Sequence[str], view: View, mapped: Mapped | None, namespace: bool = True
+) -> list[str]:
+    """The command line that runs `argv` with this view; with `mapped`, as the sandbox's own user.
+
+    Without `namespace` bubblewrap is root and makes all others, and what it runs gives root up; the filter of
+    system calls keeps it from making any.
+    """
+    start, places = [program], _NOWHERE
     if mapped:
-        places = mapped.sources([*view.paths(), _folder(program)])
-        start = [*mapped.entering, _moved(program, places)]
-    apart = ["user", "ipc", "pid", "uts", *([] if view.network else ["net"])]
-    words = [*(f"--unshare-{name}" for name in apart), "--unshare-cgroup-try"]
-    words += ["--disable-userns", "--uid", str(_USER), "--gid", str(_USER), "--hostname", "sandbox"]
+        places = _Places(mapped.sources([*view.paths(), _folder(program)]), not namespace)
+        start = [*(mapped.entering if namespace else mapped.looking), _moved(program, places.sources)]
+    apart = ["ipc", "pid", "uts", *([] if view.network else ["net"])]
+    words = [*(f"--unshare-{name}" for name in apart), "--unshare-cgroup-try", "--hostname", "sandbox"]
+    if namespace or mapped is None:
+        words += ["--unshare-user", "--disable-userns", "--uid", str(_USER), "--gid", str(_USER)]
+        up = []
+    else:
+        words += [word for name in ("SETUID", "SETGID", "SETPCAP") for word in ("--cap-add", f"CAP_{name}")]
+        up = [
+            *(starts.program("setpriv") or "setpriv", f"--reuid={mapped.user}", f"--regid={mapped.user}"),
+            *("--clear-groups", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", "--"),
+        ]
     words += ["--die-with-parent", "--new-session", "--clearenv"]
     for name, value in view.environment.items():
         words += ["--setenv", name, value]
     words += _system(view.network, places)
     words += _kernel()
-    words += ["--size", str(TMP_BYTES), "--tmpfs", "/tmp"]
+    words += ["--perms", "1777", "--size", str(TMP_BYTES), "--tmpfs", "/tmp"]
     # After /tmp, since a workspace may lie in it; what is protected last, since the last mount counts.
     words += _bound(view, places)
-    inside = INSIDE.format(most=1 << 20 if faults.without("process-bound") else PROCESSES)
-    words += ["--remount-ro", "/", "--chdir", str(view.root), "--", "/bin/sh", "-c", inside, "sh", *argv]
+    inside = INSIDE.format(
+        user=mapped.user if up and mapped else _USER,
+        most=1 << 20 if faults.without("process-bound") else PROCESSES,
+    )
+    words += ["--remount-ro", "/", "--chdir", str(view.root), "--", "/bin/sh", "-c", inside, "sh", *up, *argv]
     if faults.without("seccomp"):
-        return [*start, *words]
+        return ["/usr/bin/env", "-i", *start, *words]
     filtered = _WITH_FILTER.format(file=seccomp.file(seccomp.program()), program=shlex.join(start))
     return ["/bin/sh", "-c", filtered, "sh", *words]
 
@@ -113,11 +142,11 @@ def _kernel() -> list[str]:
         words += [word for name in _SETTINGS for word in ("--ro-bind-try", f"/proc/{name}", f"/proc/{name}")]
     words += ["--dev", "/dev"]
     if not faults.without("memory-bound"):
-        words += ["--size", str(SHM_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
+        words += ["--perms", "1777", "--size", str(SHM_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
     return words
 
 
-def _bound(view: View, places: Mapping[str, str]) -> list[str]:
+def _bound(view: View, places: _Places) -> list[str]:
     """The mounts of what is the command's own, the outer before the inner."""
     how = "--bind" if view.writable else "--ro-bind"
     binds = [("--ro-bind", Path(path)) for path in (*view.read, *view.sockets)] + [(how, view.root)]
@@ -139,7 +168,7 @@ def _bound(view: View, places: Mapping[str, str]) -> list[str]:
     return words + [word for path in empty if path not in inner for word in ("--remount-ro", str(path))]
 
 
-def _system(network: bool, places: Mapping[str, str]) -> list[str]:
+def _system(network: bool, places: _Places) -> list[str]:
     words = ["--ro-bind", "/usr", "/usr"]
     for name in _MERGED:
         place = Path("/", name)
@@ -157,9 +186,14 @@ def _system(network: bool, places: Mapping[str, str]) -> list[str]:
     return words
 
 
-def _bind(how: str, paths: Paths, places: Mapping[str, str] | None = None) -> list[str]:
-    found = [path for path in paths if os.path.lexists(path)]
-    return [word for path in found for word in (how, (places or {}).get(str(path), str(path)), str(path))]
+def _bind(how: str, paths: Paths, places: _Places = _NOWHERE) -> list[str]:
+    words: list[str] = []
+    for path in paths:
+        if os.path.lexists(path):
+            above = reversed(Path(path).parents[:-1]) if places.opened else ()
+            words += [word for folder in above for word in ("--perms", "0755", "--dir", str(folder))]
+            words += [how, places.sources.get(str(path), str(path)), str(path)]
+    return words
 
 
 def interpreter() -> list[str]:

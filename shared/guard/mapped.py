@@ -78,6 +78,11 @@ class Mapped:
         place = f"/proc/{os.getpid()}/fd/{self._fd}"
         return [_nsenter(), f"--mount={place}", f"--setgid={self.user}", f"--setuid={self.user}", "--"]
 
+    @property
+    def looking(self) -> list[str]:
+        """The same as root, for what gives root up later."""
+        return [*self.entering[:2], "--"]
+
     def sources(self, paths: Iterable[Path | str]) -> dict[str, str]:
         """Where each of these paths is to be found in the namespace; ToolError where one cannot be shown."""
         found: dict[str, str] = {}

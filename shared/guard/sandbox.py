@@ -9,6 +9,7 @@ as a user of the sandbox's own, or is refused.
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import os
 import subprocess
@@ -43,6 +44,9 @@ class Sandbox:
     group: cgroup.Group = field(default_factory=cgroup.Group)
     hidden: tuple[str, ...] = ()
     mapped: mapped.Mapped | None = None  # where we are root: how commands are another user
+    namespace: bool = (
+        True  # whether that user may make a user namespace of its own; else root makes the others
+    )
 
     @classmethod
     def probe(cls, setting: str = "auto", hidden: Paths = ()) -> Sandbox:
@@ -75,6 +79,11 @@ class Sandbox:
     def offline(self) -> bool:
         """Whether commands without a network grant really reach no network, Redis included."""
         return self.mode == "bwrap"
+
+    @property
+    def short(self) -> str:
+        """The mode in a word or two, for a table."""
+        return f"{self.mode}, user {self.mapped.user}" if self.mapped else self.mode
 
     def explain(self) -> str:
         """One line for a person: what confines commands here, as whom, and which bounds hold."""
@@ -127,7 +136,7 @@ class Sandbox:
                 network,
                 environment("/tmp"),
             )
-            command = bubblewrap.command(self.program, argv, view, self.mapped)
+            command = bubblewrap.command(self.program, argv, view, self.mapped, self.namespace)
         else:
             outside = [path for path in kept if not path.is_relative_to(root)]
             command = self._plain(argv, root, network, [root, *outside, *extra_read], write, bool(sockets))
@@ -210,9 +219,9 @@ def _bubblewrap(shared: Sandbox) -> tuple[Sandbox | None, str]:
         except OSError as error:
             return None, f"as root, bubblewrap cannot give commands another user ({error.strerror})"
     why = "bubblewrap is not installed"
-    for program in programs():
+    for program, namespace in itertools.product(programs(), (True, False) if place else (True,)):
         told = "bubblewrap: own files, no network"
-        sandbox = replace(shared, mode="bwrap", program=program, why=told, mapped=place)
+        sandbox = replace(shared, mode="bwrap", program=program, why=told, mapped=place, namespace=namespace)
         failed = _fails(sandbox)
         if not failed:
             return sandbox, ""
@@ -248,4 +257,6 @@ def _fails(sandbox: Sandbox) -> str:
             return str(error)
         if not (root / "in").exists():
             return (done.stderr.decode(errors="replace").strip().splitlines() or ["it ran nothing"])[-1][:200]
+        if (root / "in").stat().st_uid != root.stat().st_uid:
+            return "what is written belongs to somebody else"  # it was root after all, or somebody else
         return "it did not confine" if (root.parent / "out").exists() else ""

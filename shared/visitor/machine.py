@@ -52,13 +52,13 @@ def sandbox(settings: Settings) -> Finding:
     """What would confine commands of agents here."""
     from shared.guard.sandbox import Sandbox
 
-    found = Sandbox.probe(settings.sandbox)
+    found = Sandbox.probe(settings.sandbox, [settings.home])
     match found.mode:
         case "bwrap":
-            return Finding("sandbox", "ok", "bubblewrap confines commands, without network")
+            return Finding("sandbox", "ok", found.explain())
         case "landlock":
             fix = "install bubblewrap, or promptdock[sandbox], and allow user namespaces"
-            return Finding("sandbox", "warn", "Landlock confines files, but not every kind of network", fix)
+            return Finding("sandbox", "warn", found.explain(), fix)
         case "none":
             return Finding("sandbox", "warn", found.why, "unset SANDBOX to have commands confined")
         case _:

@@ -256,7 +256,7 @@ class Worker:
                 "model": self.parts.model.name,
                 "demo": self.parts.model.demo,
                 "store": self.parts.store.name,
-                "sandbox": self.parts.sandbox.mode,
+                "sandbox": self.parts.sandbox.short,
                 "home": self.parts.home,
                 "cluster": self.parts.cluster,
                 "pid": os.getpid(),

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from shared.errors import ToolError
 from shared.guard import mapped
+from shared.guard.limits import PROCESSES
 from shared.guard.mapped import Mapped, _exchanged
 from shared.guard.sandbox import Sandbox
 from tests.guard.conftest import sandbox
@@ -18,13 +20,14 @@ from tests.guard.conftest import sandbox
 ANNS = 41_234  # somebody's id
 
 
-@pytest.fixture
-def confined() -> Sandbox:
+@pytest.fixture(params=[True, False], ids=["their namespace", "namespaces of root"])
+def confined(request: pytest.FixtureRequest) -> Sandbox:
+    """Both ways: the user makes the namespaces, or, where that is not allowed, root does and is given up then."""
     if os.getuid():
         pytest.skip("only root shows its folders to another user")
     found = sandbox("bwrap")
     assert found.mapped
-    return found
+    return replace(found, namespace=request.param)
 
 
 def shell(confined: Sandbox, root: Path, command: str) -> subprocess.CompletedProcess[str]:
@@ -71,6 +74,17 @@ def test_a_folder_that_was_made_anew_is_shown_anew(confined: Sandbox, workspace:
     workspace.mkdir()
     (workspace / "g").write_text("new\n")
     assert shell(confined, workspace, "cat *").stdout == "new\n"
+
+
+def test_a_command_has_no_right_of_root(confined: Sandbox, workspace: Path) -> None:
+    done = shell(
+        confined, workspace,
+        "grep -E '^(Cap|Groups)' /proc/self/status; id -u; unshare -Ur id; echo harm > /proc/sys/vm/swappiness; "
+        "kill -9 1; cat /proc/1/environ; echo harm >> /usr/x; touch /dev/shm/a /tmp/b && ulimit -u",
+    )  # fmt: skip
+    lines = done.stdout.split("\n")
+    assert [line.split()[1:] for line in lines[:6]] == [[], *[["0" * 16]] * 5]
+    assert lines[6] in ("1000", str(mapped.user())) and lines[7:] == [str(PROCESSES), ""]
 
 
 def test_the_machine_sees_none_of_these_mounts(confined: Sandbox, workspace: Path) -> None:
