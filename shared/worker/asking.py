@@ -108,7 +108,8 @@ class Asking:
         if not answer.id or held.message != answer.id:
             told = held.told(card.user_id)
             return Settled(held.how == answer.decision, f"Nothing was changed: it was {told} before.")
-        return Settled(True, f"{card.tool}: {held.told(card.user_id)}.", quiet=card.in_turn)
+        whose = f" It holds for {card.user_id} alone." if held.how == "always" else ""
+        return Settled(True, f"{card.tool}: {held.told(card.user_id)}.{whose}", quiet=card.in_turn)
 
     async def word(self, said: messages.Said) -> Settled:
         """A plain yes or no: for the question that it replies to, else the one that is open."""

@@ -115,7 +115,9 @@ def _later(policy: Policy, registry: Registry, action: Action, ruling: Ruling) -
         except PromptDockError as error:
             told = Ruling("deny", str(error))
         if told.vote != "allow" and _STRICT[told.vote] >= _STRICT[found.vote]:
-            found = Ruling(told.vote, f"it would {does(name, later)} by itself: {told.why}", told.rule)
+            why = f"it would {does(name, later)} by itself"
+            known = found.vote == "ask" == told.vote
+            found = Ruling(told.vote, f"{found.why}; {why}" if known else f"{why}: {told.why}", told.rule)
     return found
 
 

@@ -176,9 +176,10 @@ class Door:
         if ruling.vote == "allow":
             return Ruling("ask", doubt, ruling.rule) if doubt else ruling
         if ruling.vote == "ask":
-            does = told(kinds)
+            itself = doubt.startswith("it ")
+            does = doubt.removeprefix("it ") if itself else told(kinds)
             why = f"{tool.name} {does}: {ruling.why}" if does else ruling.why
-            return Ruling("ask", f"{why}; {doubt}" if doubt else why, ruling.rule)
+            return Ruling("ask", why if itself or not doubt else f"{why}; {doubt}", ruling.rule)
         return ruling
 
     def _doubt(self, tool: Tool, detail: str, kinds: tuple[Kind, ...]) -> str:
@@ -193,8 +194,8 @@ class Door:
             )
         if tool.name in SHELLS or tool.name in caution.WRITERS:
             return caution.writes_settings(tool.name, detail)
-        if (lasting := caution.lasting(kinds)) and (source := marks.told(self.turn.records)):
-            return f"it {told(lasting)}, and {source}"
+        if caution.lasting(kinds) and (source := marks.told(self.turn.records)):
+            return f"it {told(kinds)}, and {source}"
         return ""
 
     async def _granted(

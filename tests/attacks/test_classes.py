@@ -233,8 +233,7 @@ def test_what_others_wrote_is_known_by_its_mark_in_the_journal() -> None:
             "review_task",
             "find_symbols",
         ),
-        *("consult_planner", "consult_agent", "read_note", "memory_search", "get_task", "get_task_result"),
-        *("list_hook_runs", "get_agent_error", "read_prompt", "view_profile", "get_profile", "fire_hook"),
+        *("consult_planner", "consult_researcher", "consult_agent", "fire_hook", "git_push"),
     ],
 )
 def test_what_reads_words_of_others_says_so(tool: str) -> None:
