@@ -20,6 +20,7 @@ from shared.store.records import Audit, TurnStep
 from shared.tools.registry import Registry, Tool
 
 Card = dict[str, Any]
+_HOOKS = {"http_get": spelled(("address",), reads=True), "named_query": spelled(("records",), reads=True)}
 # What a check came to, as a rule would have to say it.
 _VOTES = {
     "allow": "allow",
@@ -67,11 +68,18 @@ def read(row: Audit, registry: Registry, journal: Journal) -> Check:
         own = row.detail.get("by") == "command"
         return Check(name, category, detail, tuple(kept.split()), own)
     if name not in registry:
-        return Check(name, category, detail, spelled(UNKNOWN.always, False) if "__" in name else ())
+        return Check(name, category, detail, _unlisted(row, name))
     tool = registry.get(name)
     own = row.turn_id in journal.looked - journal.thought
     given = journal.arguments.get(str(row.detail.get("call", "")), {})
     return Check(name, category or tool.category, detail, _touched(tool, given), own)
+
+
+def _unlisted(row: Audit, name: str) -> tuple[str, ...]:
+    """Of what is no tool of ours: the two that hooks alone have; what ran may have been anything."""
+    if name in _HOOKS:
+        return _HOOKS[name]
+    return () if row.decision == "deny" else spelled(UNKNOWN.always, reads=False)
 
 
 def _touched(tool: Tool, arguments: Card) -> tuple[str, ...]:

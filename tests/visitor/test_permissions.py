@@ -152,3 +152,5 @@ def test_rows_that_say_what_was_touched_are_believed() -> None:
     assert one["why"] == "it connects to an address"
     gone = row.model_copy(update={"action": "tool:of_long_ago:x", "decision": "deny", "detail": {}})
     assert replay.replay(preset("standard"), [gone], toolbox.registry())["changed"] == []
+    query = row.model_copy(update={"action": "tool:named_query:open_tasks", "agent": "hooks", "detail": {}})
+    assert replay.replay(preset("standard"), [query], toolbox.registry())["changed"] == []
