@@ -128,7 +128,7 @@ def command(
         most=1 << 20 if faults.without("process-bound") else PROCESSES,
     )
     words += ["--remount-ro", "/", "--chdir", str(view.root), "--", "/bin/sh", "-c", inside, "sh", *up, *argv]
-    if faults.without("seccomp"):
+    if faults.without("seccomp") or not seccomp.known():
         return ["/usr/bin/env", "-i", *start, *words]
     filtered = _WITH_FILTER.format(file=seccomp.file(seccomp.program()), program=shlex.join(start))
     return ["/bin/sh", "-c", filtered, "sh", *words]

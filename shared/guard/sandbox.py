@@ -31,7 +31,7 @@ Mode = Literal["bwrap", "landlock", "none", "refused"]
 
 _TRY_SECONDS = 10
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
-_SYSTEM = ("/usr", "/opt", "/nix", "/proc", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_SYSTEM = ("/usr", "/nix", "/proc", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 
 
 @dataclass(frozen=True)
@@ -146,8 +146,12 @@ class Sandbox:
         self, argv: Sequence[str], root: Path, network: bool, read: Paths, write: Paths, sockets: bool
     ) -> list[str]:
         confine = self.mode == "landlock" and not faults.without("worktree-only")
+        system = [*_SYSTEM, *interpreter()]
+        # Programs may lie there, and so may our own data.
+        if not any(Path(place).is_relative_to("/opt") for place in self.hidden):
+            system.append("/opt")
         if confine:
-            self._possible([*read, *write], sockets)
+            self._possible([*system, *read, *write], sockets)
         etc = [f"/etc/{name}" for name in (*ETC, *ETC_NETWORK, "passwd", "group")]
         closed = confine and not faults.without("landlock-sockets")
         filtered = seccomp.program(sockets=not closed, network=network or not closed) if confine else b""
@@ -155,7 +159,7 @@ class Sandbox:
             "start": str(root),
             "confine": confine,
             "network": network,
-            "read": [*_SYSTEM, *interpreter(), *etc, *map(str, read)],
+            "read": [*system, *etc, *map(str, read)],
             "write": [*_DEVICES, *map(str, write)],
             "scratch": str(scratch()),
             "fresh": not faults.without("scratch"),
@@ -214,6 +218,11 @@ def scratch() -> Path:
 def _bubblewrap(shared: Sandbox) -> tuple[Sandbox | None, str]:
     place = None
     if os.getuid() == 0 and not faults.without("root-user"):
+        if not seccomp.known():  # a command could leave a file that runs as root
+            return (
+                None,
+                "as root, bubblewrap needs a filter of system calls that is not there for this machine",
+            )
         try:
             place = mapped.place()
         except OSError as error:
@@ -221,6 +230,7 @@ def _bubblewrap(shared: Sandbox) -> tuple[Sandbox | None, str]:
     why = "bubblewrap is not installed"
     for program, namespace in itertools.product(programs(), (True, False) if place else (True,)):
         told = "bubblewrap: own files, no network"
+        told += "" if seccomp.known() else ", no filter of system calls"
         sandbox = replace(shared, mode="bwrap", program=program, why=told, mapped=place, namespace=namespace)
         failed = _fails(sandbox)
         if not failed:

@@ -2,7 +2,7 @@
 
 What is here is refused: ways to change the machine or to look into another process, parts of the kernel that few
 programs need and many attacks use, and files that run as their owner. The rest is left to the kernel.
-`docs/coding.md` says the same in words; a test compares the numbers with the kernel's.
+`docs/workspaces.md` says the same in words; a test compares the numbers with the kernel's.
 """
 
 from __future__ import annotations

@@ -261,6 +261,16 @@ def test_one_line_says_what_confines_here(confined: Sandbox) -> None:
     assert "\n" not in confined.explain() and "processes" in confined.explain()
 
 
+def test_landlock_grants_no_folder_that_our_data_lies_in(workspace: Path) -> None:
+    confined = sandbox("landlock")
+    plan = next(
+        word for word in replace(confined, hidden=("/opt/pd",)).wrap(["true"], workspace, True) if "{" in word
+    )
+    assert "/opt" not in json.loads(plan)["read"]
+    with pytest.raises(ToolError, match="data folder"):
+        replace(confined, hidden=("/usr/pd",)).wrap(["true"], workspace, True)
+
+
 def test_landlock_runs_nothing_where_it_cannot_confine(tmp_path: Path) -> None:
     plan = {"start": str(tmp_path / "missing"), "confine": True, "network": False, "read": [], "write": [],
             "scratch": str(tmp_path), "fresh": False, "tend": False, "filter": "", "processes": 10,

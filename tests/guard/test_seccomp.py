@@ -96,6 +96,11 @@ def test_the_numbers_are_the_kernels(machine: str) -> None:
     }
 
 
+def test_the_documentation_counts_them() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "workspaces.md").read_text("utf-8")
+    assert f"refuses {len(seccomp.REFUSED)} calls" in text and f"and {len(seccomp.JUDGED)} for some" in text
+
+
 def test_each_number_belongs_to_a_rule() -> None:
     assert seccomp.NUMBERS.keys() == seccomp.REFUSED.keys() | seccomp.JUDGED.keys() | {"socketpair"}
     assert not seccomp.REFUSED.keys() & seccomp.JUDGED.keys()
