@@ -32,11 +32,9 @@ class Way:
 
     def confined(self, sandbox: Sandbox) -> bool:
         """Whether the sandbox can hold git on this way: it cannot lend an agent to another user, or beside Landlock."""
-        if self.local or faults.without("git-sandbox"):
+        if self.local or not sandbox.confines or faults.without("git-sandbox"):
             return False
-        return (sandbox.mode == "bwrap" and not (self.ssh and _agent() and sandbox.mapped is not None)) or (
-            sandbox.mode == "landlock" and not (self.ssh and _agent())
-        )
+        return not (self.ssh and _agent()) or (sandbox.mode == "bwrap" and sandbox.mapped is None)
 
     def reads(self) -> list[str]:
         """Files that git on this way reads beside the repository: certificates, known hosts, keys without an agent."""
