@@ -15,7 +15,7 @@ DEV := $(VENV)/.installed-dev
 PINS := pyproject.toml constraints.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help install up test test-claude-code check format faults bench bench-tasks bench-peers docs pins clean
+.PHONY: help install up test test-claude-code check format attacks faults bench bench-tasks bench-peers docs pins clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -42,6 +42,9 @@ check: $(DEV) ## format, lint, types, and which room may import which
 format: $(DEV) ## put the code into the house's format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+attacks: $(DEV) ## ten thousand hostile calls by fooled agents; ARGS="--calls 1000 --seed 7 --sandbox landlock"
+	@$(BIN)/python -m tests.attacks $(ARGS)
 
 faults: $(DEV) ## hurt a real cluster for hours; ARGS="--scale 0.05" for minutes, --list tells the rows
 	@$(BIN)/python -m tests.faults $(ARGS)
