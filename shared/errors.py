@@ -87,6 +87,10 @@ class BadMessage(PromptDockError):
     """A message was not understood."""
 
 
+class Refused(BadMessage):
+    """A message that can be understood says more than its sender may."""
+
+
 class Conflict(PromptDockError):
     """The row changed meanwhile, or exists already."""
 

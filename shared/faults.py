@@ -65,6 +65,8 @@ Guard = Literal[
     "plain-logs",
     "bus-password",
     "poisoned-entry",
+    "session-owner",
+    "signature",
     "private-files",
     "pinned-address",
     "poisoned-entry",

@@ -8,6 +8,7 @@ import secrets
 from pathlib import Path
 
 from shared.errors import ConfigurationError
+from shared.veil import hide
 
 _LEAST = 32  # characters
 
@@ -22,6 +23,13 @@ def kept(file: Path) -> str:
         ) from error
     if len(found) < _LEAST:
         raise ConfigurationError(f"{file} holds no secret", "it is too short", "delete it: a new one is made")
+    return found
+
+
+def of_home(home: Path, given: str | None = None) -> str:
+    """The secret with which the cluster of this home signs: the one that is set, else the home's own."""
+    found = given or kept(home / "secret")
+    hide(found)
     return found
 
 

@@ -16,6 +16,7 @@ from shared.errors import ConfigurationError
 
 HOME_NAME = ".promptdock"
 FOLDER = "PROMPTDOCK_FOLDER"  # set by our own starts: for which folder they work, since they stand elsewhere
+Unsigned = Literal["all", "approve", "command", "force", "roles", "session", "shutdown", "task"]
 _PASSWORD = 12  # characters
 _OPEN = re.compile(
     r"[a-z][a-z0-9+.-]*://[^/?#@]*([/?#][^@]*)?", re.IGNORECASE
@@ -66,6 +67,8 @@ class Settings(BaseModel):
     ollama_base_url: str | None = Field(None, alias="OLLAMA_BASE_URL")
 
     redis_url: SecretStr | None = Field(None, alias="REDIS_URL")
+    secret: SecretStr | None = Field(None, alias="PROMPTDOCK_SECRET", min_length=32)
+    unsigned_may: frozenset[Unsigned] = Field(frozenset(), alias="UNSIGNED_MAY")
     supabase_url: str | None = Field(None, alias="SUPABASE_URL")
     supabase_key: SecretStr | None = Field(
         None, validation_alias=AliasChoices("SUPABASE_SERVICE_ROLE_KEY", "SUPABASE_SECRET_KEY")
@@ -111,7 +114,7 @@ class Settings(BaseModel):
     def _absolute(cls, value: Path) -> Path:
         return value.expanduser().resolve()
 
-    @field_validator("approver_roles", "hook_hosts", "allowed_hosts", mode="before")
+    @field_validator("approver_roles", "hook_hosts", "allowed_hosts", "unsigned_may", mode="before")
     @classmethod
     def _roles(cls, value: object) -> object:
         if isinstance(value, str):

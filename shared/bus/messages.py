@@ -49,6 +49,16 @@ def _not_blank(text: str) -> str:
 Words = Annotated[Text, AfterValidator(_not_blank)]
 
 
+# Sessions that are a person's by their name; PLAIN is that of a person who does not sign.
+OWN, COMMANDS, PLAIN = "user:", "command:", "plain:"
+RESERVED_SESSIONS = (OWN, COMMANDS, "approval:", "asks:", "summary:")
+
+
+def own_session(user: str) -> str:
+    """A person's default session."""
+    return OWN + user.replace(" ", "_")
+
+
 def now() -> str:
     """This moment as the contract writes it: ISO 8601, UTC."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -92,12 +102,13 @@ class Human(Envelope):
     session_id: SessionId | None = None
     user_name: Annotated[str, StringConstraints(max_length=200)] | None = None
     roles: list[str] = []
+    shared: bool = False
     deadline: str | None = None
 
     @property
     def session(self) -> str:
         """The session that it names, else the person's default one."""
-        return self.session_id or f"user:{self.user_id.replace(' ', '_')}"
+        return self.session_id or own_session(self.user_id)
 
 
 class Said(Human):

@@ -17,7 +17,7 @@ from shared.bus.base import Argument, Bus, Script
 from shared.errors import BusUnreachable, Fenced, PromptDockError
 from shared.turns import scripts
 
-Place = Literal["mail", "reply", "word", "join", "front", "answer", "dead"]
+Place = Literal["mail", "reply", "word", "claim", "join", "front", "answer", "dead"]
 Keep = Literal["", "shown", "news", "always"]  # until a gateway acknowledges it: see scripts/parts.py
 JOURNAL = 8 << 20  # bytes of a turn's journal: more than a server takes at once is not even sent
 DEADLINE_MS = 15 * 60 * 1000
@@ -39,6 +39,7 @@ class Mail:
     refusal: str = ""
     reason: str = ""
     person: str = ""  # whose share of the desk it takes
+    owner: str = ""  # who comes into its session: see scripts/parts.py; "" for what belongs to nobody
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Entry:
 class Receipt:
     """What became of a post: `accepted`, `known` (with its state: it had been accepted before), or `busy`."""
 
-    outcome: Literal["accepted", "known", "busy"]
+    outcome: Literal["accepted", "known", "busy", "foreign"]  # foreign: the session is somebody else's
     waiting: int = 0  # on the desk; where the sender's share is full, of theirs
     theirs: bool = False
     state: str = ""
@@ -180,11 +181,14 @@ class Desk:
                 mail.reply,
                 mail.person,
                 self.share,
+                mail.owner,
             ),
             patience=patience,
         )
         if code == 0:
             return Receipt("known", state=told.decode())
+        if code == -3:
+            return Receipt("foreign")
         return Receipt("accepted" if code == 1 else "busy", waiting=told, theirs=code == -2)
 
     async def join(self) -> int:
@@ -210,7 +214,7 @@ class Desk:
             for i, mail in heard
             for field in (
                 *(i, mail.place, mail.id, mail.session, mail.channel, mail.data, mail.deadline),
-                *(mail.reply, mail.refusal, mail.reason, mail.person),
+                *(mail.reply, mail.refusal, mail.reason, mail.person, mail.owner),
             )
         ]
         taken = await self._call(scripts.HEAR, k, self.limit, self.share, output, *fields, patience=600)

@@ -16,8 +16,9 @@ from typing import Any
 from shared import log
 from shared.bus import messages
 from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT
-from shared.errors import BadMessage, PromptDockError
+from shared.errors import BadMessage, PromptDockError, Refused
 from shared.turns import route
+from shared.turns.authority import Authority
 from shared.turns.desk import Desk, Mail
 from shared.turns.seat import Seat
 
@@ -39,6 +40,7 @@ class Ear:
         on_bell: OnBell,
         plain: Sequence[str],
         seat: Seat | None = None,
+        authority: Authority | None = None,
     ) -> None:
         self.desk = desk
         self.names = desk.names
@@ -46,6 +48,7 @@ class Ear:
         self._on_bell = on_bell
         self._plain = frozenset(plain)  # channels whose plain messages are taken in
         self._seat = seat
+        self._authority = authority  # without one everybody is believed
         self._joined: int | None = None
         self._count = 0
         self._intake: deque[_Task] = deque()
@@ -160,14 +163,20 @@ class Ear:
     def _sort(self, channel: str, data: bytes) -> tuple[Mail | None, dict[str, Any] | None]:
         try:
             content = messages.read(data)
+            trusted = True
+            if self._authority is not None:
+                content, trusted = self._authority.judge(channel, content)
+                data = json.dumps(content, ensure_ascii=False).encode()
             if channel == self.names.channel(HUMAN_INPUT):
-                return route.human(self.names, messages.human(content), data), content
+                return route.human(self.names, messages.human(content), data, trusted), content
             message = messages.agent(content)
             if self.names.agent(message.to) != channel:
                 raise BadMessage(f"the message is for {message.to!r}", f"it was published on {channel}")
             return route.agent(self.names, message, data), content
         except BadMessage as error:
-            log.get().error("Failed to parse message", channel=channel, why=str(error))
+            refused = isinstance(error, Refused)
+            told = "A message was refused" if refused else "Failed to parse message"
+            log.get().error(told, channel=channel, why=str(error))
             log.get().info("Continuing normally")
             return route.dead(self.names, channel, data, error), None
 

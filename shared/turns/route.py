@@ -11,22 +11,25 @@ from uuid import uuid4
 
 from pydantic import ConfigDict, TypeAdapter
 
+from shared import faults
 from shared.bus import messages
 from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT, WIRE, Names
-from shared.errors import BadMessage
+from shared.errors import BadMessage, Refused
+from shared.turns import scripts
 from shared.turns.desk import DEADLINE_MS, Mail, Place
 
-BUSY = "busy: too much is waiting, try later"
 KEPT = 64 * 1024  # of a message that is too large, in the dead letters
 _NAME: TypeAdapter[str] = TypeAdapter(messages.Name, config=ConfigDict(defer_build=True))
 _ID: TypeAdapter[str] = TypeAdapter(messages.Id, config=ConfigDict(defer_build=True))
 
 
-def human(names: Names, message: messages.AnyHuman, data: bytes) -> Mail:
+def human(names: Names, message: messages.AnyHuman, data: bytes, trusted: bool = True) -> Mail:
     """A person's message on `human-input`. Words that name a running turn may join it; a stop goes first.
 
-    An answer to a request for leave goes to a session of its own: nobody's running turn delays it.
+    An answer to a request for leave goes to a session of its own: nobody's running turn delays it. Of what is not
+    `trusted` nobody knows who sent it: it has a share of the desk together with all others of its kind.
     """
+    _reserved(message)
     place: Place = "mail"
     session, reply = message.session, ""
     if isinstance(message, messages.Stop):
@@ -38,12 +41,36 @@ def human(names: Names, message: messages.AnyHuman, data: bytes) -> Mail:
     elif isinstance(message, messages.Said):
         reply = message.in_reply_to or ""
         place = "word" if messages.leave(message.content) else "reply" if reply else "mail"
+        if place == "word" and unsigned(message):
+            place = "claim"
     ends = messages.deadline_ms(message.deadline) or -DEADLINE_MS
     channel = names.channel(HUMAN_INPUT)
-    busy = error_output(names, message.user_id, message.id or "", BUSY, message.session)
+    busy = error_output(names, message.user_id, message.id or "", scripts.BUSY, message.session)
+    owner = f"{'*' * message.shared}s:{message.user_id}" if trusted else f"u:{message.user_id}"
     return Mail(
-        *(message.id or "", session, channel, data, place, ends, reply), refusal=busy, person=message.user_id
+        *(message.id or "", session, channel, data, place, ends, reply),
+        refusal=busy,
+        person=f"s:{message.user_id}" if trusted else "u:",
+        owner="" if isinstance(message, messages.Approval) or faults.without("session-owner") else owner,
     )
+
+
+def unsigned(message: messages.Envelope) -> bool:
+    """Whether it came without a signature, and may not answer for anybody: an ear notes that."""
+    return bool((message.model_extra or {}).get("unsigned"))
+
+
+def _reserved(message: messages.AnyHuman) -> None:
+    """Refused for a session that is another person's by its name."""
+    named = message.session_id or ""
+    if not named.startswith(messages.RESERVED_SESSIONS) or faults.without("session-owner"):
+        return
+    kind, _, whose = named.partition(":")
+    own = kind in ("user", "command") and whose == message.user_id.replace(" ", "_")
+    if not own:
+        raise Refused(
+            f"the session {named} is not {message.user_id}'s", "", "leave session_id out, or name another"
+        )
 
 
 def agent(names: Names, message: messages.Agent, data: bytes) -> Mail | None:
@@ -56,7 +83,7 @@ def agent(names: Names, message: messages.Agent, data: bytes) -> Mail | None:
         return Mail(message.id, message.request_id or "", channel, data, "answer", 0)
     if message.type in messages.REQUESTS:
         ends = messages.deadline_ms(message.deadline) or -DEADLINE_MS
-        error = BadMessage(BUSY)
+        error = BadMessage(scripts.BUSY)
         busy = _error_answer(names, channel, message.sender, message.id, error)
         return Mail(
             *(message.id, message.id, channel, data, "mail", ends, names.agent(message.sender)),
@@ -85,6 +112,8 @@ def dead(names: Names, channel: str, data: bytes, error: BadMessage) -> Mail:
 
 def malformed(error: BadMessage) -> str:
     """The reason of the dead letter: what is wrong, and where."""
+    if isinstance(error, Refused):
+        return f"refused: {error.what}"[:300]
     return f"malformed: {error.what}{f' ({error.why})' if error.why else ''}"[:300]
 
 

@@ -29,6 +29,7 @@ from shared.store.row import derived
 from shared.tasks import machine
 from shared.turns import archive, route
 from shared.turns.archive import Change
+from shared.turns.authority import Authority
 from shared.turns.desk import Desk, Ending
 from shared.turns.ear import Ear
 from shared.turns.turn import Turn
@@ -67,7 +68,10 @@ class Bridge:
         self._turn: Turn | None = None
         self._work: asyncio.Task[None] | None = None
         self._since, self._started = time.monotonic(), messages.now()
-        self.ear = Ear(self._desk, [self._channel], self._heard, plain=[self._channel])
+        self._authority = Authority(visitor.names, visitor.signer, visitor.settings.unsigned_may)
+        self.ear = Ear(
+            *(self._desk, [self._channel], self._heard), plain=[self._channel], authority=self._authority
+        )
 
     async def run(self) -> None:
         """Answer requests until told to stop; the one in hand is finished first, if it takes no longer than 20 s."""
@@ -102,7 +106,10 @@ class Bridge:
         payload = content.get("payload")
         named = payload.get("request_id") if isinstance(payload, dict) else None
         ended = content.get("data") if channel == self._desk.bell else None
-        if self._turn.session in (ended, named if content.get("type") == "cancel" else None):
+        cancels = content.get("type") == "cancel" and self._authority.cancels(
+            channel, content, self._turn.given
+        )
+        if self._turn.session in (ended, named if cancels else None):
             self._work.cancel()
 
     # -- services --------------------------------------------------------------------------------------------

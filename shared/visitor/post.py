@@ -9,7 +9,8 @@ from uuid import uuid4
 from shared.bus import messages
 from shared.bus.base import Bus
 from shared.bus.keys import CHATTER, HUMAN_INPUT, Names
-from shared.errors import BadMessage, Busy, UsageError
+from shared.bus.signing import Signer
+from shared.errors import BadMessage, Busy, Denied, UsageError
 from shared.turns import route
 from shared.turns.desk import Desk, Mail
 from shared.visitor.words import Sent
@@ -74,13 +75,23 @@ def _mail(names: Names, channel: str, message: dict[str, Any]) -> tuple[str, Mai
     return parsed.to, mail
 
 
-async def post(bus: Bus, names: Names, channel: str, message: dict[str, Any], lease_ms: int) -> Sent:
-    """Post it; BusUnreachable when nobody knows whether it arrived, Busy when it was refused."""
+async def post(
+    bus: Bus, names: Names, channel: str, message: dict[str, Any], lease_ms: int, signer: Signer | None = None
+) -> Sent:
+    """Post it; BusUnreachable when nobody knows whether it arrived, Busy or Denied when it was refused."""
+    if signer is not None:
+        message = signed(signer, names, channel, message)
     agent, mail = _mail(names, channel, message)
     desk = Desk(bus, names, agent, lease_ms=lease_ms)
     if mail.place == "answer":
         return await _answer(bus, desk, mail)
     receipt = await desk.post(mail)
+    if receipt.outcome == "foreign":
+        raise Denied(
+            f"the session {mail.session} belongs to somebody else",
+            "",
+            "leave the session out, or name another",
+        )
     if receipt.theirs:
         raise Busy(
             f"{agent} takes nothing more from you now",
@@ -104,8 +115,18 @@ async def _answer(bus: Bus, desk: Desk, mail: Mail) -> Sent:
     return Sent(mail.id, "heard", heard=await bus.publish(mail.channel, mail.data))
 
 
-async def publish(bus: Bus, names: Names, channel: str, message: dict[str, Any]) -> Sent:
+def signed(signer: Signer, names: Names, channel: str, message: dict[str, Any]) -> dict[str, Any]:
+    """The message with a signature of now."""
+    whole = {name: value for name, value in message.items() if name not in ("sig", "via", "unsigned")}
+    return {**whole, "sig": signer.sign(names.channel(channel), whole)}
+
+
+async def publish(
+    bus: Bus, names: Names, channel: str, message: dict[str, Any], signer: Signer | None = None
+) -> Sent:
     """Plain PUBLISH."""
+    if signer is not None:
+        message = signed(signer, names, channel, message)
     data = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace")
     heard = await bus.publish(names.channel(channel), data)
     return Sent(str(message.get("id", "")), "heard", heard=heard)

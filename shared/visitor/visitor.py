@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
+from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
@@ -20,6 +21,7 @@ from shared.bus import embedded
 from shared.bus.base import Bus, OnMessage, OnReady
 from shared.bus.keys import CHATTER, HUMAN_INPUT, Names
 from shared.bus.presence import Presence
+from shared.bus.signing import Signer
 from shared.errors import BusUnreachable, Busy, PromptDockError, TimedOut
 from shared.settings import Settings
 from shared.turns.desk import Desk
@@ -82,6 +84,11 @@ class Visitor:
             self._url = embedded.address(self.settings)
             self._bus = connect.make_bus(self._url, self.settings)
         return self._bus
+
+    @cached_property
+    def signer(self) -> Signer:
+        """By it a message is known as one of ours."""
+        return connect.signer(self.settings)
 
     @property
     def url(self) -> str:
@@ -255,7 +262,7 @@ class Visitor:
         if post.is_posted(channel, made):
             return await self.send(channel, made)
         post.check(self.names, channel, made)
-        return await post.publish(self.bus, self.names, channel, made)
+        return await post.publish(self.bus, self.names, channel, made, self.signer)
 
     async def send(self, channel: str, message: dict[str, Any]) -> Sent:
         """Keep a message on disk, then post it and all that waited before it."""
@@ -286,7 +293,8 @@ class Visitor:
                 letter = self._letters[0]
                 try:
                     letter.outcome = await post.post(
-                        self.bus, self.names, letter.channel, letter.message, self.settings.lease_ms
+                        *(self.bus, self.names, letter.channel, letter.message, self.settings.lease_ms),
+                        self.signer,
                     )
                 except BusUnreachable:
                     raise

@@ -202,6 +202,7 @@ class Colleagues:
             "roles": self._who.get("roles", []),
             "reason": reason,
         }
+        command["sig"] = self._parts.signer.sign(name, command)
         heard = await self._parts.bus.listeners(name)
         await self._parts.bus.publish(name, json.dumps(command, ensure_ascii=False).encode())
         return heard
@@ -232,8 +233,8 @@ class Colleagues:
             "on_behalf_of": self._on_behalf(),
             "origin": self._origin(),
             "v": 1,
-            "via": channel,
         }
+        envelope |= {"sig": self._parts.signer.sign(channel, envelope), "via": channel}
         # The answer must find us: who waits is known before the question is out.
         await self._parts.bus.command(
             "SET", f"{self._turn.desk.prefix}who:{self._turn.session}", json.dumps(self._who), "EX", 172_800

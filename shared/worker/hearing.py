@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -38,6 +39,7 @@ class Hearing:
     ) -> None:
         self._parts, self._profile, self._desk, self._hand = parts, profile, desk, hand
         self._spawn, self._stop, self._met = spawn, stop, met
+        self._authority, self._since = parts.authority, time.time() * 1000
         self.broadcast = parts.names.channel(BROADCAST)
         self.status = parts.names.channel(STATUS)
 
@@ -61,11 +63,14 @@ class Hearing:
             self._answered(content)
         elif kind == "cancel":
             payload = content.get("payload")
-            self._hand.stop(str(payload.get("request_id", "")) if isinstance(payload, dict) else "")
+            named = str(payload.get("request_id", "")) if isinstance(payload, dict) else ""
+            running = self._hand.of(named)
+            if running is not None and self._authority.cancels(channel, content, running.turn.given):
+                self._hand.stop(named)
         elif kind == "task" and len(self._hand) >= self._profile.turns:
             self._spawn(self._busy(content))
         elif channel.endswith(HUMAN_INPUT):
-            self._joined(content)
+            self._joined(channel, content)
 
     def _rung(self, content: dict[str, Any]) -> None:
         """The desk's own bell: a session is to be stopped, or to look for what it waits for; the agent changed."""
@@ -93,8 +98,11 @@ class Hearing:
                 text = plain(str(payload.get("message", "")), _PROGRESS)
                 self._spawn(_told(held.runner, request, text))
 
-    def _joined(self, content: dict[str, Any]) -> None:
-        """A person's message, for the turn that runs in its session."""
+    def _joined(self, channel: str, content: dict[str, Any]) -> None:
+        """A person's message, for the turn that runs in its session.
+
+        One that carries `via` was not judged here: anybody may have written that.
+        """
         try:
             message = messages.human(content)
         except BadMessage:
@@ -109,6 +117,8 @@ class Hearing:
                 self._ring(told | ({"data": message.session} if stops else {}))
             return
         held.turn.bell.set()
+        if "via" in content and not self._authority.signed(channel, content):
+            return  # what was accepted is found by the turn
         self._give_up(held, given_up)
         if stops and held.runner is not None:
             held.task.cancel()
@@ -146,6 +156,14 @@ class Hearing:
     def _command(self, content: dict[str, Any]) -> None:
         """An operator's word; only an approver may end the cluster, where approvers are named."""
         if content.get("command") != "shutdown":
+            return
+        ours = self._authority.signed(self.broadcast, content, self._since)
+        if not ours and not self._authority.may("shutdown"):
+            log.get().warning(
+                "A shutdown was refused",
+                why="it is not signed, or older than this worker",
+                fix="promptdock publish broadcast, or UNSIGNED_MAY=shutdown",
+            )
             return
         roles = content.get("roles")
         wanted = self._parts.settings.approver_roles

@@ -51,12 +51,12 @@ class Home:
 
     def __init__(self, parts: Parts, agent: str, handler: Handler) -> None:
         self._parts, self._agent, self._handler = parts, agent, handler
+        self._channel = parts.names.channel(channel(parts.home))
         self._running: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         """Listen and serve until cancelled."""
-        name = self._parts.names.channel(channel(self._parts.home))
-        listener = self._parts.bus.listener([name], self._take, _nothing, self._parts.names.presence)
+        listener = self._parts.bus.listener([self._channel], self._take, _nothing, self._parts.names.presence)
         try:
             await listener.run()
         finally:
@@ -71,7 +71,11 @@ class Home:
 
     async def _serve(self, data: bytes) -> None:
         try:
-            request = messages.agent(messages.read(data))
+            content = messages.read(data)
+            if not self._parts.authority.signed(self._channel, content):
+                log.get().warning("A request to this home was refused", why="it is not signed")
+                return
+            request = messages.agent(content)
             if request.type != "command" or not await self._is_ours(request.id):
                 return
             result = await self._run(request)
@@ -123,6 +127,7 @@ async def ask(mine: Asker, home: str, payload: dict[str, Any], key: str) -> dict
         "id": key, "from": mine.agent, "to": "home", "type": "command", "payload": payload, "timestamp": now(),
         "patience": _PATIENCE, "v": 1,
     }  # fmt: skip
+    envelope["sig"] = parts.signer.sign(name, envelope)
     data = json.dumps(envelope, ensure_ascii=False).encode("utf-8", "replace")
     ends = time.monotonic() + _PATIENCE
     async with mine.awaiting(key, f"home:{home}") as answer:

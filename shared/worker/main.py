@@ -17,7 +17,7 @@ from shared.settings import load as load_settings
 from shared.tools import toolbox
 from shared.tools.handler import Handler
 from shared.turns.turn import Turn
-from shared.worker import executing, scratch, services
+from shared.worker import executing, owning, scratch, services
 from shared.worker import parts as composition
 from shared.worker.answering import Answering, answers_leave
 from shared.worker.chat import Chat
@@ -89,6 +89,8 @@ async def serve(settings: Settings, profile: Profile) -> None:
         worker.listen_for_signals()
         if parts.model.demo and profile.kind == "chat":
             await scratch.ensure(parts)
+        if profile.kind == "chat":
+            worker.spawn(owning.learn(parts))
         if profile.kind == "coding":
             worker.spawn(executing.tidy(parts))
         await worker.run()

@@ -6,11 +6,12 @@ import asyncio
 import secrets
 from dataclasses import dataclass, field
 
-from shared import log
+from shared import log, secret
 from shared.bus import embedded
 from shared.bus.base import Bus
 from shared.bus.keys import SCHEMA, Names
 from shared.bus.presence import Presence
+from shared.bus.signing import Signer
 from shared.errors import ConfigurationError, StoreUnavailable
 from shared.guard.homeid import home_id
 from shared.guard.sandbox import Sandbox
@@ -20,6 +21,7 @@ from shared.store.base import Store
 from shared.store.breaker import Breaker
 from shared.store.records import Repo
 from shared.tasks.repos import Repos
+from shared.turns.authority import Authority
 from shared.turns.desk import Desk
 from shared.worker.announcing import Announcing
 from shared.worker.choice import Choice
@@ -110,6 +112,7 @@ class Parts:
     home: str
     sandbox: Sandbox
     cluster: str = ""
+    signer: Signer = field(default_factory=lambda: Signer(secrets.token_hex(32)))
     desks: dict[str, Desk] = field(default_factory=dict)
     known: dict[str, list[Repo]] = field(default_factory=dict)  # repositories by project, as last read
     stale: bool = True  # the agent may have changed itself since that was last read
@@ -119,6 +122,11 @@ class Parts:
         if agent not in self.desks:
             self.desks[agent] = Desk(self.bus, self.names, agent, lease_ms=self.settings.lease_ms)
         return self.desks[agent]
+
+    @property
+    def authority(self) -> Authority:
+        """Who judges what is heard."""
+        return Authority(self.names, self.signer, self.settings.unsigned_may)
 
     @property
     def repos(self) -> Repos:
@@ -135,6 +143,8 @@ class Parts:
 async def build(settings: Settings, agent: str) -> Parts:
     """Connect everything; a wrong setting or a Redis that does not answer is said now."""
     log.hide(*settings.secrets())
+    given = settings.secret.get_secret_value() if settings.secret else None
+    signer = Signer(await asyncio.to_thread(secret.of_home, settings.home, given))
     model = Choice(settings, _reload)
     names = Names(settings.namespace)
     bus = make_bus(settings, f"promptdock-{agent}")
@@ -149,7 +159,7 @@ async def build(settings: Settings, agent: str) -> Parts:
         await bus.close()
         raise
     presence = Presence(bus, names)
-    return Parts(settings, bus, names, store, model, presence, home, sandbox, cluster)
+    return Parts(settings, bus, names, store, model, presence, home, sandbox, cluster, signer=signer)
 
 
 async def _open(store: Store) -> None:

@@ -64,7 +64,12 @@ class Worker:
         )
         listened = [*self._channels, self._hearing.broadcast, self._hearing.status]
         self.seat = Seat(self.desk, self.instance, lambda: self.hand.idle, self.hand.given)
-        self.ear = Ear(self.desk, listened, self._on_bell, plain=self._channels, seat=self.seat)
+        self.ear = Ear(
+            *(self.desk, listened, self._on_bell),
+            plain=self._channels,
+            seat=self.seat,
+            authority=parts.authority,
+        )
 
     async def run(self) -> None:
         """Work until told to stop."""

@@ -102,7 +102,7 @@ def test_who_has_no_role_is_refused_at_once_and_who_has_it_is_asked(wire: Wire) 
 
 def test_words_of_another_that_join_the_turn_take_the_role_away(wire: Wire) -> None:
     start, session = len(wire.heard), "shared"
-    first = wire.send("clean and open", user="lea", roles=["lead"], session_id=session)
+    first = wire.send("clean and open", user="lea", roles=["lead"], session_id=session, shared=True)
     asked = question(wire, "lea", start)["approval"]["id"]
     joined = wire.send("and open up, please", user="mallory", type="amend", session_id=session)
     wire.ask("hello", user="beside")  # what was published before this is taken in

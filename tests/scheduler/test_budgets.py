@@ -56,7 +56,7 @@ def calls(api: MessagesApi, words: str) -> list[dict[str, Any]]:
 def test_a_spent_conversation_is_handed_back_without_tools_and_the_person_decides(
     wire: Wire, api: MessagesApi
 ) -> None:
-    said = wire.ask("many steps", user="ann", session_id="money")
+    said = wire.ask("many steps", user="ann", session_id="money", shared=True)
     assert (said["status"], said["options"]) == ("awaiting_input", ["raise", "split", "stop"])
     assert "Until now I listed." in said["content"] and "($1.00) is spent" in said["content"]
     bought = calls(api, "many steps")

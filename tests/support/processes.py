@@ -132,6 +132,7 @@ class Site:
             "PROMPTDOCK_HOME": str(self.home),
             "PROMPTDOCK_NAMESPACE": self.names.namespace,
             "PROMPTDOCK_LEASE": "1500",
+            "UNSIGNED_MAY": "all",  # most tests speak as a program that nobody has to believe
             "REDIS_URL": url,
             **environment,
         }

@@ -7,7 +7,7 @@ from typing import Any
 
 from shared.bus import messages
 from shared.bus.keys import CHATTER_OUTPUT, Names
-from shared.turns import route
+from shared.turns import route, scripts
 from shared.turns.desk import Desk, Mail
 from tests.turns.ground import claimed, closing, given, mail, state
 
@@ -71,7 +71,7 @@ async def test_plain_messages_beyond_a_share_are_refused_with_an_answer_that_can
         heard.append((number, route.human(names, messages.human(value), data)))
     assert await small.hear(k, heard, names.channel(CHATTER_OUTPUT)) == [1, 2, 1]
     [said] = [json.loads(text) for text in (await state(desk)).said]
-    assert said["content"] == route.BUSY
+    assert said["content"] == scripts.BUSY
     assert (said["session_id"], said["in_reply_to"], said["user_id"]) == ("s2", "m2", "eve")
     assert (await state(desk)).dead == [("m2", "busy")]
     assert given(await claimed(small)) == ["m1"]

@@ -5,12 +5,13 @@ server's. `#!lua` makes a server refuse a script that leaves its slot; what free
 is full.
 """
 
-from shared.turns.scripts.arriving import CLOSE, HEAR, JOIN, POST, RESPOND, UNREADABLE, WITHDRAW
+from shared.turns.scripts.arriving import BUSY, CLOSE, HEAR, JOIN, POST, RESPOND, UNREADABLE, WITHDRAW
 from shared.turns.scripts.carrying import ACQUIT, BEAT, CLAIM, FINISH, RELEASE, STEP, TELL
 
 __all__ = [
     "ACQUIT",
     "BEAT",
+    "BUSY",
     "CLAIM",
     "CLOSE",
     "FINISH",

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from shared.turns.scripts.parts import ADMIT, BURY, LOAD, PRELUDE, SAY, script
+from shared.turns.scripts.parts import ADMIT, BURY, LOAD, OWNED, PRELUDE, SAY, script
 from shared.turns.scripts.taking import GIVE, TAKE
+
+# What a refusal says; without anything that a pattern or a string of Lua or JSON would take for something else.
+BUSY = "busy: too much is waiting, try later"
+NOT_YOURS = "this session belongs to somebody else: leave session_id out, or name one of your own"
+NOT_SIGNED = (
+    "this is not signed, so it allows nothing: answer with promptdock approvals, sign it as docs/wire.md says, "
+    "or let everybody do it: UNSIGNED_MAY=approve"
+)
 
 # Whether there is room for a message: on the desk for what opens a turn, and in the share of its person; twice as
 # much of what joins or ends turns.
@@ -18,8 +26,9 @@ local function room(place, waiting, limit, person, share)
 end
 """
 
-# channel id session deadline text limit place reply person share
+# channel id session deadline text limit place reply person share owner
 # -> {1, waiting} | {0, state} known | {-1, waiting} busy | {-2, theirs} too much of this person waits
+#    | {-3, 0} the session is somebody else's
 POST = script(
     "post",
     PRELUDE,
@@ -28,6 +37,7 @@ POST = script(
     GIVE,
     ADMIT,
     FITS,
+    OWNED,
     """
 local waiting = redis.call('XLEN', P..'inbox')
 local fits, theirs = room(ARGV[7], waiting, ARGV[6], ARGV[9], ARGV[10])
@@ -38,6 +48,7 @@ if not fits then
   return {-1, waiting}
 end
 local session, place = routed(ARGV[3], ARGV[7], ARGV[8])
+if session == ARGV[3] and not belongs(session, ARGV[11]) then return {-3, 0} end
 local e, was = admit(ARGV[2], session, ARGV[1], ARGV[5], ARGV[4], place, ARGV[9])
 if not e then return {0, was} end
 redis.call('PUBLISH', ARGV[1], ARGV[5])
@@ -102,7 +113,7 @@ return 0
 )
 
 # k limit share output_channel, then for each message, in their order:
-#   i kind id session channel data deadline reply refusal reason person
+#   i kind id session channel data deadline reply refusal reason person owner
 # kind: mail | reply | word | join | front | answer | dead.
 # -> -1 numbering too old (others had it) | -2 older ears still hand in
 #    | for each message {1 taken, 2 buried, 0 known}
@@ -114,19 +125,26 @@ HEAR = script(
     GIVE,
     ADMIT,
     FITS,
+    OWNED,
     BURY,
     SAY,
+    f"local BUSY, NOT_YOURS, NOT_SIGNED = [[{BUSY}]], [[{NOT_YOURS}]], [[{NOT_SIGNED}]]\n",
     """
 local k = ARGV[1]
 local w = redis.call('HMGET', P..'ears', k, 'closed', 'w'..k)
 if not w[1] then return -1 end
 local had = tonumber(w[1]) or 0
-if tonumber(ARGV[#ARGV - 10]) > had
+if tonumber(ARGV[#ARGV - 11]) > had
   and (tonumber(w[2] or '0') or 0) < tonumber(k) - 1 and now < (tonumber(w[3] or '0') or 0) then return -2 end
 local function take(a)
   local kind, id, session, channel, data = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5]
   if id == '' then id = 'p:'..k..':'..ARGV[a] end
-  local place, reason = kind, ARGV[a + 9]
+  local place, reason, why = kind, ARGV[a + 9], nil
+  if kind == 'claim' then
+    if redis.call('EXISTS', P..'asks:'..session) == 1 then
+      kind = 'dead'; reason = 'refused: not signed'; why = NOT_SIGNED
+    else kind = ARGV[a + 7] ~= '' and 'reply' or 'mail'; place = kind end
+  end
   if kind == 'answer' then
     local asked = redis.call('GET', P..'call:'..session)
     if asked then id = 'answer:'..session; session = asked; place = 'join'
@@ -134,19 +152,25 @@ local function take(a)
   elseif kind ~= 'dead' and not room(kind, redis.call('XLEN', P..'inbox'), ARGV[2], ARGV[a + 10], ARGV[3]) then
     kind = 'dead'; reason = 'busy'
   end
+  local asked
+  if kind ~= 'dead' then
+    asked, place = routed(session, place, ARGV[a + 7])
+    if asked == session and not belongs(session, ARGV[a + 11]) then
+      kind = 'dead'; reason = 'refused: the session is somebody else\\'s'; why = NOT_YOURS
+    end
+  end
   if kind == 'dead' then
     bury(reason, id, session, channel, data)
     -- An agent's request that is refused is answered on the agent's own channel.
     if (ARGV[a + 1] == 'dead' or ARGV[a + 1] == 'mail') and ARGV[a + 7] ~= '' then
       redis.call('PUBLISH', ARGV[a + 7], ARGV[a + 8])
-    else say(ARGV[4], ARGV[a + 8]) end
+    else say(ARGV[4], why and string.gsub(ARGV[a + 8], BUSY, why) or ARGV[a + 8]) end
     return 2
   end
-  session, place = routed(session, place, ARGV[a + 7])
-  return admit(id, session, channel, data, ARGV[a + 6], place, ARGV[a + 10]) and 1 or 0
+  return admit(id, asked, channel, data, ARGV[a + 6], place, ARGV[a + 10]) and 1 or 0
 end
 local taken = {}
-for a = 5, #ARGV, 11 do
+for a = 5, #ARGV, 12 do
   local i = tonumber(ARGV[a])
   if i <= had then taken[#taken + 1] = 0
   else

@@ -1,0 +1,74 @@
+"""What is signed is known as a gateway's word: unchanged, fresh, and meant for that channel."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import time
+from typing import Any
+
+import pytest
+
+from shared.bus.signing import FRESH_MS, Signer, canonical
+from shared.errors import Refused
+
+SECRET = "a secret of thirty-two characters"
+MESSAGE: dict[str, Any] = {"id": "m-1", "user_id": "ada", "content": 'Grüße, "x"\n', "roles": ["b", "a"]}
+
+
+def sent(at_ms: int | None = None, **more: Any) -> dict[str, Any]:
+    message = MESSAGE | more
+    return message | {"sig": Signer(SECRET).sign("human-input", message, at_ms)}
+
+
+def test_the_canonical_form_is_as_documented() -> None:
+    message = {
+        "v": 1,
+        "b": [1, 0.7, True, None],
+        "a": {"z": "ü", "y": '\x01\n\x7f"\\/'},
+        "sig": "x",
+        "via": "y",
+    }
+    expected = '{"a":{"y":"\\u0001\\n\x7f\\"\\\\/","z":"ü"},"b":[1,0.7,true,null],"v":1}'
+    assert canonical(message) == expected.encode()
+
+
+def test_a_signature_can_be_made_by_hand() -> None:
+    body = '{"content":"Hi","id":"m-1","user_id":"ada"}'
+    code = hmac.new(SECRET.encode(), f"human-input\n1000\n{body}".encode(), hashlib.sha256).hexdigest()
+    message = {"user_id": "ada", "content": "Hi", "id": "m-1"}
+    assert Signer(SECRET).sign("human-input", message, 1000) == f"1000.{code}"
+
+
+def test_what_was_signed_is_known_also_with_the_channel_that_our_copy_names() -> None:
+    assert Signer(SECRET).signed("human-input", sent())
+    assert Signer(SECRET).signed("human-input", sent() | {"via": "human-input"})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"user_id": "eve"}, {"content": "else"}, {"id": "m-2"}, {"roles": ["Boss"]}, {"session_id": "s"},
+        {"type": "approval"}, {"sig": ""}, {"sig": 7}, {"sig": "x"}, {"sig": "1.2"}, {"sig": None}, {"force": True},
+    ],
+)  # fmt: skip
+def test_what_was_changed_is_not(change: dict[str, Any]) -> None:
+    assert not Signer(SECRET).signed("human-input", sent() | change)
+
+
+def test_nor_what_was_made_for_another_channel_or_with_another_secret() -> None:
+    assert not Signer(SECRET).signed("x:human-input", sent())
+    assert not Signer(SECRET + "!").signed("human-input", sent())
+
+
+@pytest.mark.parametrize("off", [FRESH_MS + 5_000, -120_000])
+def test_nor_what_is_old_or_of_the_future(off: int) -> None:
+    with pytest.raises(Refused, match="too old"):
+        Signer(SECRET).check("human-input", sent(int(time.time() * 1000) - off))
+
+
+def test_nor_what_has_no_id_by_which_a_copy_would_be_known() -> None:
+    message = {"user_id": "ada", "content": "Hi"}
+    message["sig"] = Signer(SECRET).sign("human-input", message)
+    with pytest.raises(Refused, match="needs an id"):
+        Signer(SECRET).check("human-input", message)
