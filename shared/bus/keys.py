@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from shared.errors import UsageError
+
 HUMAN_INPUT = "human-input"
 CHATTER_OUTPUT = "chatter-output"
 STATUS = "agent:status"
@@ -22,6 +24,12 @@ _AGENT = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 def is_agent(name: str) -> bool:
     """Whether an agent may have this name: it becomes part of keys and channels."""
     return _AGENT.fullmatch(name) is not None
+
+
+def _checked(name: str) -> None:
+    if not is_agent(name):
+        why = "names are lower case letters, digits, '.', '_' and '-'"
+        raise UsageError(f"no agent is called {name[:80]!r}", why, "promptdock status names them")
 
 
 class Names:
@@ -45,7 +53,8 @@ class Names:
         return channel.removeprefix(self._prefix)
 
     def agent(self, name: str) -> str:
-        """The channel of an agent."""
+        """The channel of an agent; UsageError for what no agent can be called."""
+        _checked(name)
         return self.channel(f"agent:{name}")
 
     def events(self, session: str) -> str:
@@ -53,7 +62,11 @@ class Names:
         return self.channel(f"events:{session}")
 
     def desk(self, agent: str) -> str:
-        """The prefix of all keys of one agent: one hash tag, so that each script touches one slot."""
+        """The prefix of all keys of one agent: one hash tag, so that each script touches one slot.
+
+        UsageError for what no agent can be called: a name must not become another key.
+        """
+        _checked(agent)
         return f"{self.root}{{{agent}}}:"
 
     def approval(self, id: str) -> str:

@@ -80,7 +80,7 @@ class Presence:
                 card = json.loads(value)
             except ValueError:
                 continue
-            if isinstance(card, dict):
+            if isinstance(card, dict) and is_agent(str(card.get("agent"))):
                 found[field.decode("utf-8", "replace")] = card
         return found
 

@@ -47,7 +47,9 @@ class Authority:
         A signature that is wrong is never taken for none.
         """
         answers = channel != self._human and content.get("type") in _ANSWERS
-        if content.get("sig") is not None and not answers:  # a program may answer with all fields of the question
+        if (
+            content.get("sig") is not None and not answers
+        ):  # a program may answer with all fields of the question
             self._signer.check(channel, content)
             return {name: value for name, value in content.items() if name != "unsigned"}, True
         plain = {**content, "unsigned": True}

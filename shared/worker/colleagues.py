@@ -11,10 +11,10 @@ from typing import Any
 
 from shared import faults, log
 from shared.bus import messages
-from shared.bus.keys import BROADCAST, WIRE
+from shared.bus.keys import BROADCAST, WIRE, is_agent
 from shared.bus.messages import now
 from shared.bus.presence import LIFE_MS
-from shared.errors import Busy, PromptDockError
+from shared.errors import Busy, PromptDockError, ToolError
 from shared.guard import marks
 from shared.loop import Live
 from shared.store.origin import Origin
@@ -28,6 +28,15 @@ MAX_HOPS = 4
 GRACE = 2.0  # seconds in which an agent that just restarts may show itself
 _QUIET = 0.25  # seconds between two lines of progress, so that an agent in a loop floods nobody
 Say = Callable[[str], Awaitable[None]]
+
+
+def _asked(agent: str) -> bool:
+    """Whether there can be such an agent: some names are channels of their own, or senders."""
+    return is_agent(agent) and agent not in messages.RESERVED
+
+
+def _nobody(agent: str) -> dict[str, Any]:
+    return {"error": f"no agent is called {agent[:80]!r}", "why": "the name cannot be that of one"}
 
 
 class Colleagues:
@@ -87,6 +96,8 @@ class Colleagues:
 
     async def ask(self, agent: str, payload: dict[str, Any], key: str) -> dict[str, Any]:
         """Publish a question and await its answer: presence first, then patience."""
+        if not _asked(agent):
+            return _nobody(agent)
         if self._hops >= MAX_HOPS:
             return {
                 "error": f"{agent} was not asked",
@@ -145,6 +156,8 @@ class Colleagues:
 
     async def send(self, agent: str, payload: dict[str, Any], key: str) -> int:
         """Deliver a task; its outcome opens a turn of its own in this session."""
+        if not _asked(agent):
+            raise ToolError(_nobody(agent)["error"], "", "get_agents names them")
         waiting = await self._post(agent, "task", payload, key)
         await self._say(f"Assigned task {payload.get('task_id', key)} to {agent.capitalize()}.")
         tasks = Tasks(self._parts.bus, self._parts.names, "@tasks")
@@ -154,10 +167,14 @@ class Colleagues:
 
     async def stop(self, agent: str, request_id: str) -> str:
         """Withdraw a request, or tell the one that runs to stop."""
+        if not _asked(agent):
+            raise ToolError(_nobody(agent)["error"], "", "")
         return await self._parts.desk(agent).withdraw(request_id)
 
     async def status(self, agent: str) -> dict[str, Any]:
         """What presence knows of an agent."""
+        if not _asked(agent):
+            return {"agent": agent, "online": False, "status": _nobody(agent)["error"], "queue": 0}
         cards = await self._parts.presence.here(agent)
         queue = await self._parts.desk(agent).size()
         if not cards:

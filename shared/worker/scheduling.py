@@ -13,7 +13,7 @@ from typing import Any
 
 from shared import faults, log
 from shared.bus import messages
-from shared.bus.keys import CHATTER, CHATTER_OUTPUT
+from shared.bus.keys import CHATTER, CHATTER_OUTPUT, is_agent
 from shared.errors import Conflict, PromptDockError, ToolError
 from shared.store.records import Task
 from shared.tasks import graph, machine
@@ -160,6 +160,8 @@ class Scheduling:
         lost, running = set(), {}
         for id, task in self._overview.tasks.items():
             if task.status not in ("ASSIGNED", "IN_PROGRESS") or not task.assignee or not task.request_id:
+                continue
+            if not is_agent(task.assignee):  # it was given to nobody who could be asked
                 continue
             state = await self._parts.desk(task.assignee).state(task.request_id)
             if state == "accepted":
