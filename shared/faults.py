@@ -80,6 +80,8 @@ Guard = Literal[
     "roots",
     "safe-path",
     "scratch",
+    "seccomp",
+    "secret-files",
     "search-sandbox",
     "seccomp",
     "secret-shapes",

@@ -76,6 +76,7 @@ class View:
     hidden: Paths = ()  # empty, but for what of the others lies in it
     network: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
+    masked: Paths = ()  # files that are empty, whatever they lie in
 
     def paths(self) -> list[Path | str]:
         """All that is taken from the machine."""
@@ -165,6 +166,7 @@ def _bound(view: View, places: _Places) -> list[str]:
         else:
             words += _bind(one, [path], places)
     words += _bind("--ro-bind", view.keep, places)
+    words += [word for path in view.masked for word in ("--dev-bind", "/dev/null", str(path))]
     return words + [word for path in empty if path not in inner for word in ("--remount-ro", str(path))]
 
 

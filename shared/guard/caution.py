@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shared import faults
-from shared.guard import obeyed
+from shared.guard import obeyed, secretfiles
+from shared.guard.permissions import SHELLS
 from shared.guard.touching import LASTING, Kind
 
 WRITERS = frozenset({"create_file", "str_replace", "write_file", "edit_file"})
@@ -47,6 +48,14 @@ def writes_settings(tool: str, detail: str) -> str:
     if found and not _TOLD.search(found) and obeyed.only_reads(detail):
         return ""
     return f"it names {found}, which other programs obey" if found else ""
+
+
+def shows_secret(tool: str, detail: str, kinds: Iterable[Kind]) -> str:
+    """Why a call that shows what a file of secrets holds is asked for; "" where it does not."""
+    if "secret" in kinds:
+        return f"{detail} holds secrets"
+    found = secretfiles.named(detail) if tool in SHELLS else ()
+    return f"it names {', '.join(sorted(found))}, which holds secrets" if found else ""
 
 
 def lasting(kinds: Iterable[Kind]) -> list[Kind]:

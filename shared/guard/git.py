@@ -17,6 +17,7 @@ from shared.guard.gitbatch import Command
 from shared.guard.gitdir import Layout, layout
 from shared.guard.gitrun import OUTPUT, Runner, checked
 from shared.guard.refs import check_commit, check_ref, check_remote
+from shared.guard.staging import stageable
 from shared.guard.way import Way, lead
 
 __all__ = ["STEP", "Change", "Commit", "Git", "check_commit", "check_ref", "check_remote"]
@@ -190,18 +191,20 @@ class Git(Runner):
 
         A step is committed once: if one of the last commits carries its mark, that commit's id is returned.
         Repositories within this one (submodules too) are left as they are: to look into one would run git
-        under a configuration that nobody has checked.
+        under a configuration that nobody has checked. New files that hold secrets are never staged: `left_out`
+        names them afterwards.
         """
         if not _is_mark(step) or not re.fullmatch(r"[\w.-]{1,64}", agent, re.ASCII):
             raise ToolError(
                 "nothing was committed", f"{step[:100]!a} or {agent[:100]!a} cannot stand in a commit", ""
             )
-        done, changed = await self._before_commit(step)
+        done, changed, fresh = await self._before_commit(step)
         if done:
             return done
         paths = [
             path for path in changed if not (self.path / path).is_dir() or (self.path / path).is_symlink()
         ]
+        paths, self.left_out = await asyncio.to_thread(stageable, self.path, paths, fresh)
         merging = bool(await self.merging())
         if not changed and not merging:
             return None
@@ -209,8 +212,8 @@ class Git(Runner):
         text = re.sub(rf"(?im)^\s*{STEP}\s*:.*$", "", message).strip() or "Work of a step"
         return await self._commit(paths, f"{text}\n\n{STEP}: {step}\n", agent, merging)
 
-    async def _before_commit(self, step: str) -> tuple[str, list[str]]:
-        """The commit among the last ones that carries this step's mark; else "", and what is not committed."""
+    async def _before_commit(self, step: str) -> tuple[str, list[str], set[str]]:
+        """The commit among the last ones that has this step's mark; else "", what is not committed, what is new."""
         form = f"--format=%H %(trailers:key={STEP},valueonly,separator=%x2C)"
         log, status = await self._gits(
             Command(("log", f"-{_RECENT}", form, "HEAD", "--")),
@@ -221,8 +224,9 @@ class Git(Runner):
         for line in log.stdout.splitlines():
             sha, _, found = line.partition(" ")
             if step in found.split(","):
-                return sha, []
-        return "", [entry[3:] for entry in checked(status, "status").stdout.split("\0") if entry]
+                return sha, [], set()
+        entries = [entry for entry in checked(status, "status").stdout.split("\0") if entry]
+        return "", [entry[3:] for entry in entries], {entry[3:] for entry in entries if entry[:2] == "??"}
 
     async def _commit(self, paths: list[str], text: str, agent: str, merging: bool) -> str | None:
         """Stage and commit; None where that changes nothing, unless it ends a merge, of which our side was kept."""

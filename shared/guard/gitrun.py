@@ -78,6 +78,7 @@ class Runner:
     lock: Lock | None = None
     where: Layout | None = None
     known: set[str] = field(default_factory=set, repr=False)  # ids of commits that were seen here
+    left_out: list[str] = field(default_factory=list, repr=False)  # what the last commit of ours did not take
 
     def __post_init__(self) -> None:
         self.path = Path(self.path).resolve()

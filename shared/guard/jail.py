@@ -17,7 +17,7 @@ from typing import Literal
 
 from shared import faults
 from shared.errors import Busy, ToolError
-from shared.guard import beneath, flock
+from shared.guard import beneath, flock, secretfiles
 
 Kind = Literal["file", "dir", "link", "special"]
 
@@ -83,14 +83,19 @@ class Jail:
         self.root, self.writable = Path(root), writable
         self._locks = locks or Path(tempfile.gettempdir()) / f"promptdock-locks-{os.getuid()}"
 
-    def read(self, path: str, limit_bytes: int = READ_LIMIT) -> bytes:
-        """The whole content of a regular file of at most `limit_bytes`."""
+    def read(self, path: str, limit_bytes: int = READ_LIMIT, secrets: bool = False) -> bytes:
+        """The whole content of a regular file of at most `limit_bytes`; one that holds secrets only with `secrets`."""
         with self._opened(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY) as fd:
             what = os.fstat(fd)
             if stat.S_ISDIR(what.st_mode):
                 raise OSError(errno.EISDIR, "")
             if not stat.S_ISREG(what.st_mode):
                 raise OSError(errno.ENXIO, "")
+            if not secrets and secretfiles.is_secret(self._lies(fd, path)):
+                raise ToolError(
+                    f"{path!r} is not read", "it holds secrets, by its name",
+                    "a person is asked where a tool that reads files is given its own path",
+                )  # fmt: skip
             with os.fdopen(fd, "rb", closefd=False) as file:
                 data = file.read(limit_bytes + 1)
         if len(data) > limit_bytes:
@@ -100,6 +105,15 @@ class Jail:
                 "read or search a part of it",
             )
         return data
+
+    def _lies(self, fd: int, path: str) -> str:
+        """Where an open file really lies beneath the root, whatever links led to it."""
+        try:
+            real = Path(f"/proc/self/fd/{fd}").readlink()
+        except OSError:  # no such folder here: then no link is followed either
+            return path
+        root = self.root.resolve()
+        return str(real.relative_to(root)) if real.is_relative_to(root) else str(real)
 
     def write(self, path: str, data: bytes) -> None:
         """Replace or create a file, all or nothing; missing folders above it are made, its mode is kept."""

@@ -108,13 +108,15 @@ class Sandbox:
         protect: Paths | None = None,
         bounded: bool = True,
         sockets: Paths = (),
+        masked: Paths = (),
     ) -> list[str]:
         """The command that runs `argv` confined to `root` (where it starts) with an environment of its own.
 
         `protect` stays read-only although it lies in something writable: by default git's own folders of
         `root`, which are also made readable where they lie outside. Landlock cannot protect inside `root`.
         `bounded` counts it with all other commands; entering that group costs 12 ms. `sockets` are unix
-        sockets that it may connect to; only bubblewrap can leave one open and not all.
+        sockets that it may connect to; only bubblewrap can leave one open and not all. `masked` are files of which
+        it sees nothing; Landlock cannot leave them out.
         It may run as long as it likes: what is behind it holds while this process lives, and it ends with its
         parent, and what it left running with it. Raises ToolError where there is no sandbox for it.
         """
@@ -135,6 +137,7 @@ class Sandbox:
                 self.hidden,
                 network,
                 environment("/tmp"),
+                masked=masked,
             )
             command = bubblewrap.command(self.program, argv, view, self.mapped, self.namespace)
         else:

@@ -27,6 +27,7 @@ Kind = Literal[
     "schedule",  # something will act later, without anybody looking
     "permission",  # what an agent may do
     "agent",  # agents themselves: what they are, whether they work
+    "secret",  # a file that holds secrets is shown
 ]
 Class = Literal["read", "change", "widen"]
 
@@ -47,6 +48,7 @@ _WORDS: dict[Kind, str] = {
     "schedule": "makes something act later",
     "permission": "changes what agents may do",
     "agent": "changes agents themselves",
+    "secret": "shows a file that holds secrets",
 }
 
 

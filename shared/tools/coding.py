@@ -18,6 +18,7 @@ from shared.guard.jail import Jail
 from shared.guard.process import run
 from shared.guard.reading import only_reads
 from shared.guard.sandbox import Sandbox
+from shared.guard.secretfiles import SHOWN, is_secret, veiled
 from shared.guard.touching import touching
 from shared.tasks import receipt
 from shared.tools import binding
@@ -85,7 +86,10 @@ async def create_file(context: Context, path: str, content: str) -> Result:
 
 
 @category.tool(
-    effect="once", detail=lambda arguments: str(arguments["path"]), probes=True, touches=touching("files")
+    effect="once",
+    detail=lambda arguments: str(arguments["path"]),
+    probes=True,
+    touches=touching("files", path=SHOWN),
 )
 async def str_replace(context: Context, path: str, old_str: str, new_str: str) -> Result:
     """Replace text in a file of the workspace. `old_str` must occur exactly once, with its white space."""
@@ -95,7 +99,7 @@ async def str_replace(context: Context, path: str, old_str: str, new_str: str) -
     path, old, new = _inside(context, root, path), encoded(old_str), encoded(new_str)
     jail = Jail(root.path, writable=True)
     async with changing(context, jail, path):
-        text = jail.read(path)
+        text = jail.read(path, secrets=is_secret(path))
         if context.intended and context.intended["after"] == digest(text):
             return dict(context.intended)  # it was done before a crash
         if (count := text.count(old)) != 1:
@@ -111,7 +115,9 @@ async def str_replace(context: Context, path: str, old_str: str, new_str: str) -
     return told
 
 
-@category.tool(effect="pure", detail=lambda arguments: str(arguments["path"]), touches=touching("files"))
+@category.tool(
+    effect="pure", detail=lambda arguments: str(arguments["path"]), touches=touching("files", path=SHOWN)
+)
 async def view(
     context: Context,
     path: str,
@@ -125,10 +131,12 @@ async def view(
     if jail.stat(path).kind == "dir":
         entries = [{"name": e.name, "kind": e.kind, "size": e.size} for e in jail.list(path)]
         return {**answer, "entries": entries[:limit], "truncated": len(entries) > limit}
-    data = jail.read(path)
+    secrets = is_secret(path)
+    data = jail.read(path, secrets=secrets)
     if b"\0" in data[:8192]:
         return {**answer, "binary": True, "bytes": len(data)}
-    lines = data.decode("utf-8", "replace").removesuffix("\n").split("\n")
+    text = data.decode("utf-8", "replace").removesuffix("\n")
+    lines = (text if secrets else veiled(text)).split("\n")
     shown, content, room = lines[offset - 1 : offset - 1 + limit], [], CHARACTERS
     for number, line in enumerate(shown, offset):
         content.append(f"{number}\t{line[:LINE]}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -11,6 +12,7 @@ from shared.guard.disk import Reserve
 from shared.guard.jail import Jail
 from shared.guard.process import run
 from shared.guard.reading import only_reads
+from shared.guard.secretfiles import SHOWN, is_secret, named, untracked
 from shared.guard.touching import touching
 from shared.tools import binding, places
 from shared.tools.context import Context, Root
@@ -48,7 +50,7 @@ async def write_file(here: Context, path: str, content: Text) -> Result:
     return {"path": full(root, inner), "written": True, "created": old is None, "bytes": len(data), **sums}
 
 
-@category.tool(effect="once", detail=_path, probes=True, touches=touching("files"))
+@category.tool(effect="once", detail=_path, probes=True, touches=touching("files", path=SHOWN))
 async def edit_file(
     here: Context, path: str, old_string: Text, new_string: Text, replace_all: bool = False
 ) -> Result:
@@ -60,7 +62,7 @@ async def edit_file(
     root, inner, jail = await _open(here, path)
     old, new = encoded(old_string), encoded(new_string)
     async with changing(here, jail, inner):
-        text = jail.read(inner)
+        text = jail.read(inner, secrets=is_secret(inner))
         if here.intended and here.intended["after"] == digest(text):
             return dict(here.intended)  # it was done before a crash
         count = text.count(old)
@@ -105,7 +107,9 @@ async def run_command(
     shell = ["bash", "-c", command]
     if inner:  # the sandbox starts in the workspace; the folder is a word of its own, never shell text
         shell = ["bash", "-c", 'cd -- "$1" && shift && exec "$@"', "bash", inner, *shell]
-    argv = sandbox.wrap(shell, root.path, writable=root.writable)
+    # What git does not have was made by people: leave for the command is leave for what it names.
+    masked = await asyncio.to_thread(untracked, root.path, named(command)) if sandbox.mode == "bwrap" else []
+    argv = sandbox.wrap(shell, root.path, writable=root.writable, masked=masked)
     done = await run(
         argv, cwd=root.path, timeout=timeout, limit=STDOUT, error_limit=STDERR, lock=lock_of(here),
         reserve=Reserve.of(root.path) if root.writable else None,

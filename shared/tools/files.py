@@ -8,6 +8,7 @@ What comes back was written by others, and is marked so: `"source": "repository"
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -15,6 +16,7 @@ from pydantic import Field
 
 from shared.errors import ToolError
 from shared.guard.jail import Jail
+from shared.guard.secretfiles import LEFT, SHOWN, is_secret, may_be_key
 from shared.guard.touching import touching
 from shared.tools import places
 from shared.tools.context import Context
@@ -44,7 +46,7 @@ def _marked(truncated: bool = False, **fields: Any) -> Result:
     return answer | {"truncated": True} if truncated else answer
 
 
-@category.tool(effect="pure", detail=_path, touches=touching("files"))
+@category.tool(effect="pure", detail=_path, touches=touching("files", path=SHOWN))
 @places.wherever
 async def read_file(
     context: Context,
@@ -60,7 +62,7 @@ async def read_file(
     """
     context, path = await places.opened(context, path)
     root, inner = context.locate(path)
-    lines = await asyncio.to_thread(read_lines, root, inner)
+    lines = await asyncio.to_thread(read_lines, root, inner, True)
     if offset > max(1, len(lines)):
         raise ToolError(f"{path} has {len(lines)} lines", f"line {offset} is past its end")
     shown = _fit(lines[offset - 1 : offset - 1 + min(limit or max_lines, max_lines)], offset, numbered)
@@ -120,7 +122,7 @@ async def glob_files(context: Context, pattern: Pattern, path: str = "") -> Resu
     return _marked(found.truncated, files=[hit.path for hit in found.hits])
 
 
-@category.tool(effect="pure", detail=_path, touches=touching("files"))
+@category.tool(effect="pure", detail=_path, touches=touching("files", path=SHOWN))
 @places.wherever
 async def grep(
     here: Context,
@@ -132,7 +134,10 @@ async def grep(
     output_mode: Literal["content", "files_with_matches", "count"] = "content",
     max_results: Most = 100,
 ) -> Result:
-    """Search file contents using regex patterns (ripgrep-style); `context` is lines around a match."""
+    """Search file contents using regex patterns (ripgrep-style); `context` is lines around a match.
+
+    Files that hold secrets (.env, keys) are searched only where `path` is one.
+    """
     query = Query(
         pattern,
         mode="count" if output_mode == "count" else "lines",
@@ -153,12 +158,15 @@ async def grep(
     return _marked(found.truncated, matches=matches)
 
 
-@category.tool(effect="pure", detail=_path, touches=touching("files"))
+@category.tool(effect="pure", detail=_path, touches=touching("files", path=SHOWN))
 @places.wherever
 async def search_files(
     context: Context, pattern: Pattern, path: str = "", mode: Literal["grep", "find"] = "grep"
 ) -> Result:
-    """Search for files or content in a workspace: `grep` by a regex in the text, `find` by file name."""
+    """Search for files or content in a workspace: `grep` by a regex in the text, `find` by file name.
+
+    `grep` passes over files that hold secrets (.env, keys), unless `path` is one.
+    """
     if mode == "find":
         glob = pattern if set(pattern) & set("*?[{/") else f"*{pattern}*"
         found = await _everywhere(context, path, Query(mode="files", globs=[glob]), ENTRIES)
@@ -182,7 +190,24 @@ async def _everywhere(context: Context, path: str, query: Query, limit: int) -> 
         for (root, _), one in zip(roots, found, strict=True)
         for hit in one.hits
     ]
+    if any(hit.number and may_be_key(hit.text) for hit in hits):
+        hits = await asyncio.to_thread(_without_keys, context, path, hits)
     return Found(tuple(hits[:limit]), len(hits) > limit or any(one.truncated for one in found))
+
+
+def _without_keys(context: Context, path: str, hits: list[Hit]) -> list[Hit]:
+    """The hits, without the text of lines of private keys in files that were not asked for by name."""
+    texts: dict[str, list[str]] = {}
+    for at, hit in enumerate(hits):
+        if not may_be_key(hit.text) or is_secret(path):
+            continue
+        if hit.path not in texts:
+            with contextlib.suppress(ToolError):
+                texts[hit.path] = read_lines(*context.locate(hit.path))
+        lines = texts.get(hit.path, [])
+        if lines[hit.number - 1 : hit.number] == [LEFT]:
+            hits[at] = replace(hit, text=LEFT)
+    return hits
 
 
 def _surround(context: Context, matches: list[dict[str, Any]], around: int) -> None:

@@ -13,9 +13,11 @@ from pydantic import Field
 from shared.errors import PromptDockError
 from shared.guard.git import Git
 from shared.guard.jail import Jail
+from shared.guard.secretfiles import SHOWN, is_secret
 from shared.guard.touching import touching
 from shared.tools import places
 from shared.tools.context import Context, Root
+from shared.tools.diffs import told
 from shared.tools.registry import Category, Result
 from shared.tools.roots import checked, full, one
 from shared.tools.tiers import tier
@@ -91,7 +93,7 @@ async def git_log(
     }
 
 
-@category.tool(effect="pure", detail=_detail, touches=touching("files"))
+@category.tool(effect="pure", detail=_detail, touches=touching("files", path=SHOWN))
 @places.wherever
 async def git_diff(
     context: Context,
@@ -106,8 +108,9 @@ async def git_diff(
     git = places.checkout(context, root)
     base = base_branch or "HEAD"
     diff = await git.diff(base, _inside(root, inner), limit=TEXT)
-    answer: Result = {"workspace": root.name, "base_branch": base, "diff": diff, "source": "repository"}
-    return answer | {"truncated": True} if len(diff.encode()) > TEXT else answer
+    answer: Result = {"workspace": root.name, "base_branch": base, "source": "repository"}
+    answer |= {"truncated": True} if len(diff.encode()) > TEXT else {}
+    return answer | ({"diff": diff} if is_secret(inner) else await told(git, diff, base))
 
 
 @category.tool(effect="pure", detail=_detail, touches=touching("files"))
@@ -130,7 +133,7 @@ async def git_changed_files(
     return answer | {"truncated": True} if len(files) > FILES else answer
 
 
-@history.tool(effect="pure", detail=_detail, touches=touching("files"))
+@history.tool(effect="pure", detail=_detail, touches=touching("files", path=SHOWN))
 @places.wherever
 async def git_blame(
     context: Context, path: str, line_start: Line = 1, line_end: Line | None = None

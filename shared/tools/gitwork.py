@@ -133,6 +133,10 @@ async def _requested(
 # The tools ----------------------------------------------------------------------------------------
 
 
+def _left_out(at: _Place) -> list[str]:
+    return [f"{path}: it holds secrets, and git does not have it yet" for path in at.git.left_out[:50]]
+
+
 @category.tool(effect="idempotent", detail=_words("commit"), touches=touching("files"))
 async def git_commit(
     here: Context, message: Message, project_id: str = "", workspace: str = "", repo_id: str = ""
@@ -140,9 +144,15 @@ async def git_commit(
     """Stage all changes and create a commit in a repository."""
     at = await _place(here, project_id, workspace, repo_id)
     sha = await _commit(at, message)
+    left: Result = {"left_out": _left_out(at)} if at.git.left_out else {}
     if sha is None:
-        return {"committed": False, "message": "Nothing to commit: no file has changed"}
-    return {"committed": True, "commit_message": message, "commit": sha, "branch": await at.git.branch()}
+        return {"committed": False, "message": "Nothing to commit: no file has changed"} | left
+    return {
+        "committed": True,
+        "commit_message": message,
+        "commit": sha,
+        "branch": await at.git.branch(),
+    } | left
 
 
 @category.tool(
@@ -311,6 +321,7 @@ async def commit_changes(here: Context, message: Message, project_id: str = "", 
     at = await _place(here, project_id, "", repo_id)
     sha = await _commit(at, message)
     told: Result = {"status": "committed", "commit": sha} if sha else {"status": "nothing_to_commit"}
+    told |= {"left_out": _left_out(at)} if at.git.left_out else {}
     return told | await at.warning()
 
 

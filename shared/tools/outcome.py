@@ -10,7 +10,7 @@ from shared.guard.checkout import Checkout
 from shared.guard.touching import touching
 from shared.store.origin import marked
 from shared.store.records import Repo, Task, TaskResult
-from shared.tools import places, rows
+from shared.tools import diffs, places, rows
 from shared.tools.context import Context
 from shared.tools.registry import Result
 from shared.tools.tiers import tier
@@ -90,8 +90,8 @@ async def get_task_diff(here: Context, task_id: str) -> Result:
     git, branch = await _branch(here, repo, task.branch)
     base = task.base_commit or await git.merge_base(await places.repos(here).base(repo), branch)
     diff = await git.diff(base, to=branch, limit=TEXT)
-    told: Result = {"task_id": task.slug, "branch": task.branch, "base": base, "diff": diff}
-    told |= {"source": "repository"}
+    told: Result = {"task_id": task.slug, "branch": task.branch, "base": base, "source": "repository"}
+    told |= await diffs.told(git, diff, base, branch)
     return told | ({"truncated": True} if len(diff.encode()) > TEXT else {})
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from shared.errors import ToolError
+from shared.guard import secretfiles
 from shared.guard.checkout import Checkout
 from shared.guard.touching import touching
 from shared.store.records import Repo, Task
@@ -109,7 +110,7 @@ async def review_task(here: Context, task_id: str) -> Result:
 
 
 async def _diff(git: Checkout, base: str, path: str, branch: str) -> dict[str, Any]:
-    text = await git.diff(base, path, to=branch, limit=TEXT)
+    text = secretfiles.without(await git.diff(base, path, to=branch, limit=TEXT))[0]
     lines = text.splitlines()
     body = [line for line in lines if not line.startswith(("+++", "---"))]
     added = sum(line.startswith("+") for line in body)

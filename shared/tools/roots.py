@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from shared.errors import ToolError
 from shared.guard.jail import Jail
+from shared.guard.secretfiles import is_secret, veiled
 from shared.tools.context import Context, Root
 
 READ = 8 * 1024 * 1024  # bytes of a file that we read whole
@@ -66,17 +67,23 @@ def checked(root: Root, inner: str) -> str:
     return inner
 
 
-def read_text(root: Root, inner: str) -> str:
-    """The text of a file of the root, lines ended by LF; ToolError where it is binary or too large."""
-    data = Jail(root.path).read(checked(root, inner), READ)
+def read_text(root: Root, inner: str, asked: bool = False) -> str:
+    """The text of a file of the root, lines ended by LF; ToolError where it is binary or too large.
+
+    `asked`: the path is what the call itself names, so that a file of secrets was asked for. Else there is none, and
+    a private key in another file is left out.
+    """
+    secrets = asked and is_secret(inner)
+    data = Jail(root.path).read(checked(root, inner), READ, secrets)
     if b"\0" in data[:8192]:
         raise ToolError(f"{full(root, inner)} is a binary file", "", "read a text file instead")
-    return data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
+    text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
+    return text if secrets else veiled(text)
 
 
-def read_lines(root: Root, inner: str) -> list[str]:
-    """The lines of a file of the root; the first is at index 0."""
-    lines = read_text(root, inner).split("\n")
+def read_lines(root: Root, inner: str, asked: bool = False) -> list[str]:
+    """The lines of a file of the root, as `read_text` gives it; the first is at index 0."""
+    lines = read_text(root, inner, asked).split("\n")
     return lines[:-1] if lines[-1] == "" else lines
 
 

@@ -31,6 +31,7 @@ from shared.guard.gitbatch import Batch, Command
 from shared.guard.jail import Jail
 from shared.guard.process import Finished, run
 from shared.guard.sandbox import Sandbox
+from shared.guard.secretfiles import is_secret
 from shared.tools import scan
 from shared.tools.roots import READ
 
@@ -105,10 +106,10 @@ async def _in_file(place: Place, query: Query, limit: int) -> Found:
     """Search one file, which is handed over as text, so that no link can stand in for it meanwhile."""
     if query.mode == "files":
         return Found((Hit(place.under),))
-    data = Jail(place.root).read(place.under, READ)
+    data = Jail(place.root).read(place.under, READ, is_secret(place.under))
     finished = await run(_argv(query, stdin=True), cwd=place.root, timeout=SECONDS, limit=OUTPUT, stdin=data)
     _checked(finished)
-    found = _found(_hits(finished, query), limit, finished.truncated)
+    found = _kept(_hits(finished, query), limit, finished.truncated)
     return Found(tuple(replace(hit, path=place.under) for hit in found.hits), found.truncated)
 
 
@@ -317,6 +318,11 @@ def _below(under: str, hits: Iterable[Hit]) -> Iterator[Hit]:
 
 
 def _found(hits: Iterable[Hit], limit: int, truncated: bool) -> Found:
+    """What may be told: names of files, and lines of those that hold no secrets."""
+    return _kept((hit for hit in hits if not hit.number or not is_secret(hit.path)), limit, truncated)
+
+
+def _kept(hits: Iterable[Hit], limit: int, truncated: bool) -> Found:
     kept = list(islice(hits, limit + 1))
     return Found(tuple(kept[:limit]), truncated or len(kept) > limit)
 

@@ -19,6 +19,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from shared.errors import ToolError
+from shared.guard.secretfiles import SHOWN
 from shared.guard.touching import touching
 from shared.tools import places
 from shared.tools.context import Context, Root
@@ -37,7 +38,9 @@ Symbol = dict[str, Any]
 
 
 @category.tool(
-    effect="pure", detail=lambda arguments: str(arguments.get("path", "")), touches=touching("files")
+    effect="pure",
+    detail=lambda arguments: str(arguments.get("path", "")),
+    touches=touching("files", path=SHOWN),
 )
 async def find_symbols(
     context: Context,

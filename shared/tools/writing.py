@@ -35,7 +35,7 @@ def digest(data: bytes | None) -> str | None:
 
 def before(jail: Jail, path: str) -> bytes | None:
     """What the file holds now; None where it is not there."""
-    return jail.read(path) if jail.exists(path) else None
+    return jail.read(path, secrets=True) if jail.exists(path) else None
 
 
 def encoded(text: str) -> bytes:

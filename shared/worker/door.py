@@ -192,6 +192,8 @@ class Door:
             return (
                 "Landlock does not hold the modes of files nor .git in a checkout: each command is asked for"
             )
+        if why := caution.shows_secret(tool.name, detail, kinds):
+            return why
         if tool.name in SHELLS or tool.name in caution.WRITERS:
             return caution.writes_settings(tool.name, detail)
         if caution.lasting(kinds) and (source := marks.told(self.turn.records)):

@@ -51,6 +51,8 @@ class Proof:
             return self._made[step]
         message = f"{' '.join(title.split())[:72]}\n\n{text}"
         made = await self._tree.git.commit_all(message, step=step, agent=self._agent)
+        if left := self._tree.git.left_out:
+            log.get().warning("New files that hold secrets were not committed", files=", ".join(left[:20]))
         faults.point("committed", self._turn.id)
         if made:
             self._made[step] = made
@@ -106,6 +108,8 @@ class Proof:
     async def receipt(self, summary: str, tokens: int) -> Receipt:
         """From git and from the commands that ran; with the branches that it could not be merged with."""
         tree = self._tree
+        if left := tree.git.left_out:
+            summary = f"{summary}\n\nNot committed, since they hold secrets: {', '.join(left[:20])}"
         built = receipt.build(tree.git, tree.branch, tree.base, self._commands(), summary, tokens)
         made, clashes = await asyncio.gather(built, self._clashes())
         return made.model_copy(update={"clashes": clashes}) if made.commits else made
