@@ -39,6 +39,7 @@ Guard = Literal[
     "dry-run",
     "exact-arguments",
     "expiry",
+    "folder-trust",
     "foreign-mark",
     "git-config",
     "git-folder",

@@ -4,55 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
-from shared import faults
+from shared import faults, folders
 from shared.errors import ConfigurationError
+from shared.folders import find_home as find_home
 
-HOME_NAME = ".promptdock"
-FOLDER = "PROMPTDOCK_FOLDER"  # set by our own starts: for which folder they work, since they stand elsewhere
 Unsigned = Literal["all", "approve", "command", "force", "roles", "session", "shutdown", "task"]
 _PASSWORD = 12  # characters
 _OPEN = re.compile(
     r"[a-z][a-z0-9+.-]*://[^/?#@]*([/?#][^@]*)?", re.IGNORECASE
 )  # an address without a password
-
-
-def env_file() -> Path:
-    """The file whose variables count beside the environment's."""
-    return Path(os.environ.get(FOLDER, "")) / ".env"
-
-
-def data_folder() -> Path:
-    """Where this user's programs keep data: all data folders that nobody placed elsewhere lie in it."""
-    return _users("XDG_DATA_HOME", ".local/share", "Application Support")
-
-
-def config_folder() -> Path:
-    """Where this user's decisions lie, such as which folders are trusted."""
-    return _users("XDG_CONFIG_HOME", ".config", "Preferences")
-
-
-def _users(variable: str, usual: str, library: str) -> Path:
-    given = Path(os.environ.get(variable) or "")
-    if not given.is_absolute():  # the rule of XDG: a relative one does not count
-        home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() fails where there is none
-        given = home / "Library" / library if sys.platform == "darwin" else home / usual
-    return (given / "promptdock").resolve()
-
-
-def find_home(start: Path | None = None) -> Path:
-    """The nearest `.promptdock` in `start` or above it; where there is none, the one to make in `start`."""
-    here = (start or Path(os.environ.get(FOLDER, ""))).resolve()
-    for folder in (here, *here.parents):
-        if (folder / HOME_NAME).is_dir():
-            return folder / HOME_NAME
-    return here / HOME_NAME
 
 
 class Settings(BaseModel):
@@ -155,7 +121,7 @@ def _passwords(value: str) -> set[str]:
 def load(file: Path | None = None) -> Settings:
     """Read the settings; a wrong one is a ConfigurationError that names the variable, never its value."""
     try:
-        found = Settings.model_validate(_found(file or env_file()))
+        found = Settings.model_validate(_found(file))
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         name = str(first["loc"][0]) if first["loc"] else "a setting"
@@ -171,11 +137,15 @@ def load(file: Path | None = None) -> Settings:
     return found
 
 
-def _found(file: Path) -> dict[str, str]:
-    """The variables that are set to something: the environment's before the file's."""
-    written: dict[str, str | None] = {}
-    if file.is_file():
-        from dotenv import dotenv_values
+def _found(file: Path | None) -> dict[str, str]:
+    """The variables that are set to something: the environment's, the data folder's, then those of the folder."""
+    if file is None:
+        home = Path(os.environ.get("PROMPTDOCK_HOME") or find_home()).expanduser().resolve()
+        given = [values for _, values in reversed(folders.sources(home))]
+        return {name: value for values in given for name, value in values.items()} | {
+            "PROMPTDOCK_HOME": str(home)
+        }
+    from dotenv import dotenv_values
 
-        written = dotenv_values(file)
+    written: dict[str, str | None] = dotenv_values(file) if file.is_file() else {}
     return {name: value for source in (written, os.environ) for name, value in source.items() if value}

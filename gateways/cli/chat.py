@@ -11,9 +11,10 @@ from typing import NoReturn
 def chat(user: str, session: str | None) -> NoReturn:
     """Never comes back."""
     from shared.settings import find_home
-    from shared.visitor import supervision
+    from shared.visitor import supervision, trusting
     from shared.visitor.typed import CALLED, called
 
+    trusting.ask()
     os.environ[CALLED] = called()
     home = Path(os.environ.get("PROMPTDOCK_HOME") or find_home()).expanduser().resolve()
     named = ["--session", session] if session else []

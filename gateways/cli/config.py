@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NoReturn
+
+import typer
 
 from gateways.cli import screen
+from shared.errors import UsageError
 from shared.settings import Settings
+from shared.visitor import trusting
 from shared.visitor.facts import facts
 
 
-async def show(settings: Settings, env_file: Path, as_json: bool) -> None:
+async def show(settings: Settings, as_json: bool) -> None:
     """Each with where it comes from; secrets only as set."""
-    rows = facts(settings, env_file)
+    rows = facts(settings)
     if as_json:
         screen.document("config", settings=rows)
         return
@@ -19,3 +24,13 @@ async def show(settings: Settings, env_file: Path, as_json: bool) -> None:
         [(r["name"], r["source"], "" if r["value"] in (None, []) else r["value"]) for r in rows],
         ("name", "from", "value"),
     )
+
+
+def trust(folder: Path) -> NoReturn:
+    """From now on what lies in this folder counts."""
+    try:
+        print(f"Trusted: {trusting.trust(folder)}")
+    except OSError as error:
+        screen.complain(UsageError(f"{folder} cannot be trusted", error.strerror or "", "name a folder"))
+        raise typer.Exit(2) from None
+    raise typer.Exit(0)

@@ -336,19 +336,27 @@ def dead_replay(letter: Annotated[str, typer.Argument(metavar="KEY|ID")], as_jso
 
 
 @app.command()
+def trust(folder: Annotated[Path, typer.Argument(help="The current one by default.")] = Path()) -> NoReturn:
+    """Let a folder's .env and .promptdock count."""
+    from gateways.cli import config as work
+
+    work.trust(folder)
+
+
+@app.command()
 def doctor(as_json: Json = False) -> NoReturn:
     """Look for what is wrong, with a remedy beside each finding; works with nothing running."""
     from gateways.cli import doctor as work
 
-    run(lambda settings: work.doctor(settings, Path(".env"), as_json))
+    run(lambda settings: work.doctor(settings, settings.home / ".env", as_json))
 
 
 @key.command("set")
 def key_set() -> NoReturn:
-    """Ask for a key (hidden), check it, write it to .env."""
+    """Ask for a key (hidden), check it, write it to the data folder's .env."""
     from gateways.cli import key as work
 
-    run(lambda settings: work.put(settings, Path(".env")))
+    run(lambda settings: work.put(settings, settings.home / ".env"))
 
 
 @key.command("check")
@@ -364,7 +372,7 @@ def config_show(as_json: Json = False) -> NoReturn:
     """The settings in force and where each comes from, without secrets."""
     from gateways.cli import config as work
 
-    run(lambda settings: work.show(settings, Path(".env"), as_json))
+    run(lambda settings: work.show(settings, as_json))
 
 
 def main() -> None:

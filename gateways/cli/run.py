@@ -16,6 +16,7 @@ from gateways.cli import screen
 from shared import log
 from shared.errors import PromptDockError
 from shared.settings import Settings, load
+from shared.visitor import trusting
 
 INTERRUPTED = 130
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
@@ -37,7 +38,10 @@ def me() -> str:
 
 def _code(work: Work) -> int:
     try:
+        trusting.ask()
         settings = load()
+        for line in trusting.told(settings):
+            print(f"promptdock: {line}", file=sys.stderr)
         log.setup("error", "console")
         code = asyncio.run(work(settings)) or 0
         sys.stdout.flush()

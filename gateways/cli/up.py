@@ -124,7 +124,9 @@ def _line(mark: str, name: str, told: str, hint: str = "") -> None:
 
 
 def _near(path: Path) -> str:
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+    if path.is_relative_to(Path.cwd()):
+        return str(path.relative_to(Path.cwd()))
+    return f"~/{path.relative_to(Path.home())}" if path.is_relative_to(Path.home()) else str(path)
 
 
 def _redis_cli(address: str, embedded: bool) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from shared import faults
 from shared.errors import ToolError, UsageError
-from shared.settings import HOME_NAME, config_folder, data_folder
+from shared.folders import HOME_NAME, config_folder, data_folder
 
 # No folder in these, and none above them; of those with a dot only the folder itself.
 _SYSTEM = """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import os
 import secrets
 from pathlib import Path
 
@@ -14,7 +15,7 @@ def home_id(home: Path) -> str:
         if found := (home / "home-id").read_text().strip():  # whoever only looks need not be able to write
             return found
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with (home / "home-id").open("a+") as file:
+    with os.fdopen(os.open(home / "home-id", os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "a+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # until the file is closed
         file.seek(0)
         found = file.read().strip()

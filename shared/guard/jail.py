@@ -17,6 +17,7 @@ from typing import Literal
 
 from shared import faults
 from shared.errors import Busy, ToolError
+from shared.folders import HOME_NAME
 from shared.guard import beneath, flock, secretfiles
 
 Kind = Literal["file", "dir", "link", "special"]
@@ -91,7 +92,9 @@ class Jail:
                 raise OSError(errno.EISDIR, "")
             if not stat.S_ISREG(what.st_mode):
                 raise OSError(errno.ENXIO, "")
-            if not secrets and secretfiles.is_secret(self._lies(fd, path)):
+            if HOME_NAME in Path(lies := self._lies(fd, path)).parts and not faults.without("home-hidden"):
+                raise ToolError(f"{path!r} is not read", "it lies in the data folder of a cluster", "")
+            if not secrets and secretfiles.is_secret(lies):
                 raise ToolError(
                     f"{path!r} is not read", "it holds secrets, by its name",
                     "a person is asked where a tool that reads files is given its own path",
@@ -209,6 +212,13 @@ class Jail:
         where = self.root.stat()
         key = f"{where.st_dev}:{where.st_ino}:{'/'.join(parts)}".encode("utf-8", "surrogatepass")
         self._locks.mkdir(mode=0o700, parents=True, exist_ok=True)
+        what = self._locks.lstat()
+        if not stat.S_ISDIR(what.st_mode) or what.st_uid != os.getuid():
+            raise ToolError(
+                f"{path[:200]!r} cannot be used",
+                f"{self._locks} belongs to somebody else",
+                "remove that folder",
+            )
         return self._locks / hashlib.sha256(key).hexdigest()[:32]
 
     def _parts(self, path: str) -> Parts:

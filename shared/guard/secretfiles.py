@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from shared import faults
+from shared.folders import HOME_NAME
 from shared.guard.touching import Kind, When
 
 # `*` is any text without `/`. A name counts wherever it lies, one with `/` where the end of the path is so.
@@ -56,6 +57,8 @@ def is_secret(path: str) -> bool:
     if faults.without("secret-files"):
         return False
     plain = "/" + posixpath.normpath(path.replace("\\", "/")).strip("/").rstrip(". ").casefold()
+    if f"/{HOME_NAME}/" in plain:  # a data folder that an earlier release made in a checkout
+        return True
     return bool(_pattern(*NAMES).search(plain)) and not _pattern(*_OPEN).search(plain)
 
 

@@ -7,8 +7,8 @@ import stat
 from pathlib import Path
 
 from shared import faults
+from shared.folders import HOME_NAME
 from shared.guard.secretfiles import holds_secret, is_secret
-from shared.settings import HOME_NAME
 
 _LARGE = 256 * 1024  # bytes; who keeps a key in a larger file does not mean it as one
 _MOST = 5000  # new files that are looked into

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 from pydantic import AliasChoices, SecretStr
 
+from shared import folders
 from shared.settings import Settings
 
 
-def facts(settings: Settings, env_file: Path) -> list[dict[str, Any]]:
-    """`{name, value, source}` of every setting; source is environment, .env or default."""
-    written = _written(env_file)
+def facts(settings: Settings) -> list[dict[str, Any]]:
+    """`{name, value, source}` of every setting; source is environment, the file that has it, or default."""
+    given = folders.sources(settings.home)
     found = []
     for field, info in Settings.model_fields.items():
         alias = info.validation_alias
         names = [str(name) for name in (alias.choices if isinstance(alias, AliasChoices) else [alias])]
-        source, name = _source(names, written)
+        source, name = _source(names, given)
         found.append({"name": name, "value": _shown(getattr(settings, field)), "source": source})
     return found
 
 
-def _written(file: Path) -> dict[str, str | None]:
-    from dotenv import dotenv_values
-
-    return dotenv_values(file) if file.is_file() else {}
-
-
-def _source(names: list[str], written: dict[str, str | None]) -> tuple[str, str]:
-    for source, values in (("environment", os.environ), (".env", written)):
+def _source(names: list[str], given: list[tuple[str, dict[str, str]]]) -> tuple[str, str]:
+    for source, values in given:
         for name in names:
             if values.get(name):
                 return source, name

@@ -61,6 +61,7 @@ def clean(typed: str) -> str:
 def write(key: str, file: Path) -> None:
     """Put the key into `.env`; all its other lines stay, and nobody else may read it from now on."""
     file = file.resolve()
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     text = file.read_text("utf-8") if file.exists() else ""
     fresh, place = f"{NAME}={key}", re.compile(rf"^[ \t]*(?:export[ \t]+)?{NAME}[ \t]*=.*$", re.MULTILINE)
     if place.search(text):

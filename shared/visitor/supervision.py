@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from shared.errors import ConfigurationError, PromptDockError, TimedOut, UsageError
+from shared.folders import FOLDER
 from shared.guard import remains, starts
 from shared.guard.birth import birth
-from shared.settings import FOLDER
 
 DRAIN = 45.0  # seconds: the workers have 20, what does not end is killed after 25, Redis goes last
 

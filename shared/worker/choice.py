@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from shared import folders
 from shared.errors import ConfigurationError, PromptDockError
 from shared.models.base import Answer, Model, OnDelta, Request
-from shared.settings import Settings, env_file
+from shared.settings import Settings
 
 Load = Callable[[], Settings]
 
@@ -16,7 +17,8 @@ class Choice(Model):
     """The real provider as soon as a key is there, until then the demo model, which production refuses."""
 
     def __init__(self, settings: Settings, load: Load, file: Path | None = None) -> None:
-        self._settings, self._load, self._file = settings, load, file or env_file()
+        self._settings, self._load = settings, load
+        self._files = (file,) if file else folders.files(settings.home)
         self._seen = self._stamp()
         self._model = _make(settings, self._key)
 
@@ -62,12 +64,16 @@ class Choice(Model):
         key = self._settings.anthropic_api_key
         return key.get_secret_value() if key else ""
 
-    def _stamp(self) -> tuple[int, int]:
-        try:
-            status = self._file.stat()
-        except OSError:
-            return (0, 0)
-        return (status.st_mtime_ns, status.st_size)
+    def _stamp(self) -> tuple[tuple[int, int], ...]:
+        return tuple(map(_stamped, self._files))
+
+
+def _stamped(file: Path) -> tuple[int, int]:
+    try:
+        status = file.stat()
+    except OSError:
+        return (0, 0)
+    return (status.st_mtime_ns, status.st_size)
 
 
 def _make(settings: Settings, key: Callable[[], str]) -> Model:

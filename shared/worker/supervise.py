@@ -18,6 +18,7 @@ from typing import TextIO
 from shared import log
 from shared.bus import embedded
 from shared.errors import BusUnreachable, ConfigurationError, PromptDockError, UsageError
+from shared.folders import HOME_NAME
 from shared.guard import remains, starts
 from shared.guard.birth import birth
 from shared.settings import Settings
@@ -56,6 +57,8 @@ class Supervisor:
         """Until SIGTERM or SIGINT, or `promptdock down`."""
         home = self.settings.home
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if home.name == HOME_NAME and not (home / ".gitignore").exists():
+            (home / ".gitignore").write_text("*\n")  # it lies in a folder of people
         with _only_one(home) as lock:
             loop = asyncio.get_running_loop()
             for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

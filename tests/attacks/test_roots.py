@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from shared.errors import ToolError, UsageError
+from shared.folders import HOME_NAME, data_folder
 from shared.guard import grounds
 from shared.guard.sandbox import Sandbox
-from shared.settings import HOME_NAME, data_folder
 from shared.store.records import Repo, Workspace, project_key
 from shared.store.row import new_id
 from shared.store.sqlite import SqliteStore

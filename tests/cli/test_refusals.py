@@ -166,7 +166,7 @@ def test_a_key_is_checked_and_kept_for_its_owner_alone(person: Person) -> None:
     with MessagesApi(keys={KEY}) as api:
         done = person.types("key", "set", stdin=f"{KEY}\n", ANTHROPIC_BASE_URL=api.url)
         assert done.returncode == 0, done.stderr
-        kept = person.folder / ".env"
+        kept = person.home / ".env"
         assert kept.read_text() == f"ANTHROPIC_API_KEY={KEY}\n"
         assert stat.S_IMODE(kept.stat().st_mode) == 0o600
         checked = person.types("key", "check", ANTHROPIC_BASE_URL=api.url)
@@ -181,7 +181,7 @@ def test_a_key_that_is_refused_is_not_kept(person: Person) -> None:
         told = person.is_refused(4, "key", "set", stdin="sk-ant-another-one\n", ANTHROPIC_BASE_URL=api.url)
     assert "not taken" in told
     assert "sk-ant-another-one" not in told
-    assert not (person.folder / ".env").exists()
+    assert not (person.home / ".env").exists()
     assert "key set" in person.is_refused(4, "key", "check")
 
 

@@ -51,6 +51,7 @@ def test_the_rooms_that_the_architecture_draws_are_the_rooms_that_exist() -> Non
     tree = read("docs/architecture.md").partition("shared/ ")[2].partition("supabase/")[0]
     drawn = set(re.findall(r"^  ([a-z]+)", tree, re.MULTILINE)) | {
         "settings",
+        "folders",
         "log",
         "veil",
         "shapes",

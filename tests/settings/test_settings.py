@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from shared.errors import ConfigurationError
-from shared.settings import HOME_NAME, Settings, find_home, load
+from shared.folders import HOME_NAME, data_folder, find_home, trust
+from shared.settings import Settings, load
 from tests.house.tree import variables
 
 SECRET = "s3cr3t-value"
@@ -18,6 +19,8 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """An empty working folder, and no variable of ours."""
     for name in [*variables(), "REVIEWER_MODEL"]:
         monkeypatch.delenv(name, raising=False)
+    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path.with_name(f"{tmp_path.name}-{name}")))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -25,13 +28,15 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def test_without_anything_set_it_is_a_demo_on_this_machine(folder: Path) -> None:
     found = load()
     assert (found.demo, found.env, found.namespace, found.redis_url) == (True, "development", "", None)
-    assert found.home == folder / HOME_NAME
+    assert found.home.parent == data_folder() and found.home.name.startswith(folder.name[:40])
 
 
 def test_a_file_is_read_and_the_environment_comes_before_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / ".env").write_text('TOOL_CALL_TIMEOUT=1000\nLOG_LEVEL="debug"\nSOMETHING_ELSE=1\n')
+    assert load().log_level == "info", "nobody trusted this folder"
+    trust(folder)
     assert (load().tool_call_timeout_ms, load().log_level) == (1000, "debug")
     monkeypatch.setenv("TOOL_CALL_TIMEOUT", "2000")
     assert load().tool_call_timeout_ms == 2000
@@ -104,8 +109,11 @@ def test_roles_are_a_list_with_commas(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_home_is_the_nearest_one_above(folder: Path) -> None:
     deep = folder / "a" / "b"
     deep.mkdir(parents=True)
-    assert find_home(deep) == deep / HOME_NAME
+    find_home(folder).mkdir(parents=True)
+    assert find_home(deep) == find_home(folder) != find_home(folder.parent)
     (folder / HOME_NAME).mkdir()
+    assert find_home(deep).parent == data_folder(), "nobody trusted that folder"
+    trust(folder)
     assert find_home(deep) == folder / HOME_NAME
     (folder / "a" / HOME_NAME).write_text("a file is no home")
     assert find_home(deep) == folder / HOME_NAME

@@ -1,0 +1,199 @@
+"""Folders that decide something: where data and decisions lie, and whose `.env` and `.promptdock` count.
+
+A folder may come from anybody: cloned, unpacked, shared. So what lies in it counts once its owner trusted it, and
+even then its `.env` sets nothing that says where to connect, what confines commands, or who may allow what.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+from shared import faults
+
+HOME_NAME = ".promptdock"
+FOLDER = "PROMPTDOCK_FOLDER"  # set by our own starts: for which folder they work, since they stand elsewhere
+_TREE = Path(__file__).resolve().parents[1]
+
+# What the `.env` of a trusted folder may set; all else counts from the environment and from the data folder's own.
+FREE = re.compile(
+    r"ANTHROPIC_API_KEY|OPENAI_API_KEY|PROMPTDOCK_MODEL|[A-Z]+_MODEL|LOG_LEVEL|AGENT_NAME|CONVERSATION_TIMEOUT"
+    r"|TOOL_CALL_TIMEOUT|MODEL_SILENCE|PROMPTDOCK_ENV|PROMPTDOCK_LEASE|TOOL_MODE|BUDGET_(TURN|SESSION|DAY)"
+)
+Values = dict[str, str]
+
+
+def data_folder() -> Path:
+    """Where this user's programs keep data: all data folders that nobody placed elsewhere lie in it."""
+    return _users("XDG_DATA_HOME", ".local/share", "Application Support")
+
+
+def config_folder() -> Path:
+    """Where this user's decisions lie, such as which folders are trusted."""
+    return _users("XDG_CONFIG_HOME", ".config", "Preferences")
+
+
+def _users(variable: str, usual: str, library: str) -> Path:
+    given = Path(os.environ.get(variable) or "")
+    if not given.is_absolute():  # the rule of XDG: a relative one does not count
+        home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() fails where there is none
+        given = home / "Library" / library if sys.platform == "darwin" else home / usual
+    return (given / "promptdock").resolve()
+
+
+def here() -> Path:
+    """The folder for which this process works."""
+    return Path(os.environ.get(FOLDER, "")).resolve()
+
+
+def find_home(start: Path | None = None) -> Path:
+    """The data folder of the nearest folder, `start` or above it, that has one; else the one to make for `start`.
+
+    It lies below the user's own data folder; one that an earlier release made in a trusted folder is used as well.
+    """
+    folder = (start or here()).resolve()
+    above = (folder, *folder.parents)
+    old = (one / HOME_NAME for one in above if (one / HOME_NAME).is_dir() and is_trusted(one))
+    made = (place for one in above if (place := _place(one)).is_dir())
+    return next(old, None) or next(made, None) or _place(folder)
+
+
+def _place(folder: Path) -> Path:
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", folder.name).strip("-.")[:40] or "root"
+    return data_folder() / f"{plain}-{hashlib.sha256(os.fsencode(folder)).hexdigest()[:8]}"
+
+
+# Trust ----------------------------------------------------------------------------------------------
+
+
+def is_trusted(folder: Path) -> bool:
+    """Whether its owner trusted this very folder; the one that our code comes from needs no trust."""
+    if faults.without("folder-trust") or folder == _TREE:
+        return True
+    known = _known().get(str(folder))
+    return known is not None and known == _identity(folder)
+
+
+def trust(folder: Path) -> None:
+    """Remember that this folder is trusted."""
+    file = _file()
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    kept = {**_known(), str(folder): _identity(folder)}
+    half = file.with_name(f".{file.name}.{os.getpid()}")
+    with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
+        json.dump(kept, out, indent=1)
+    half.replace(file)
+
+
+def _file() -> Path:
+    return config_folder() / "trusted.json"
+
+
+def _known() -> dict[str, Any]:
+    try:
+        what = _file().stat()
+        if what.st_uid != os.getuid() or what.st_mode & 0o022:
+            return {}
+        found = json.loads(_file().read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _identity(folder: Path) -> list[int]:
+    try:
+        what = folder.stat()
+    except OSError:
+        return []
+    return [what.st_ino, what.st_uid]
+
+
+def untrusted() -> dict[Path, str]:
+    """Folders that would decide something and are not trusted, and in words what they would bring."""
+    folder, found = here(), dict[Path, str]()
+    if (folder / ".env").is_file() and not is_trusted(folder):
+        names = ", ".join(sorted(_read(folder / ".env"))[:12])
+        found[folder] = f".env ({names or 'nothing'})"
+    if not os.environ.get("PROMPTDOCK_HOME"):
+        owner = next((one for one in (folder, *folder.parents) if (one / HOME_NAME).is_dir()), None)
+        if owner and not is_trusted(owner):
+            found[owner] = f"{found[owner]} and {HOME_NAME}" if owner in found else HOME_NAME
+    return found
+
+
+# Variables ------------------------------------------------------------------------------------------
+
+
+def files(home: Path) -> tuple[Path, Path]:
+    """The files whose variables may count: the data folder's, and the one of the folder that we work for."""
+    return home / ".env", here() / ".env"
+
+
+def sources(home: Path) -> list[tuple[str, Values]]:
+    """`(label, variables)` of each source, the first that has one wins."""
+    own, folder = files(home)
+    mine = _read(own) if _private(own) else {}
+    theirs = _read(folder) if folder != own and is_trusted(folder.parent) else {}
+    beside = home.name == HOME_NAME  # in a folder of people
+    return [
+        ("environment", {name: value for name, value in os.environ.items() if value}),
+        (str(own), _free(mine) if beside else mine),
+        (str(folder), _free(theirs)),
+    ]
+
+
+def ignored(home: Path) -> list[str]:
+    """In words, what a `.env` says and does not count."""
+    own, folder = files(home)
+    told = []
+    if own.is_file() and not _private(own):
+        told.append(
+            f"{own} does not count: others may read it, or it belongs to somebody else (chmod 600 {own})"
+        )
+    if is_trusted(folder.parent) and folder != own:
+        values = _read(folder)
+        names = sorted(name for name in set(values) - set(_free(values)) if _ours(name))
+        if names:
+            told.append(f"{folder} cannot set {', '.join(names)}: put it into {own} or the environment")
+    return told
+
+
+def _ours(name: str) -> bool:
+    return bool(
+        re.fullmatch(
+            r"[A-Z]+_BASE_URL|REDIS_URL|SUPABASE_.*|PROMPTDOCK_.*|PERMISSION_PROFILE|APPROVER_ROLES|SANDBOX"
+            r"|HOOK_HOSTS|DISCORD_TOKEN",
+            name,
+        )
+    )
+
+
+def _free(values: Values) -> Values:
+    if faults.without("folder-trust"):
+        return values
+    return {name: value for name, value in values.items() if FREE.fullmatch(name)}
+
+
+def _private(file: Path) -> bool:
+    try:
+        what = file.lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(what.st_mode) and what.st_uid == os.getuid() and not what.st_mode & 0o077
+
+
+def _read(file: Path) -> Values:
+    try:
+        if not file.is_file():
+            return {}
+        from dotenv import dotenv_values
+
+        return {name: value for name, value in dotenv_values(file, interpolate=False).items() if value}
+    except (OSError, UnicodeDecodeError):
+        return {}

@@ -1,0 +1,44 @@
+"""Whether what lies in a person's folder counts: asked once, in one question, where somebody can answer."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from shared import folders
+from shared.settings import Settings
+from shared.visitor.typed import runnable
+
+
+def ask() -> None:
+    """Ask about the folders that would decide something; where nobody can answer, say that they do not count."""
+    found = folders.untrusted()
+    if not found:
+        return
+    brings = "; ".join(f"{folder}: {what}" for folder, what in found.items())
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        print(f"Trust this folder? It brings settings: {brings} [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().casefold() in ("y", "yes"):
+            for folder in found:
+                folders.trust(folder)
+            return
+    named = " ".join(map(str, found))
+    told = runnable(f"promptdock trust {named}")
+    print(f"promptdock: not trusted, so it does not count: {brings}. To trust it: {told}", file=sys.stderr)
+
+
+def trust(folder: Path) -> Path:
+    """Trust a folder; its real path."""
+    real = folder.expanduser().resolve(strict=True)
+    folders.trust(real)
+    return real
+
+
+def told(settings: Settings) -> list[str]:
+    """What stands in a `.env` and does not count."""
+    return folders.ignored(settings.home)
+
+
+def own_file(settings: Settings) -> Path:
+    """The data folder's own `.env`."""
+    return folders.files(settings.home)[0]
