@@ -231,6 +231,7 @@ class Embedded:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
+            umask=0o077,  # what it writes is what people said
         )
         ends = time.monotonic() + patience
         while (state := _state(self.port, self._process.pid, self._password)) != "ready":
