@@ -143,7 +143,9 @@ class Sandbox:
         else:
             outside = [path for path in kept if not path.is_relative_to(root)]
             command = self._plain(argv, root, network, [root, *outside, *extra_read], write, bool(sockets))
-        return self.group.entered(command) if bounded else command
+        if not bounded:
+            return command
+        return self.group.entered(_readable(command, self.mapped.user) if self.mapped else command)
 
     def _plain(
         self, argv: Sequence[str], root: Path, network: bool, read: Paths, write: Paths, sockets: bool
@@ -216,6 +218,12 @@ def scratch() -> Path:
     if folder.is_symlink() or folder.stat().st_uid != os.getuid():
         raise ToolError("commands cannot be run here", f"{folder} belongs to somebody else", "remove it")
     return folder
+
+
+def _readable(command: Sequence[str], user: int) -> list[str]:
+    """The command, after its output's pipes were given to the user that it runs as: it may open them by name."""
+    script = 'for n in 1 2; do [ -p "/proc/self/fd/$n" ] && chown "$0" "/proc/self/fd/$n"; done; exec "$@"'
+    return ["/bin/sh", "-c", script, str(user), *command]
 
 
 def _bubblewrap(shared: Sandbox) -> tuple[Sandbox | None, str]:
