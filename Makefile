@@ -70,7 +70,7 @@ pins: $(DEV) ## resolve all libraries anew into constraints.txt
 	mv $(VENV)/pins constraints.txt
 	rm -rf $(VENV)/fresh
 
-clean: ## remove what these targets made; .promptdock, the data, stays
+clean: ## remove what these targets made; the data folder stays
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -26,6 +26,11 @@ async def show(settings: Settings, as_json: bool) -> None:
     )
 
 
+async def home(settings: Settings) -> None:
+    """Where the data lies, for other commands to use."""
+    screen.out(str(settings.home))
+
+
 def trust(folder: Path) -> NoReturn:
     """From now on what lies in this folder counts."""
     try:

@@ -367,6 +367,14 @@ def key_check(as_json: Json = False) -> NoReturn:
     run(lambda settings: work.check(settings, as_json))
 
 
+@config.command("home")
+def config_home() -> NoReturn:
+    """Print the data folder of this folder."""
+    from gateways.cli import config as work
+
+    run(work.home)
+
+
 @config.command("show")
 def config_show(as_json: Json = False) -> NoReturn:
     """The settings in force and where each comes from, without secrets."""
