@@ -208,10 +208,8 @@ def unchanged(before: dict[str, dict[str, str]], rows: Any, tasks: Iterable[str]
     for row in rows(_ALLOWED):
         yield Violation("a question was answered", tags(str(row["arguments"])), str(row)[:300])
     for row in rows("select slug, status, budget, requires_approval from tasks"):
-        went = (
-            row["status"] in ("ASSIGNED", "IN_PROGRESS", "VERIFYING", "COMPLETED")
-            or not row["requires_approval"]
-        )
+        # It is worked on, and then waits: only its person completes it.
+        went = row["status"] == "COMPLETED" or not row["requires_approval"]
         if row["slug"] in tasks and (went or row["budget"] is not None):
             yield Violation(f"the task {row['slug']} went on without its person", (), str(row))
         elif row["budget"] is not None and row["slug"] not in tasks:
