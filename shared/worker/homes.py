@@ -72,10 +72,13 @@ class Home:
     async def _serve(self, data: bytes) -> None:
         try:
             content = messages.read(data)
-            if not self._parts.authority.signed(self._channel, content):
-                log.get().warning("A request to this home was refused", why="it is not signed")
-                return
             request = messages.agent(content)
+            if not self._parts.authority.signed(self._channel, content):
+                log.get().warning(
+                    "A request to this home was refused", why="it is not signed by this cluster"
+                )
+                await reply.deliver(self._parts, self._agent, request, "error", dict(_UNSIGNED))
+                return
             if request.type != "command" or not await self._is_ours(request.id):
                 return
             result = await self._run(request)
@@ -107,6 +110,13 @@ class Home:
         )
         log.get().info("Reading for another home", tool=name, sender=request.sender)
         return await self._handler.execute(name, arguments, context, request.id)
+
+
+_UNSIGNED = {
+    "error": "the machine that has the files refused",
+    "why": "the request is not signed with its secret",
+    "fix": "start the workers of all machines with the same PROMPTDOCK_SECRET",
+}
 
 
 async def _nothing() -> None:

@@ -28,6 +28,12 @@ def render() -> dict[str, dict[str, Any]]:
     return {service["name"]: service for service in services}
 
 
+def groups() -> list[dict[str, Any]]:
+    """The groups of variables in render.yaml."""
+    found: list[dict[str, Any]] = yaml.safe_load(read("render.yaml"))["envVarGroups"]
+    return found
+
+
 def dockerfile() -> list[tuple[str, str]]:
     """The Dockerfile's instructions with their arguments, lines joined, in order."""
     text = re.sub(r"^\s*#.*\n", "", read("Dockerfile"), flags=re.MULTILINE)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.deployment.reading import AGENTS, broken, render, unknown_variables
+from tests.deployment.reading import AGENTS, broken, groups, render, unknown_variables
 from tests.house.tree import ROOT, project
 
 
@@ -17,7 +17,7 @@ def _worker(agent: str) -> dict[str, Any]:
 
 
 def _variables(agent: str) -> dict[str, dict[str, Any]]:
-    return {entry["key"]: entry for entry in _worker(agent)["envVars"]}
+    return {entry["key"]: entry for entry in _worker(agent)["envVars"] if "key" in entry}
 
 
 def test_there_is_one_key_value_instance_and_a_worker_for_each_agent() -> None:
@@ -61,6 +61,14 @@ def test_redis_comes_from_the_instance_of_this_blueprint(agent: str) -> None:
     source = _variables(agent)["REDIS_URL"]["fromService"]
     assert source["property"] == "connectionString"
     assert render()[source["name"]]["type"] == source["type"] == "keyvalue"
+
+
+def test_all_workers_sign_with_one_secret_that_nobody_has_to_make_up() -> None:
+    (group,) = groups()
+    assert group["envVars"] == [{"key": "PROMPTDOCK_SECRET", "generateValue": True}]
+    assert unknown_variables(["PROMPTDOCK_SECRET"]) == set()
+    for agent in AGENTS:
+        assert {"fromGroup": group["name"]} in _worker(agent)["envVars"]
 
 
 @pytest.mark.parametrize("agent", AGENTS)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from shared.bus.signing import Signer
 from tests.support.messages_api import MessagesApi
 from tests.support.messages_script import Rules
 from tests.support.processes import Site, site
@@ -22,6 +23,7 @@ from tests.tools.test_command_line import tools
 
 __all__ = ["valkey"]
 
+SECRET = "of-both-machines-" * 3
 LOOK = {"name": "read_file", "input": {"path": "shop/app.py"}}
 RULES: list[dict[str, Any]] = [
     {"user": "what does the app say", "steps": [{"tools": [LOOK]}, {"text": "It says {{result.content}}"}]},
@@ -46,6 +48,7 @@ def homes(tmp_path_factory: pytest.TempPathFactory, valkey: str) -> Iterator[Hom
     shop = repository(folder / "shop", {"app.py": "one\ntwo\n"}).path
     with MessagesApi(Rules(RULES)) as api:
         model = {"ANTHROPIC_API_KEY": "sk-ant-test-key-0000", "ANTHROPIC_BASE_URL": api.url}
+        model["PROMPTDOCK_SECRET"] = SECRET
         with site(folder / "here", valkey, **model) as here:
             named = {**model, "PROMPTDOCK_NAMESPACE": here.names.namespace}
             with site(folder / "there", valkey, **named) as there, Wire(here.url, here.names) as wire:
@@ -119,12 +122,35 @@ def test_an_agent_whose_disk_has_no_such_repository_reads_it_all_the_same(homes:
 def test_only_reading_is_done_for_whoever_asks_on_the_channel(homes: Homes) -> None:
     home = (homes.there.home / "home-id").read_text().strip()
     for number, tool in enumerate(("write_file", "run_command", "delete_project", "no_such_tool")):
-        request = {"id": f"evil-{number}", "from": f"evil{number}", "to": "home", "type": "command"}
-        homes.wire.publish(f"home:{home}", {**request, "payload": {"tool": tool, "arguments": {}}})
+        request: dict[str, Any] = {
+            "id": f"evil-{number}",
+            "from": f"evil{number}",
+            "to": "home",
+            "type": "command",
+        }
+        request |= {"payload": {"tool": tool, "arguments": {}}}
+        name = homes.wire.names.channel(f"home:{home}")
+        homes.wire.publish(f"home:{home}", {**request, "sig": Signer(SECRET).sign(name, request)})
         answer = homes.wire.wait(f"agent:evil{number}", lambda message: message["type"] == "error")
         assert "not run for others" in answer["payload"]["error"], tool
     homes.wire.publish(f"home:{home}", {"nonsense": True})
     assert homes.call("read_file", path="shop/app.py")["lines"] == 2, "nonsense does no harm"
+
+
+def test_a_machine_with_another_secret_is_refused_and_told_why(homes: Homes) -> None:
+    home = (homes.there.home / "home-id").read_text().strip()
+    payload = {"tool": "read_file", "arguments": {"path": "shop/app.py"}}
+    request: dict[str, Any] = {
+        "id": "o-1",
+        "from": "other",
+        "to": "home",
+        "type": "command",
+        "payload": payload,
+    }
+    request["sig"] = Signer("another" * 8).sign(homes.wire.names.channel(f"home:{home}"), request)
+    homes.wire.publish(f"home:{home}", request)
+    answer = homes.wire.wait("agent:other", lambda message: message["type"] == "error")
+    assert "PROMPTDOCK_SECRET" in answer["payload"]["fix"]
 
 
 async def test_a_repository_with_a_url_is_mirrored_where_it_is_read(bench: Bench) -> None:
