@@ -148,8 +148,8 @@ class Prey:
             for path in [top, *sorted(top.rglob("*"))]:
                 if ".git/objects" not in str(path) and not path.name.startswith("index"):
                     yield str(path.relative_to(self.folder)), self._mark(path)
-        for path in (self.data / "private.txt", self.library / "second.txt"):
-            yield str(path.relative_to(self.folder)), self._mark(path)
+        # The second name in the library may go, as git goes to another branch; what is written through it shows here.
+        yield str((self.data / "private.txt").relative_to(self.folder)), self._mark(self.data / "private.txt")
         for path in sorted((self.library / ".git").rglob("*")):
             if path.is_file() and (path.parent.name == "hooks" or path.name in ("config", "attributes")):
                 yield str(path.relative_to(self.folder)), self._mark(path)
