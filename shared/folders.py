@@ -6,6 +6,7 @@ even then its `.env` sets nothing that says where to connect, what confines comm
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -59,7 +60,7 @@ def find_home(start: Path | None = None) -> Path:
     """
     folder = (start or here()).resolve()
     above = (folder, *folder.parents)
-    old = (one / HOME_NAME for one in above if (one / HOME_NAME).is_dir() and is_trusted(one))
+    old = (one / HOME_NAME for one in above if _own(one / HOME_NAME) and is_trusted(one))
     made = (place for one in above if (place := _place(one)).is_dir())
     return next(old, None) or next(made, None) or _place(folder)
 
@@ -81,7 +82,9 @@ def is_trusted(folder: Path) -> bool:
 
 
 def trust(folder: Path) -> None:
-    """Remember that this folder is trusted."""
+    """Remember that this folder is trusted; PermissionError where another user can change what lies in it."""
+    if not (_own(folder) or faults.without("folder-trust")):
+        raise PermissionError(errno.EPERM, "it belongs to another user", str(folder))
     file = _file()
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     kept = {**_known(), str(folder): _identity(folder)}
@@ -89,6 +92,15 @@ def trust(folder: Path) -> None:
     with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
         json.dump(kept, out, indent=1)
     half.replace(file)
+
+
+def _own(folder: Path) -> bool:
+    """Whether it is a folder of the user who runs this."""
+    try:
+        what = folder.stat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(what.st_mode) and what.st_uid == os.geteuid()
 
 
 def _file() -> Path:
@@ -156,11 +168,14 @@ def ignored(home: Path) -> list[str]:
         told.append(
             f"{own} does not count: others may read it, or it belongs to somebody else (chmod 600 {own})"
         )
-    if is_trusted(folder.parent) and folder != own:
-        values = _read(folder)
-        names = sorted(name for name in set(values) - set(_free(values)) if _ours(name))
-        if names:
-            told.append(f"{folder} cannot set {', '.join(names)}: put it into {own} or the environment")
+    beside = home.name == HOME_NAME
+    where = "the environment" if beside else f"{own} or the environment"
+    for file in ([own] if beside and _private(own) else []) + (
+        [folder] if is_trusted(folder.parent) and folder != own else []
+    ):
+        values = _read(file)
+        if names := sorted(name for name in set(values) - set(_free(values)) if _ours(name)):
+            told.append(f"{file} cannot set {', '.join(names)}: put it into {where}")
     return told
 
 

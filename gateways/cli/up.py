@@ -40,7 +40,7 @@ async def up(settings: Settings, without: list[str], detach: bool) -> int:
             await _facts(visitor, time.monotonic() - began, missing)
     except PromptDockError:
         if process.poll() is None:  # what did not come up blocks no later try
-            await _end(process, settings.home)
+            await _end(process, settings.home, quiet=True)
         raise
     if detach:
         screen.talk("It runs in the background; end it with: promptdock down")
@@ -152,9 +152,10 @@ async def _stay(settings: Settings, process: subprocess.Popen[bytes], asked: asy
     raise supervision.why(settings.home, code)
 
 
-async def _end(process: subprocess.Popen[bytes], home: Path) -> None:
+async def _end(process: subprocess.Popen[bytes], home: Path, quiet: bool = False) -> None:
     """Drained: what runs is handed over, Redis goes last."""
-    screen.talk("Ending: the workers hand over what they do (20 s at most) …")
+    if not quiet:
+        screen.talk("Ending: the workers hand over what they do (20 s at most) …")
     with contextlib.suppress(ProcessLookupError):
         process.send_signal(signal.SIGTERM)
     try:
@@ -162,7 +163,8 @@ async def _end(process: subprocess.Popen[bytes], home: Path) -> None:
     except subprocess.TimeoutExpired:
         screen.talk(f"Process {process.pid} did not end; look at {supervision.log_file(home)}")
     else:
-        screen.talk("Ended.")
+        if not quiet:
+            screen.talk("Ended.")
 
 
 async def down(settings: Settings) -> int:

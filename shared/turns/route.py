@@ -103,7 +103,10 @@ def dead(names: Names, channel: str, data: bytes, error: BadMessage) -> Mail:
     if channel == names.channel(HUMAN_INPUT):
         sender = _sender(data)
         if sender:
-            refusal = error_output(names, sender[0], sender[1], str(error), sender[2])
+            # Who did not sign is told in a session of their own: a stranger fills nobody's chat.
+            session = f"{messages.PLAIN}{sender[0].replace(' ', '_')}"[:200]
+            session = session if isinstance(error, Refused) else sender[2]
+            refusal = error_output(names, sender[0], sender[1], str(error), session)
     elif asked := _request(data):
         asker, request_id = asked
         reply, refusal = names.agent(asker), _error_answer(names, channel, asker, request_id, error)

@@ -98,7 +98,7 @@ def port(settings: Settings) -> Finding | None:
         "port",
         "warn",
         told,
-        f"nothing needs to be done; to use that server: REDIS_URL=redis://127.0.0.1:{wanted}",
+        "nothing needs to be done; if that is a Redis which you want to use, set REDIS_URL to its address",
     )
 
 

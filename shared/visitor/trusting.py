@@ -19,9 +19,12 @@ def ask() -> None:
     if sys.stdin.isatty() and sys.stderr.isatty():
         print(f"Trust this folder? It brings settings: {brings} [y/N] ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().casefold() in ("y", "yes"):
-            for folder in found:
-                folders.trust(folder)
-            return
+            try:
+                for folder in found:
+                    folders.trust(folder)
+                return
+            except OSError as error:
+                print(f"promptdock: not trusted: {error.strerror or error}", file=sys.stderr)
     named = " ".join(map(str, found))
     told = runnable(f"promptdock trust {named}")
     print(f"promptdock: not trusted, so it does not count: {brings}. To trust it: {told}", file=sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import stat
@@ -92,3 +93,22 @@ def test_where_nobody_can_answer_one_line_says_what_does_not_count(folder: Path)
 def test_a_folder_with_nothing_to_decide_asks_nothing(folder: Path) -> None:
     (folder / ".env").unlink()
     assert folders.untrusted() == {}
+
+
+@guarded("folder-trust")
+def test_a_folder_of_another_user_cannot_be_trusted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    somebody = os.geteuid() + 1
+    monkeypatch.setattr(os, "geteuid", lambda: somebody)
+    with contextlib.suppress(PermissionError):
+        folders.trust(folder)
+    assert not folders.is_trusted(folder)
+
+
+def test_what_an_old_data_folder_may_not_set_is_named_with_where_it_counts(folder: Path) -> None:
+    home = folder / folders.HOME_NAME
+    home.mkdir(exist_ok=True)
+    (home / ".env").touch(0o600)
+    (home / ".env").write_text("SANDBOX=none\n")
+    folders.trust(folder)
+    (told,) = [line for line in folders.ignored(home) if str(home) in line.partition(" cannot")[0]]
+    assert told.endswith("cannot set SANDBOX: put it into the environment")
