@@ -84,6 +84,7 @@ class Authority:
             raise _refused("a task", "task", "promptdock ask")
         if not self.may("roles"):
             plain.pop("on_behalf_of", None)
+            plain.pop("origin", None)  # what nobody says of themselves may have read anything
         return plain
 
 
