@@ -15,6 +15,13 @@ DEV := $(VENV)/.installed-dev
 PINS := pyproject.toml constraints.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
+# Programs in an environment name the folder in which it was made: one that was moved or renamed is made anew.
+MOVED := $(shell test -f $(VENV)/pyvenv.cfg && grep -q '^command = ' $(VENV)/pyvenv.cfg && \
+    ! grep -qF " $(CURDIR)/$(VENV)" $(VENV)/pyvenv.cfg && echo yes)
+ifeq ($(MOVED),yes)
+.PHONY: $(VENV)/pyvenv.cfg
+endif
+
 .PHONY: help install up test test-claude-code check format attacks faults bench bench-tasks bench-peers docs pins clean
 .DEFAULT_GOAL := help
 
@@ -75,6 +82,7 @@ clean: ## remove what these targets made; the data folder stays
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/pyvenv.cfg:
+	@[ -z "$(MOVED)" ] || echo "This folder was moved or renamed: $(VENV) is made anew" >&2
 	@for python in $(PYTHON); do \
 	    "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
 	    "$$python" -m venv --clear $(VENV) && exit 0; \

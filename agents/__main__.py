@@ -8,22 +8,18 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
-from shared.errors import ConfigurationError, UsageError
+from shared.errors import ConfigurationError
 from shared.settings import Settings
 from shared.worker.main import run_safely, serve
 from shared.worker.profile import load
-from shared.worker.supervise import AGENTS, Supervisor
+from shared.worker.supervise import Plan, Supervisor, plans
 
 
-def _work(settings: Settings, name: str | None, without: list[str]) -> Coroutine[Any, Any, None]:
-    if name is not None:
-        return serve(settings, load(_folder(settings, name)))
-    unknown = set(without) - set(AGENTS)
-    if unknown:
-        raise UsageError(
-            f"there is no agent called {', '.join(sorted(unknown))}", f"there are: {', '.join(AGENTS)}"
-        )
-    return Supervisor(settings, [agent for agent in AGENTS if agent not in without]).run()
+def _work(settings: Settings, given: argparse.Namespace) -> Coroutine[Any, Any, None]:
+    if given.name is not None:
+        return serve(settings, load(_folder(settings, given.name)))
+    plan = Plan().changed(given.added, given.without, plans.counts(given.scale))
+    return Supervisor(settings, plan=plan.checked(settings.home)).run()
 
 
 def _folder(settings: Settings, name: str) -> Path:
@@ -43,11 +39,12 @@ def main() -> None:
     """The command line of `python -m agents`."""
     parser = argparse.ArgumentParser("python -m agents", description="Run the agents of PromptDock.")
     parser.add_argument("--name", help="run one agent, defined by the folder <home>/agents/NAME")
-    parser.add_argument(
-        "--without", action="append", default=[], metavar="AGENT", help="leave this agent out"
-    )
+    many: dict[str, Any] = {"action": "append", "default": []}
+    parser.add_argument("--without", metavar="AGENT", help="leave this agent out", **many)
+    parser.add_argument("--with", dest="added", metavar="AGENT", help="start this agent too", **many)
+    parser.add_argument("--scale", metavar="AGENT=NUMBER", help="run so many replicas of it", **many)
     given = parser.parse_args()
-    sys.exit(run_safely(lambda settings: _work(settings, given.name, given.without)))
+    sys.exit(run_safely(lambda settings: _work(settings, given)))
 
 
 if __name__ == "__main__":

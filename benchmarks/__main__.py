@@ -8,10 +8,10 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks import bus, cluster, door, machine, shelf, tasks, turn, worker
+from benchmarks import bus, cluster, door, idle, machine, shelf, tasks, turn, worker
 from benchmarks.bus import Size
 
-PARTS = ("bus", "turn", "worker", "cluster", "door", "shelf")
+PARTS = ("bus", "turn", "worker", "cluster", "idle", "door", "shelf")
 ALONE = ("tasks",)  # measured only when it is named
 FULL = Size(rounds=9, seconds=0.4, levels=(1, 32, 256))
 QUICK = Size(rounds=3, seconds=0.1, levels=(1, 32))
@@ -46,6 +46,8 @@ def run(part: str, home: Path, size: Size) -> None:
             worker.measure(home, few)
         case "cluster":
             cluster.measure(home, few)
+        case "idle":
+            idle.measure(home, 60.0 if size is FULL else 15.0)
         case "door":
             uvloop.run(door.measure(home, 2 * size.seconds))
         case "shelf":

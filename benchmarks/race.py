@@ -21,13 +21,13 @@ class Lap:
 
 
 async def lap(side: Side, in_flight: int, seconds: float) -> Lap:
-    """Keep `in_flight` requests under way for `seconds`."""
+    """Keep `in_flight` requests under way for `seconds`, and at least until one is answered."""
     took: list[float] = []
     started = time.perf_counter()
     ends = started + seconds
 
     async def one() -> None:
-        while (now := time.perf_counter()) < ends:
+        while (now := time.perf_counter()) < ends or not took:
             await side.ask()
             took.append((time.perf_counter() - now) * 1e6)
 

@@ -16,11 +16,37 @@ PromptDockError           what happened, why, and what to do
 │  └─ Lasting             another try changes nothing: somebody has to decide first
 ├─ ModelError             the person: the model provider failed
 │  ├─ ModelRefused        the provider does not take the key
+│  ├─ ModelUnusable        the operator: no such model, or the account has no money   (exit 4)
 │  └─ ModelOverloaded     busy, stalled or cut; was tried again
 └─ Fenced                 nobody: this worker lost its lease and must stop here
 """
 
 from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from typing import Self
+
+_NAMES = 20  # that an error lists
+
+
+_COMMANDS = frozenset({"promptdock", "git", "make", "python", "pip", "docker"})  # what is typed so
+_WORD = re.compile(r"[a-z]+(?=['’]?[a-z]*[ ,:;]|$)")
+
+
+def sentences(*parts: str) -> str:
+    """The parts as sentences: what follows a full stop begins with a capital, but for names of commands."""
+    told = ""
+    for part in (part.rstrip(".") for part in parts if part):
+        stop = "" if told[-1:] in ("", "?", "!") else "."
+        told = f"{told}{stop} {_capital(part)}" if told else part
+    return told
+
+
+def _capital(text: str) -> str:
+    first = _WORD.match(text)
+    return text[:1].upper() + text[1:] if first and first[0] not in _COMMANDS else text
 
 
 class PromptDockError(Exception):
@@ -34,6 +60,10 @@ class PromptDockError(Exception):
 
     def __str__(self) -> str:
         return ". ".join(part.rstrip(".") for part in (self.what, self.why, self.fix) if part)
+
+    def told(self) -> str:
+        """For people: sentences."""
+        return sentences(self.what, self.why, self.fix)
 
     def as_dict(self) -> dict[str, str]:
         """`{error, why, fix}` without the empty ones: the shape in which tools and HTTP report it."""
@@ -102,6 +132,16 @@ class ToolError(PromptDockError):
 class Missing(ToolError):
     """What a tool was to work on is not there (any more)."""
 
+    @classmethod
+    def named(cls, kind: str, name: str, there: Iterable[str], fix: str = "") -> Self:
+        """For a name that nothing has: the names that there are, and the one that was probably meant."""
+        names = list(there)
+        told = ", ".join(names[:_NAMES]) + (f" and {len(names) - _NAMES} more" if names[_NAMES:] else "")
+        near = difflib.get_close_matches(name.casefold(), [one.casefold() for one in names], 1)
+        meant = next((one for one in names if one.casefold() in near), "")
+        guess = f"Did you mean {meant!r}?" if meant else ""
+        return cls(f"there is no {kind} called {name[:100]!r}", f"there are: {told or 'none'}", guess or fix)
+
 
 class Lasting(ToolError):
     """Another try would end the same: somebody has to decide something first."""
@@ -113,6 +153,14 @@ class ModelError(PromptDockError):
 
 class ModelRefused(ModelError):
     """The provider does not take the key."""
+
+    exit_code = 4
+
+
+class ModelUnusable(ModelError):
+    """The provider has no such model, or the account cannot pay: somebody has to change that."""
+
+    exit_code = 4
 
 
 class ModelOverloaded(ModelError):

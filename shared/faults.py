@@ -63,6 +63,7 @@ Guard = Literal[
     "nobody-to-ask",
     "obeyed-files",
     "one-answer",
+    "own-words",
     "plain-logs",
     "bus-password",
     "poisoned-entry",

@@ -6,8 +6,10 @@ even then its `.env` sets nothing that says where to connect, what confines comm
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
+import io
 import json
 import os
 import re
@@ -24,8 +26,9 @@ _TREE = Path(__file__).resolve().parents[1]
 
 # What the `.env` of a trusted folder may set; all else counts from the environment and from the data folder's own.
 FREE = re.compile(
-    r"ANTHROPIC_API_KEY|OPENAI_API_KEY|PROMPTDOCK_MODEL|[A-Z]+_MODEL|LOG_LEVEL|AGENT_NAME|CONVERSATION_TIMEOUT"
-    r"|TOOL_CALL_TIMEOUT|MODEL_SILENCE|PROMPTDOCK_ENV|PROMPTDOCK_LEASE|TOOL_MODE|BUDGET_(TURN|SESSION|DAY)"
+    r"ANTHROPIC_API_KEY|OPENAI_API_KEY|PROMPTDOCK_MODEL|[A-Z][A-Z0-9_]*_MODEL|LOG_LEVEL|AGENT_NAME"
+    r"|CONVERSATION_TIMEOUT|TOOL_CALL_TIMEOUT|MODEL_SILENCE|MODEL_PATIENCE|PROMPTDOCK_ENV|PROMPTDOCK_LEASE|TOOL_MODE"
+    r"|BUDGET_(TURN|SESSION|DAY)"
 )
 Values = dict[str, str]
 
@@ -92,6 +95,25 @@ def trust(folder: Path) -> None:
     with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
         json.dump(kept, out, indent=1)
     half.replace(file)
+
+
+def is_news(about: str, text: str) -> bool:
+    """Whether this was not said yet of a folder, in these very words; from now on it was."""
+    file = config_folder() / "told.json"
+    try:
+        known = json.loads(file.read_text("utf-8"))
+        known = known if isinstance(known, dict) else {}
+    except (OSError, ValueError):
+        known = {}
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    if known.get(about) == digest:
+        return False
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        half = file.with_name(f".{file.name}.{os.getpid()}")
+        half.write_text(json.dumps({**dict(list(known.items())[-200:]), about: digest}), "utf-8")
+        half.replace(file)
+    return True
 
 
 def _own(folder: Path) -> bool:
@@ -168,6 +190,11 @@ def ignored(home: Path) -> list[str]:
         told.append(
             f"{own} does not count: others may read it, or it belongs to somebody else (chmod 600 {own})"
         )
+    told += [
+        f"{file} does not count in full: {why}"
+        for file, why in unreadable(home)
+        if file == own or is_trusted(file.parent)
+    ]
     beside = home.name == HOME_NAME
     where = "the environment" if beside else f"{own} or the environment"
     for file in ([own] if beside and _private(own) else []) + (
@@ -204,11 +231,34 @@ def _private(file: Path) -> bool:
 
 
 def _read(file: Path) -> Values:
+    return _parsed(file)[0]
+
+
+def unreadable(home: Path) -> list[tuple[Path, str]]:
+    """What stands in the files that may count and cannot be read: the file, and which line or why."""
+    found = dict.fromkeys(files(home))
+    return [(file, told) for file in found for told in _parsed(file)[1]]
+
+
+def written(home: Path) -> list[tuple[str, Values]]:
+    """`(label, variables)` of the environment and of each file, whether they count or not."""
+    own, folder = files(home)
+    there = [(str(file), _read(file)) for file in dict.fromkeys((own, folder))]
+    return [("the environment", dict(os.environ)), *there]
+
+
+def _parsed(file: Path) -> tuple[Values, list[str]]:
+    """The variables of a file, and what in it is no variable."""
     try:
         if not file.is_file():
-            return {}
-        from dotenv import dotenv_values
+            return {}, []
+        text = file.read_text("utf-8-sig")
+    except UnicodeDecodeError:
+        return {}, ["it is not UTF-8"]
+    except OSError as error:
+        return {}, [error.strerror or str(error)]
+    from dotenv.parser import parse_stream
 
-        return {name: value for name, value in dotenv_values(file, interpolate=False).items() if value}
-    except (OSError, UnicodeDecodeError):
-        return {}
+    lines = list(parse_stream(io.StringIO(text)))
+    wrong = [f"line {one.original.line} is no NAME=value" for one in lines if one.error]
+    return {one.key: one.value for one in lines if one.key and one.value and not one.error}, wrong

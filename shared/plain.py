@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import unicodedata
+from collections.abc import Iterable
+from typing import Any
 
 LONGEST = 4000  # characters of one text that are shown
 _MARKS = 4  # combining marks in a row that a real script may need
@@ -21,6 +23,14 @@ def plain(text: str, longest: int = LONGEST) -> str:
         left_out = len(text) - len(head) - len(tail)
         return f"{_escaped(head)}[… {left_out} characters left out …]{_escaped(tail)}"
     return _escaped(text)
+
+
+def dollars(value: float) -> str:
+    """An amount to the cent; of less than ten cents as much as it takes to be seen: `$2.50`, `$0.0012`."""
+    if value == 0 or abs(value) >= 0.1:
+        return f"${value:.2f}"
+    whole, _, rest = f"{value:.6f}".partition(".")
+    return f"${whole}.{rest.rstrip('0'):0<2}"
 
 
 def escaped(text: str) -> str:
@@ -63,3 +73,26 @@ def _left_out(marks: int) -> str:
 
 
 _NAMES = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+def complaints(items: Iterable[Any]) -> list[str]:
+    """What a model of pydantic found wrong (its `errors()`), in words: the place, and what must be there."""
+    return [f"{'.'.join(map(str, item['loc'])) or 'all of it'}: {complaint(item)}" for item in items]
+
+
+def complaint(item: Any) -> str:
+    """One of them, without its place: no pattern, and nothing of what was given."""
+    kind, told = str(item["type"]), str(item["msg"])
+    if kind == "missing":
+        return "is missing"
+    if kind == "extra_forbidden":
+        return "is no field that there is"
+    if kind == "string_pattern_mismatch":
+        return "holds a character that it may not hold"
+    if kind == "too_short" and "characters" not in told:
+        return f"must have at least {item['ctx']['min_length']} characters"
+    told = told.removeprefix("Value error, ")
+    for start in ("Input should", "String should", "List should", "Dictionary should"):
+        if told.startswith(start):
+            return f"must{told.removeprefix(start)}"
+    return told

@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
+import shutil
+import subprocess
 from pathlib import Path
 
 from shared import faults
@@ -40,14 +42,46 @@ def _held(file: Path) -> str:
     except FileNotFoundError:
         return ""
     with os.fdopen(fd) as opened:
-        what, whose = os.fstat(fd), ""
+        what, whose, fix = os.fstat(fd), "", "delete it: a new one is made"
         if what.st_uid != os.geteuid():
             whose = "it belongs to another user"
         elif what.st_mode & 0o077:
             whose = "other users could read it"
+        elif _tracked(file):
+            whose = "git has it, and so has everybody who has the repository"
+            fix = f"git rm --cached {file.name} in its folder, and delete it: a new one is made"
         if whose and not faults.without("private-files"):  # who knows it signs as anybody
-            raise ConfigurationError(f"the secret in {file} is none", whose, "delete it: a new one is made")
+            raise ConfigurationError(f"the secret in {file} is none", whose, fix)
         return opened.read(4096).strip()
+
+
+def _tracked(file: Path) -> bool:
+    """Whether git has it, as where somebody committed their data folder, or made one for others to clone."""
+    folder = file.resolve().parent
+    if not any((place / ".git").exists() for place in (folder, *folder.parents)):
+        return False
+    path = os.pathsep.join(place for place in os.get_exec_path() if Path(place).is_absolute())
+    git = shutil.which("git", path=path)
+    if git is None:
+        return False
+    # Nothing that the repository says runs: its hooks and its watcher are off, and none of our variables leads away.
+    words = [
+        git,
+        "-c",
+        "core.fsmonitor=false",
+        "-c",
+        "core.hooksPath=/dev/null",
+        "ls-files",
+        "--error-unmatch",
+    ]
+    try:
+        done = subprocess.run(
+            [*words, "--", file.name], cwd=folder, env={"PATH": path}, timeout=10, check=False,
+            stdin=subprocess.DEVNULL, capture_output=True,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return True  # nobody knows
+    return done.returncode == 0
 
 
 def _made(file: Path) -> str:

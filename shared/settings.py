@@ -8,14 +8,32 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    ValidationError,
+    field_validator,
+)
 
 from shared import faults, folders
 from shared.errors import ConfigurationError
 from shared.folders import find_home as find_home
+from shared.plain import complaint
 
-Unsigned = Literal["all", "approve", "command", "force", "roles", "session", "shutdown", "task"]
+Aged = Literal[
+    "approvals", "audit_log", "hook_runs", "logs", "messages", "sessions", "task_events", "token_usage",
+    "turn_steps", "turns",
+]  # fmt: skip
+Unsigned = Literal["all", "approve", "command", "force", "roles", "session", "shutdown", "speak", "task"]
+RECOMMENDED = "claude-sonnet-5-5"  # the model where none is named
 _PASSWORD = 12  # characters
+_REDIS = re.compile(r"(rediss?(\+(sentinel|cluster))?://[^/\s]+(/\S*)?|unix://\S+)", re.IGNORECASE)
+_HTTP = re.compile(r"https?://[^/\s]+(/\S*)?", re.IGNORECASE)
+_MODEL = re.compile(r"[A-Z][A-Z0-9_]*_MODEL")
 _OPEN = re.compile(
     r"[a-z][a-z0-9+.-]*://[^/?#@]*([/?#][^@]*)?", re.IGNORECASE
 )  # an address without a password
@@ -40,6 +58,8 @@ class Settings(BaseModel):
         None, validation_alias=AliasChoices("SUPABASE_SERVICE_ROLE_KEY", "SUPABASE_SECRET_KEY")
     )
 
+    retention: dict[Aged, int] = Field({}, alias="RETENTION")  # days by table
+
     agent_name: str | None = Field(None, alias="AGENT_NAME")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", alias="LOG_LEVEL")
     conversation_timeout_ms: int = Field(3_600_000, alias="CONVERSATION_TIMEOUT", ge=1)
@@ -61,6 +81,7 @@ class Settings(BaseModel):
     approver_roles: frozenset[str] = Field(frozenset(), alias="APPROVER_ROLES")
     sandbox: Literal["auto", "bwrap", "landlock", "none"] = Field("auto", alias="SANDBOX")
     model_silence_ms: int = Field(60_000, alias="MODEL_SILENCE", ge=100)
+    model_patience_ms: int = Field(600_000, alias="MODEL_PATIENCE", ge=100)
     hook_hosts: frozenset[str] = Field(frozenset(), alias="HOOK_HOSTS")
     allowed_hosts: frozenset[str] = Field(frozenset(), alias="ALLOWED_HOSTS")
     budget_turn: float | None = Field(None, alias="BUDGET_TURN", ge=0)
@@ -75,6 +96,22 @@ class Settings(BaseModel):
     # Shrunk by tests, so that hundreds of faults fit in minutes; beat and watchdog follow from the lease.
     lease_ms: int = Field(12_000, alias="PROMPTDOCK_LEASE", ge=200)
 
+    _models: dict[str, str] = PrivateAttr(default_factory=dict)  # of agents of one's own, by variable
+
+    @field_validator("redis_url", mode="after")
+    @classmethod
+    def _redis_address(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and not _REDIS.fullmatch(value.get_secret_value()):
+            raise ValueError("must be an address such as redis://host:6379/0")
+        return value
+
+    @field_validator("anthropic_base_url", "openai_base_url", "ollama_base_url", "supabase_url", mode="after")
+    @classmethod
+    def _address(cls, value: str | None) -> str | None:
+        if value is not None and not _HTTP.fullmatch(value):
+            raise ValueError("must be an address that begins with https:// or http://")
+        return value
+
     @field_validator("home", mode="after")
     @classmethod
     def _absolute(cls, value: Path) -> Path:
@@ -87,9 +124,28 @@ class Settings(BaseModel):
             return frozenset(role.strip() for role in value.split(",") if role.strip())
         return value
 
+    @field_validator("retention", mode="before")
+    @classmethod
+    def _days(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        pairs = [pair.partition("=") for pair in value.split(",") if pair.strip()]
+        wrong = [name.strip() for name, _, days in pairs if not days.strip().isdecimal()]
+        if wrong:
+            raise ValueError(f"{wrong[0][:40]} needs a number of days, as in logs=30,audit_log=0")
+        return {name.strip(): int(days) for name, _, days in pairs}
+
     def own_model(self, agent: str) -> str | None:
-        """The model that the environment names for this agent alone."""
-        return getattr(self, f"{agent}_model", None) or os.environ.get(f"{agent.upper()}_MODEL")
+        """The model that is set for this agent alone, as `<NAME>_MODEL`."""
+        named = re.sub(r"[^A-Z0-9]", "_", agent.upper()) + "_MODEL"
+        return getattr(self, f"{agent}_model", None) or self._models.get(named)
+
+    def own_models(self) -> dict[str, str]:
+        """The models that are set for single agents of ours, by their settings."""
+        fields = ((str(info.alias), getattr(self, name)) for name, info in type(self).model_fields.items())
+        ours = {name: value for name, value in fields if name.endswith("_MODEL") and value}
+        ours.pop("PROMPTDOCK_MODEL", None)
+        return ours
 
     def model_for(self, agent: str) -> str | None:
         """The model that the environment names for this agent, else the default one, else None."""
@@ -119,17 +175,13 @@ def _passwords(value: str) -> set[str]:
 
 
 def load(file: Path | None = None) -> Settings:
-    """Read the settings; a wrong one is a ConfigurationError that names the variable, never its value."""
+    """Read the settings; wrong ones are a ConfigurationError that names each variable, never its value."""
+    given = _found(file)
     try:
-        found = Settings.model_validate(_found(file))
+        found = Settings.model_validate(given)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        name = str(first["loc"][0]) if first["loc"] else "a setting"
-        raise ConfigurationError(
-            f"{name} has a value that cannot be used",
-            first["msg"],
-            f"correct {name} in the environment or .env",
-        ) from None
+        raise _wrong(error, file) from None
+    found._models.update({name: value for name, value in given.items() if _MODEL.fullmatch(name)})
     if found.env == "production" and (asked := faults.asked()):
         raise ConfigurationError(
             f"{asked[0]} is set", "it is for tests, and PROMPTDOCK_ENV is production", f"unset {asked[0]}"
@@ -137,10 +189,30 @@ def load(file: Path | None = None) -> Settings:
     return found
 
 
+def _wrong(error: ValidationError, file: Path | None) -> ConfigurationError:
+    """All that is wrong, each with where it stands."""
+    items = error.errors(include_input=False, include_url=False)
+    told = {str(item["loc"][0]) if item["loc"] else "a setting": complaint(item) for item in items}
+    names = " and ".join(told) if len(told) < 3 else ", ".join(told)
+    what = f"{names} {'have values' if len(told) > 1 else 'has a value'} that cannot be used"
+    why = "; ".join(f"{name} {words}" if len(told) > 1 else words for name, words in told.items())
+    sources = [] if file else folders.sources(_home())
+    places = {name: next((place for place, values in sources if values.get(name)), "") for name in told}
+    where = dict.fromkeys(
+        "the environment" if place == "environment" else place or "the environment or .env"
+        for place in places.values()
+    )
+    return ConfigurationError(what, why, f"correct {names} in {' and '.join(where)}")
+
+
+def _home() -> Path:
+    return Path(os.environ.get("PROMPTDOCK_HOME") or find_home()).expanduser().resolve()
+
+
 def _found(file: Path | None) -> dict[str, str]:
     """The variables that are set to something: the environment's, the data folder's, then those of the folder."""
     if file is None:
-        home = Path(os.environ.get("PROMPTDOCK_HOME") or find_home()).expanduser().resolve()
+        home = _home()
         given = [values for _, values in reversed(folders.sources(home))]
         return {name: value for values in given for name, value in values.items()} | {
             "PROMPTDOCK_HOME": str(home)

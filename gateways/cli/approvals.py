@@ -1,4 +1,4 @@
-"""`approvals`: calls that wait for leave, the answer to them, and what was allowed for good."""
+"""`approvals`: calls that wait for permission, the answer to them, and what was allowed for good."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 
-from gateways.cli import screen
+from gateways.cli import complete, screen
 from gateways.cli.calling import call
+from gateways.cli.options import group
 from gateways.cli.run import me, run
 from shared.bus.messages import Decision
 from shared.errors import Denied
@@ -15,10 +16,12 @@ from shared.settings import Settings
 from shared.visitor import Visitor
 from shared.visitor.plain import line
 
-app = typer.Typer(rich_markup_mode=None, help="Calls that wait for leave.", no_args_is_help=True)
+app = group()
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 User = Annotated[str, typer.Option("--user", help="Who answers.", default_factory=me)]
-Id = Annotated[str, typer.Argument(metavar="ID")]
+Id = Annotated[
+    str, typer.Argument(metavar="ID", help="The id, or its first letters.", autocompletion=complete.approvals)
+]
 Role = Annotated[list[str] | None, typer.Option(help="A role of yours, of those in APPROVER_ROLES.")]
 Scope = Literal["session", "project", "everywhere"]
 
@@ -30,6 +33,12 @@ def list_(
 ) -> NoReturn:
     """What waits, and what is allowed for good; works with the cluster down."""
     run(lambda settings: _list(settings, everything, as_json))
+
+
+@app.command("show")
+def show(approval: Id, as_json: Json = False) -> NoReturn:
+    """All about one request: what will happen, why, and what an answer of always would cover."""
+    run(lambda settings: _show(settings, approval, as_json))
 
 
 @app.command("allow")
@@ -74,25 +83,45 @@ async def _list(settings: Settings, everything: bool, as_json: bool) -> None:
     if as_json:
         screen.document("approvals", approvals=waiting, standing=standing)
         return
-    rows = [
-        (
-            one["id"],
-            one["state"],
-            one["agent"],
-            one["user_id"],
-            screen.since(one["created_at"]),
-            one["action"],
+    if waiting:
+        heads = ("id", "state", "agent", "for", "age", "where", "request")
+        screen.table([_row(one) for one in waiting], heads)
+        screen.talk(
+            "… all about one: promptdock approvals show ID; answer it: promptdock approvals allow ID, or deny"
         )
-        for one in waiting
-    ]
-    screen.table(rows, ("id", "state", "agent", "for", "age", "action"))
-    _bound(waiting)
+    else:
+        screen.out("Nothing waits for a permission.")
     if standing:
         screen.out("\nallowed for good:")
         names = ("id", "for", "scope", "agent", "by", "pattern")
         kept = [tuple(str(one[name]) for name in names) for one in standing]
         screen.table(kept, ("id", "for", "where", "agent", "by", "pattern"))
         _bound(standing)
+
+
+def _row(one: dict[str, Any]) -> tuple[str, ...]:
+    where = one["about"]["task"].split(" ")[0] or one["session"] or ""
+    where += f" in {one['project']}" if one["project"] else ""
+    texts = (one["short"], one["state"], one["agent"], one["user_id"] or "approvers")
+    return (*texts, screen.since(one["created_at"]), where, one["does"])
+
+
+async def _show(settings: Settings, approval: str, as_json: bool) -> None:
+    from shared.visitor import approvals as requests
+
+    async with Visitor(settings) as visitor:
+        one = await requests.shown(visitor, approval)
+    if as_json:
+        screen.document("approval", **one)
+        return
+    for told in one["lines"]:
+        screen.out(told)
+    screen.out(
+        f"  {one['id']}: {one['state']}, for {one['user_id'] or 'approvers'}, {screen.since(one['created_at'])} old"
+    )
+    screen.out(f"  In the conversation {one['session'] or '-'}, project {one['project'] or 'unknown'}")
+    for name, value in one["arguments"].items():
+        screen.out(line(f"  {name}: {value}", 4000))
 
 
 def _bound(listed: list[dict[str, Any]]) -> None:

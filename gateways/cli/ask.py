@@ -10,15 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import uuid4
 
-from gateways.cli import screen
+from gateways.cli import repo, screen
 from gateways.cli.leave import Leave
 from gateways.cli.run import me
-from shared.bus.messages import CLOSING, Output
+from shared.bus.messages import CLOSING, Output, default_session
 from shared.bus.messages import leave as decides
 from shared.errors import BadMessage, PromptDockError, TimedOut, UsageError
 from shared.settings import Settings
-from shared.visitor import Visitor, approvals, look
+from shared.visitor import Visitor, approvals, look, pending
 from shared.visitor.feed import Feed
+from shared.visitor.stream import Stream
 from shared.visitor.typed import told
 from shared.visitor.words import Heard
 from shared.visitor.work import Work
@@ -40,7 +41,7 @@ class Asking:
 
 
 async def ask(settings: Settings, asking: Asking) -> int:
-    """0 for an answer or a question back, 1 for an error; TimedOut when neither came."""
+    """0 for an answer or a question back, else the code of the error; TimedOut when neither came."""
     text = screen.typed(asking.text)
     if not text.strip():
         raise UsageError(
@@ -49,6 +50,8 @@ async def ask(settings: Settings, asking: Asking) -> int:
     message_id = str(uuid4())
     async with Visitor(settings) as visitor:
         await visitor.reach()
+        if sys.stderr.isatty() and not asking.as_json:
+            await repo.offer(visitor)
         work = Work()
         try:
             async with visitor.outputs() as heard:
@@ -61,9 +64,13 @@ async def ask(settings: Settings, asking: Asking) -> int:
 async def _asked(
     visitor: Visitor, heard: Feed, asking: Asking, text: str, message_id: str, work: Work
 ) -> int:
-    session = asking.session or f"user:{asking.user.replace(' ', '_')}"
+    session = asking.session or default_session(asking.user)
+    if (word := approvals.worded(text)) != text and await approvals.waiting(visitor, session, asking.user):
+        text = word
     ended = asyncio.Event()
-    live = asyncio.create_task(_watch(visitor, session, work, await visitor.mark(session), ended))
+    stream = Stream(screen.write, screen.talk) if screen.draws() and not asking.as_json else None
+    mark = await visitor.mark(session)
+    live = asyncio.create_task(_watch(visitor, session, work, mark, ended, stream))
     try:
         sent = await visitor.say(
             text, asking.user, asking.session, force=asking.force, message_id=message_id, source="cli"
@@ -75,13 +82,17 @@ async def _asked(
         screen.talk("… Redis is away: the message is kept, and goes out when it is back")
     elif not await look.serves(visitor):
         screen.talk("… nobody is here as Chatter: the message waits until somebody is")
+    elif sent.waiting:
+        with contextlib.suppress(PromptDockError):
+            if before := await pending.behind(visitor, session, message_id):
+                screen.talk(f"… this waits behind: {before}")
     try:
         if not asking.timeout:
             return _accepted(asking, message_id, sent.outcome)
         async with asyncio.timeout(asking.timeout), Leave(visitor, asking.user) as leave:
             here = leave if sys.stdin.isatty() and not asking.as_json else None
             await _remind(visitor, session, asking, text, here)
-            output = await _closing(heard, asking.user, message_id, here, visitor.shown)
+            output = await _closing(heard, asking.user, message_id, here, visitor.shown, stream)
         if output.usage:  # else it is not a turn of ours, which tells its events
             await _briefly(ended)
     except TimeoutError:
@@ -94,7 +105,7 @@ async def _asked(
         live.cancel()
         with contextlib.suppress(asyncio.CancelledError, PromptDockError):
             await live
-    return _answer(output, asking)
+    return _answer(output, asking, stream)
 
 
 async def _remind(visitor: Visitor, session: str, asking: Asking, text: str, leave: Leave | None) -> None:
@@ -122,7 +133,12 @@ def _accepted(asking: Asking, message_id: str, outcome: str) -> int:
 
 
 async def _closing(
-    heard: Feed, user: str, message_id: str, leave: Leave | None, shown: Callable[[Heard], None]
+    heard: Feed,
+    user: str,
+    message_id: str,
+    leave: Leave | None,
+    shown: Callable[[Heard], None],
+    stream: Stream | None,
 ) -> Output:
     async for item in heard:
         output = item.output
@@ -136,6 +152,8 @@ async def _closing(
         shown(item)
         if output.status in CLOSING:
             return output
+        if stream is not None:
+            await stream.settle()
         screen.talk(f"… {told(output)}")
         if leave is not None and output.status == "awaiting_approval":
             await leave.put(output)
@@ -148,13 +166,17 @@ async def _briefly(ended: asyncio.Event) -> None:
             await ended.wait()
 
 
-async def _watch(visitor: Visitor, session: str, work: Work, after: str, ended: asyncio.Event) -> None:
-    """Consults as they end; that they begin is told by Chatter itself."""
+async def _watch(
+    visitor: Visitor, session: str, work: Work, after: str, ended: asyncio.Event, stream: Stream | None
+) -> None:
+    """The answer as it comes, and consults as they end; that they begin is told by Chatter itself."""
     async for event in visitor.events(session, after):
+        if stream is not None:
+            stream.take(event)
         consult = work.take(event.kind, event.payload)
         if consult is not None and not consult.open:
             screen.talk(f"… {consult.told(0.0)}")
-        if event.kind in ("done", "error"):
+        if event.kind in ("done", "error") and not work.running:
             ended.set()
 
 
@@ -164,29 +186,35 @@ async def _stop(visitor: Visitor, asking: Asking, message_id: str, work: Work) -
     if task is not None:
         task.uncancel()
     if work.running and work.turn == message_id:
-        session = asking.session or f"user:{asking.user.replace(' ', '_')}"
+        session = asking.session or default_session(asking.user)
         with contextlib.suppress(PromptDockError, TimeoutError):
             async with asyncio.timeout(_STOP):
                 await visitor.stop(asking.user, session, turn_id=message_id)
                 screen.talk("… stopped")
 
 
-def _answer(output: Output, asking: Asking) -> int:
+def _answer(output: Output, asking: Asking, stream: Stream | None) -> int:
     failed = output.status == "error"
+    streamed = stream is not None and stream.of(output)
+    if stream is not None and streamed:
+        stream.end(output)
+    code = (output.code or PromptDockError.exit_code) if failed else 0
     if asking.as_json:
-        screen.document("ask", **output.model_dump(exclude_none=True, exclude={"via", "v"}))
+        more = {"error": screen.card(output.content, code=code)} if failed else {}
+        screen.document("ask", **output.model_dump(exclude_none=True, exclude={"via", "v"}), **more)
     elif failed:
-        screen.talk(f"promptdock: {told(output)}")
+        screen.talk(screen.bad("promptdock:"), f" {told(output)}")
     else:
-        screen.out(told(output))
-        _options(output, asking)
-    return 1 if failed else 0
+        if not streamed:
+            screen.answer(told(output))
+        _options(output, asking, streamed)
+    return code
 
 
-def _options(output: Output, asking: Asking) -> None:
+def _options(output: Output, asking: Asking, asked: bool) -> None:
     if output.status != "awaiting_input":
         return
-    if output.question and output.question not in output.content:
+    if not asked and output.question and output.question not in output.content:
         screen.out(output.question)
     for number, option in enumerate(output.options or [], 1):
         screen.out(f"  {number}. {option}")

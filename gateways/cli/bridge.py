@@ -9,9 +9,7 @@ from gateways.cli import screen
 from shared.bus.messages import RESERVED
 from shared.errors import UsageError
 from shared.settings import Settings
-from shared.visitor import Visitor, bridge
-
-_OURS = ("chatter", "planner", "researcher", "frontend", "backend")
+from shared.visitor import Visitor, bridge, supervision
 
 
 async def serve(settings: Settings, bridged: bridge.Bridged) -> None:
@@ -23,14 +21,13 @@ async def serve(settings: Settings, bridged: bridge.Bridged) -> None:
             f"no agent can be called {bridged.name}", "the name is reserved: a sender or a channel has it",
             "choose another",
         )  # fmt: skip
-    if not bridged.command.strip():
-        raise UsageError("there is no command", "", 'give one with --exec "…"')
+    bridge.check(bridged.command)
     async with Visitor(settings) as visitor:
         await visitor.reach()
-        if bridged.name in _OURS and await visitor.presence.here(bridged.name):
+        if bridged.name in supervision.AGENTS and await visitor.presence.here(bridged.name):
             raise UsageError(
                 f"{bridged.name} is running already", "two would share its requests",
-                f"leave it out: promptdock up --without {bridged.name}",
+                f"leave it out: promptdock up -d --without {bridged.name}",
             )  # fmt: skip
         screen.talk(f"{bridged.name} answers on agent:{bridged.name}; Ctrl-C ends it")
         await bridge.serve(visitor, bridged, (signal.SIGTERM, signal.SIGINT))

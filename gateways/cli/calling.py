@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from gateways.cli import remedy, screen
@@ -11,6 +12,7 @@ from shared.visitor import Visitor
 
 _PATIENCE = 300.0  # seconds
 _REFUSED = "not allowed"  # how the door begins
+_NO_TOOL = "there is no tool called"  # how the registry says so, of one that this command knows
 _UNKNOWN = "there is no task called"  # how a tool says that it does not know the task
 
 
@@ -23,12 +25,18 @@ async def call(
     patience: float = _PATIENCE,
     profile: str | None = None,
     session: str = "",
+    roles: Sequence[str] = (),
+    exact: bool = False,
 ) -> dict[str, Any]:
-    """Run a tool in the cluster; its refusals are raised."""
+    """Run a tool in the cluster; its refusals are raised. A part of a name is enough, unless it is `exact`."""
     async with Visitor(settings) as visitor:
         await visitor.reach()
+        if not exact:
+            from shared.visitor import named  # reads the Store
+
+            arguments = await named.meant(visitor, arguments)
         result = await visitor.command(
-            tool, arguments, user, patience=patience, profile=profile, session=session
+            tool, arguments, user, patience=patience, profile=profile, session=session, roles=roles
         )
     if "error" in result:
         raise _refusal(result, arguments)
@@ -40,6 +48,10 @@ def _refusal(result: dict[str, Any], arguments: dict[str, Any]) -> PromptDockErr
     if what.startswith(_UNKNOWN) and "task_id" in arguments:
         return UsageError(
             f"there is no task {arguments['task_id']!r}", "", "promptdock tasks list shows them"
+        )
+    if what.startswith(_NO_TOOL):
+        return PromptDockError(
+            what, "the workers run an earlier release than this command", "promptdock restart"
         )
     kind = Denied if what.startswith(_REFUSED) else PromptDockError
     return kind(what, why, remedy.typed(fix, arguments))

@@ -19,4 +19,5 @@ def chat(user: str, session: str | None) -> NoReturn:
     home = Path(os.environ.get("PROMPTDOCK_HOME") or find_home()).expanduser().resolve()
     named = ["--session", session] if session else []
     sys.stdout.flush()
-    supervision.become("gateways.terminal", home, "--user", user, *named)
+    folder = ["--folder", str(Path.cwd())]
+    supervision.become("gateways.terminal", home, "--user", user, *folder, *named)

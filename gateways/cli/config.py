@@ -26,9 +26,12 @@ async def show(settings: Settings, as_json: bool) -> None:
     )
 
 
-async def home(settings: Settings) -> None:
+async def home(settings: Settings, as_json: bool) -> None:
     """Where the data lies, for other commands to use."""
-    screen.out(str(settings.home))
+    if as_json:
+        screen.document("home", home=str(settings.home), exists=settings.home.is_dir())
+    else:
+        screen.out(str(settings.home))
 
 
 def trust(folder: Path) -> NoReturn:

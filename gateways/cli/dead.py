@@ -6,6 +6,7 @@ import json
 import time
 
 from gateways.cli import screen
+from shared.errors import UsageError
 from shared.settings import Settings
 from shared.visitor import Visitor
 from shared.visitor import dead as letters
@@ -33,7 +34,7 @@ async def pending(settings: Settings, as_json: bool) -> None:
         )
         for r in rows
     ]
-    screen.table(told, heads)
+    screen.table(told, heads, "Nothing waits: every accepted message has ended.")
 
 
 async def show(settings: Settings, as_json: bool) -> None:
@@ -43,10 +44,29 @@ async def show(settings: Settings, as_json: bool) -> None:
     if as_json:
         screen.document("dead", dead=[letter.card() for letter in found])
         return
-    heads = ("key", "id", "reason", "content")
-    screen.table(
-        [(c["key"], c["id"], c["reason"], c["content"]) for c in (one.card() for one in found)], heads
-    )
+    if not found:
+        screen.talk("There are no dead letters.")
+        return
+    for card in (letter.card() for letter in found):
+        age = screen.ago(time.time() - card["at_ms"] / 1000)
+        screen.out(f"{card['key']}  {age} ago")
+        screen.out(f"  {screen.fitted(card['reason'] or 'no reason is known', 2)}")
+        if card["content"]:
+            screen.out(f"  {screen.fitted(card['content'], 2)}")
+    screen.talk("Once more: promptdock dead replay KEY. Away with it: promptdock dead drop KEY, or --all")
+
+
+async def drop(settings: Settings, name: str | None, everything: bool, as_json: bool) -> None:
+    """Away with one, or with all."""
+    if (name is None) != everything:
+        raise UsageError("which dead letters?", "", "name one, or say --all: promptdock dead drop --all")
+    async with Visitor(settings) as visitor:
+        await visitor.reach()
+        count = await letters.drop(visitor, name)
+    if as_json:
+        screen.document("dead_dropped", dropped=count)
+    else:
+        screen.out(f"{count} dead letter{'' if count == 1 else 's'} dropped")
 
 
 async def one(settings: Settings, name: str, as_json: bool) -> None:

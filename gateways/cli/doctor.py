@@ -12,7 +12,7 @@ from shared.visitor import Visitor
 from shared.visitor import doctor as examination
 from shared.visitor.typed import runnable
 
-_MARKS = {"ok": "ok ", "warn": "!  ", "fail": "FAIL"}
+_MARKS = {"ok": screen.good("ok  "), "warn": screen.warning("!   "), "fail": screen.bad("FAIL")}
 
 
 async def doctor(settings: Settings, env_file: Path, as_json: bool) -> int:
@@ -25,7 +25,7 @@ async def doctor(settings: Settings, env_file: Path, as_json: bool) -> int:
         async for finding in findings:
             found.append(finding)
             if not as_json:
-                screen.out(f"{_MARKS[finding.level]:4} {finding.name:12} {finding.told}")
+                screen.out(_MARKS[finding.level], f" {finding.name:12} {finding.told}")
                 if finding.fix:
                     screen.out(f"{'':17} do: {runnable(finding.fix)}")
     failed = any(finding.level == "fail" for finding in found)

@@ -9,12 +9,14 @@ from pathlib import Path
 from gateways.cli import screen
 from shared.settings import Settings
 from shared.visitor import key as keys
+from shared.visitor import supervision
 
 
 async def put(settings: Settings, file: Path) -> None:
     """Ask, check, write. A key that the provider refuses is not written."""
     typed = getpass.getpass("Anthropic API key (hidden): ") if sys.stdin.isatty() else sys.stdin.readline()
     value = keys.clean(typed)
+    screen.talk("Asking the provider whether it takes the key …")
     verdict, why = await keys.check(settings, value)
     keys.write(value, file)
     if verdict == "taken":
@@ -24,13 +26,17 @@ async def put(settings: Settings, file: Path) -> None:
         screen.talk("  do:  promptdock key check, later")
     if keys.shadowed():
         screen.talk(f"{keys.NAME} is set in the environment too, and that one wins over {file}: unset it.")
-    if settings.demo:
-        screen.talk("A cluster that runs on the demo model: promptdock down, then promptdock up.")
+        screen.talk("Workers that were started with it keep it: promptdock down, then promptdock up.")
+    elif supervision.running(settings.home):
+        screen.talk("The workers that run here use it from now on; nothing needs to be restarted.")
 
 
 async def check(settings: Settings, as_json: bool) -> int:
     """0 if it is taken, 1 if nobody can say; a refused or missing one is an error."""
-    verdict, why = await keys.check(settings, keys.current(settings))
+    key = keys.current(settings)
+    if not as_json:
+        screen.talk("Asking the provider …")
+    verdict, why = await keys.check(settings, key)
     if as_json:
         screen.document("key", verdict=verdict, why=why)
     elif verdict == "taken":

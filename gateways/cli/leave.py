@@ -1,4 +1,4 @@
-"""Leave that is asked for while a command waits for its answer, given where the person sits."""
+"""Permission that is asked for while a command waits for its answer, given where the person sits."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import contextlib
 import sys
 
 from gateways.cli import screen
-from shared.bus.messages import Output, leave
+from shared.bus.messages import Decision, Output, leave, named
 from shared.errors import PromptDockError
-from shared.visitor import Visitor
+from shared.visitor import Visitor, approvals
 
-_ASKED = "… yes, always or no? "
+_ASKED = "yes, always or no? "
+_SHORT = 8  # letters of an id that are shown
 
 
 class Leave:
@@ -19,6 +20,7 @@ class Leave:
 
     def __init__(self, visitor: Visitor, user: str) -> None:
         self._visitor, self._user = visitor, user
+        self._open: dict[str, Output] = {}  # approval id -> the request, the oldest first
         self._reading: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Leave:
@@ -28,23 +30,35 @@ class Leave:
         await self._end()
 
     async def put(self, output: Output) -> None:
-        """Ask for the answer to a request; one that was asked before is answered elsewhere by now."""
+        """Ask for the answer to a request, and to those that were put before and are still open."""
         await self._end()
-        self._reading = asyncio.create_task(self._read(output))
+        self._open[str((output.approval or {}).get("id", output.id))] = output
+        self._open = {id: kept for id, kept in self._open.items() if await self._waits(id)}
+        self._reading = asyncio.create_task(self._read())
 
-    async def _read(self, output: Output) -> None:
-        approval = str((output.approval or {}).get("id", ""))
-        while True:
-            print(_ASKED, end="", file=sys.stderr, flush=True)
+    async def _waits(self, id: str) -> bool:
+        """Whether nobody has answered it elsewhere."""
+        with contextlib.suppress(PromptDockError):
+            return not await approvals.decided(self._visitor, id)
+        return True
+
+    async def _read(self) -> None:
+        while self._open:
+            first = next(iter(self._open))
+            several = f"{len(self._open)} requests; for {first[:_SHORT]}: " if len(self._open) > 1 else ""
+            print(f"… {several}{_ASKED}", end="", file=sys.stderr, flush=True)
             line = await _line()
             if not line:  # nobody sits there any more
                 return
-            if word := leave(line.strip()):
-                break
+            words = approvals.worded(line)
+            fitting = [id for id in self._open if id.startswith(named(words) or first)]
+            if (word := leave(words.strip())) and len(fitting) == 1:
+                await self._decide(fitting[0], *word)
+
+    async def _decide(self, id: str, decision: Decision, reason: str) -> None:
+        output = self._open.pop(id)
         try:
-            await self._visitor.decide(
-                approval, word[0], self._user, output.session_id, reason=word[1] or None
-            )
+            await self._visitor.decide(id, decision, self._user, output.session_id, reason=reason or None)
         except PromptDockError as error:
             screen.complain(error)
 

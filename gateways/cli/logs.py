@@ -11,25 +11,31 @@ from shared.visitor import Visitor
 from shared.visitor import logs as records
 
 _OWN = ("timestamp", "level", "event", "agent", "exception")
+_STYLES = {"warning": screen.warning, "error": screen.bad, "critical": screen.bad, "debug": screen.faint}
 
 
-async def logs(settings: Settings, agent: str | None, follow: bool, count: int, as_json: bool) -> None:
+async def logs(settings: Settings, wanted: records.Wanted, follow: bool, as_json: bool) -> None:
     """The last lines, then those that come."""
     async with Visitor(settings) as visitor:
-        for line in await records.last(visitor, agent, count):
-            _show(line, as_json)
+        lines = await records.last(visitor, wanted)
+        with contextlib.nullcontext() if follow else screen.paged():
+            for line in lines:
+                _show(line, as_json)
         if follow:
-            async with contextlib.aclosing(records.follow(visitor, agent)) as coming:
+            async with contextlib.aclosing(records.follow(visitor, wanted)) as coming:
                 async for line in coming:
                     _show(line, as_json)
+    if not lines and not follow and wanted.count:
+        screen.talk("Nothing was logged that is like that." if wanted.chosen else "Nothing was logged yet.")
 
 
 def _show(line: dict[str, Any], as_json: bool) -> None:
     if as_json:
         screen.record(line)
         return
-    time = str(line.get("timestamp", ""))[11:19]
-    level = str(line.get("level", "")).upper()[:5]
+    level = str(line.get("level", ""))
+    styled = _STYLES.get(level, str)(f"{level.upper()[:5]:5}")
     rest = " ".join(f"{key}={value}" for key, value in line.items() if key not in _OWN)
     trace = f"\n{line['exception']}" if line.get("exception") else ""
-    screen.out(f"{time:8} {line['agent']:10} {level:5} {line.get('event', '')} {rest}".rstrip() + trace)
+    at = screen.faint(f"{screen.moment(line.get('timestamp'), seconds=True, brief=True):12}")
+    screen.out(at, f" {line['agent']:10} ", styled, f" {line.get('event', '')} {rest}".rstrip() + trace)

@@ -2,44 +2,72 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
-from gateways.cli import approvals, budget, hooks, permissions, steer, tools
+from gateways.cli import complete, ending, screen
+from gateways.cli.options import (
+    Agent,
+    Json,
+    Later,
+    Letter,
+    Project,
+    Session,
+    Task,
+    User,
+    Yes,
+    finished,
+    group,
+)
 from gateways.cli.run import me, run
+from shared.errors import UsageError
+
+if TYPE_CHECKING:
+    from shared.settings import Settings
+
+NAME = "promptdock"
+Level = Literal["debug", "info", "warning", "error"]
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="A cluster of agents that build software together and answer to one person through one chat.",
 )
+repo, tasks, dead, key, config = group(), group(), group(), group(), group()
 
 
-def _group(told: str, **options: Any) -> typer.Typer:
-    return typer.Typer(rich_markup_mode=None, help=told, **options)
+def _version(value: bool) -> None:
+    if value:
+        from shared.visitor.release import release
+
+        print(f"PromptDock {release()}")
+        raise typer.Exit
 
 
-repo = _group("Repositories that agents may read and work on.", no_args_is_help=True)
-tasks = _group("Tasks and their states; works with the cluster down.", invoke_without_command=True)
-dead = _group("Messages that could not be answered, and another try.", no_args_is_help=True)
-key = _group("The model provider's key.", no_args_is_help=True)
-config = _group("Settings.", no_args_is_help=True)
-for name, group in (("repo", repo), ("tasks", tasks), ("dead", dead), ("key", key), ("config", config)):
-    app.add_typer(group, name=name)
-steer.add_to(tasks)
-app.add_typer(tools.app, name="tools")
-app.add_typer(approvals.app, name="approvals")
-app.add_typer(budget.app, name="budget")
-app.add_typer(permissions.app, name="permissions")
-app.add_typer(hooks.app, name="hooks")
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", "-V", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """What stands before every command; its help is that of `app`."""
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-User = Annotated[str, typer.Option("--user", help="Who speaks.", default_factory=me)]
-Session = Annotated[str | None, typer.Option("--session", help="The conversation; yours by default.")]
+
+@app.command("help", context_settings={"ignore_unknown_options": True})
+def help_(
+    words: Annotated[list[str] | None, typer.Argument(metavar="COMMAND", help="Which one.")] = None,
+) -> NoReturn:
+    """Show what a command does and takes, or list all commands."""
+    raise typer.Exit(commands().main([*(words or []), "--help"], prog_name=NAME, standalone_mode=False))
 
 
 @app.command()
@@ -48,13 +76,34 @@ def up(
         bool, typer.Option("--detach", "-d", help="Leave it running in the background.")
     ] = False,
     without: Annotated[
-        list[str] | None, typer.Option(metavar="AGENT", help="Leave this agent to somebody else.")
+        list[str] | None,
+        typer.Option(
+            metavar="AGENT", help="Leave this agent to somebody else.", autocompletion=complete.agents
+        ),
+    ] = None,
+    added: Annotated[
+        list[str] | None, typer.Option("--with", metavar="AGENT", help="Start this agent too.")
+    ] = None,
+    scale: Annotated[
+        list[str] | None, typer.Option(metavar="AGENT=N", help="Run so many workers of this agent.")
     ] = None,
 ) -> NoReturn:
     """Run the cluster here, with an embedded Redis where REDIS_URL is unset. Ctrl-C ends it, drained."""
     from gateways.cli import up as work
 
-    run(lambda settings: work.up(settings, without or [], detach))
+    run(lambda settings: work.up(settings, work.change(without, added, scale), detach), always=True)
+
+
+@app.command()
+def restart(
+    agent: Annotated[
+        str | None, typer.Argument(help="One agent; all of them by default.", autocompletion=complete.agents)
+    ] = None,
+) -> NoReturn:
+    """Start the workers anew, one after the other; each hands over what it does."""
+    from gateways.cli import restart as work
+
+    run(lambda settings: work.restart(settings, agent))
 
 
 @app.command()
@@ -68,14 +117,17 @@ def down() -> NoReturn:
 @app.command()
 def status(
     agent: Annotated[
-        str | None, typer.Argument(help="Exit with 0 if this agent is present, else with 1.")
+        str | None,
+        typer.Argument(
+            help="Exit with 0 if this agent is present, else with 1.", autocompletion=complete.agents
+        ),
     ] = None,
     as_json: Json = False,
 ) -> NoReturn:
     """Who is here, what waits, and on what the cluster stands."""
     from gateways.cli import status as work
 
-    run(lambda settings: work.status(settings, agent, as_json))
+    run(lambda settings: work.status(settings, agent, as_json, me()))
 
 
 @app.command()
@@ -111,11 +163,12 @@ def tail(
     channels: Annotated[
         list[str] | None, typer.Argument(help="Channels or patterns, e.g. 'events:*'.")
     ] = None,
+    as_json: Json = False,
 ) -> NoReturn:
-    """Print what passes on the channels, one JSON object a line."""
+    """Print what passes on the channels: in words on a terminal, else one JSON object a line."""
     from gateways.cli import wire as work
 
-    run(lambda settings: work.tail(settings, channels or []))
+    run(lambda settings: work.tail(settings, channels or [], as_json))
 
 
 @app.command()
@@ -148,25 +201,40 @@ def bridge(
 
 @app.command()
 def logs(
-    agent: Annotated[str | None, typer.Argument()] = None,
+    agent: Agent = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes.")] = False,
     count: Annotated[int, typer.Option("--lines", "-n", min=0, help="How many lines.")] = 50,
+    since: Annotated[str | None, typer.Option(help="Not before: 10m, 2h or 3d ago, or 14:30.")] = None,
+    level: Annotated[Level, typer.Option(help="Of this level and above.")] = "debug",
     as_json: Json = False,
 ) -> NoReturn:
     """What the workers logged."""
     from gateways.cli import logs as work
+    from shared.visitor.logs import Wanted
+    from shared.visitor.times import back
 
-    run(lambda settings: work.logs(settings, agent, follow, count, as_json))
+    async def show(settings: Settings) -> None:
+        wanted = Wanted(agent, count, level, back(since) if since else None)
+        await work.logs(settings, wanted, follow, as_json)
+
+    run(show)
 
 
 @repo.command("add")
 def repo_add(
     place: Annotated[str, typer.Argument(metavar="PATH|URL")],
     user: User,
-    kind: Annotated[str, typer.Option(help="frontend, backend or both.")] = "both",
+    kind: Annotated[str | None, typer.Option(help="frontend, backend or both; both for a new one.")] = None,
     name: Annotated[str | None, typer.Option(help="How it is called; the folder's name by default.")] = None,
-    project: Annotated[str | None, typer.Option(help="The project that it belongs to.")] = None,
-    push: Annotated[bool, typer.Option("--push", help="Tasks may push their branches.")] = False,
+    project: Annotated[
+        str | None,
+        typer.Option(
+            help="The project that it belongs to; the active one.", autocompletion=complete.projects
+        ),
+    ] = None,
+    push: Annotated[
+        bool | None, typer.Option("--push/--no-push", help="Whether tasks may push their branches.")
+    ] = None,
     as_json: Json = False,
 ) -> NoReturn:
     """Register a repository: a folder stays where it is, a URL is mirrored."""
@@ -174,6 +242,25 @@ def repo_add(
 
     adding = work.Adding(place, kind, name, project, push)
     run(lambda settings: work.add(settings, adding, user, as_json))
+
+
+@repo.command("remove")
+def repo_remove(
+    name: Annotated[str, typer.Argument(metavar="NAME|PATH|URL", autocompletion=complete.repos)],
+    user: User,
+    project: Annotated[
+        str | None,
+        typer.Option(
+            help="The project that it belongs to; the active one.", autocompletion=complete.projects
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Also with commits that are nowhere else.")] = False,
+    as_json: Json = False,
+) -> NoReturn:
+    """Take a repository out of its project: a folder stays as it is, a mirror goes."""
+    from gateways.cli import repo as work
+
+    run(lambda settings: work.remove(settings, name, project, force, user, as_json))
 
 
 @repo.command("list")
@@ -184,40 +271,53 @@ def repo_list(as_json: Json = False) -> NoReturn:
     run(lambda settings: work.show(settings, as_json))
 
 
-@tasks.callback()
-def tasks_default(
-    context: typer.Context,
-    everything: Annotated[bool, typer.Option("--all", help="Archived ones too.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Without a command: the list."""
-    if context.invoked_subcommand is None:
-        tasks_list(everything, as_json)
-    if everything or as_json:
-        raise typer.BadParameter(f"write it after {context.invoked_subcommand}")
+@app.command("inbox")
+def inbox_show(user: User, as_json: Json = False) -> NoReturn:
+    """All that waits for you, in all conversations, each with the command that answers it."""
+    from gateways.cli import inbox as work
+
+    run(lambda settings: work.show(settings, user, as_json))
 
 
 @tasks.command("list")
 def tasks_list(
+    user: User,
+    statuses: Annotated[
+        list[str] | None,
+        typer.Option("--status", metavar="STATE", help="Only of this state; may be given again."),
+    ] = None,
+    project: Project = None,
+    mine: Annotated[bool, typer.Option("--mine", help="Only those that were made for you.")] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many.")] = 50,
     everything: Annotated[bool, typer.Option("--all", help="Archived ones too.")] = False,
     as_json: Json = False,
 ) -> NoReturn:
     """The newest tasks first."""
     from gateways.cli import tasks as work
+    from shared.visitor.tasks import Filter
 
-    run(lambda settings: work.show(settings, everything, as_json))
+    wanted = Filter(tuple(statuses or ()), project, user if mine else None, everything, limit)
+    run(lambda settings: work.show(settings, wanted, as_json))
 
 
 @tasks.command("show")
-def tasks_show(task: Annotated[str, typer.Argument(metavar="ID")], as_json: Json = False) -> NoReturn:
+def tasks_show(task: Task, as_json: Json = False) -> NoReturn:
     """One task: its history, and what was done as git and the commands recorded it."""
     from gateways.cli import tasks as work
 
     run(lambda settings: work.one(settings, task, as_json))
 
 
+@tasks.command("watch")
+def tasks_watch(task: Task, as_json: Json = False) -> NoReturn:
+    """Follow a task to its end: each call of a tool, what its agent says, its checks and its receipt."""
+    from gateways.cli import watch as work
+
+    run(lambda settings: work.watch(settings, task, as_json))
+
+
 @tasks.command("diff")
-def tasks_diff(task: Annotated[str, typer.Argument(metavar="ID")]) -> NoReturn:
+def tasks_diff(task: Task) -> NoReturn:
     """What a task changed, by git."""
     from gateways.cli import tasks as work
 
@@ -225,9 +325,7 @@ def tasks_diff(task: Annotated[str, typer.Argument(metavar="ID")]) -> NoReturn:
 
 
 @tasks.command("review")
-def tasks_review(
-    task: Annotated[str, typer.Argument(metavar="ID")], user: User, as_json: Json = False
-) -> NoReturn:
+def tasks_review(task: Task, user: User, as_json: Json = False) -> NoReturn:
     """What a task changed, file by file, and whether it can be merged as it is."""
     from gateways.cli import review as work
 
@@ -235,9 +333,7 @@ def tasks_review(
 
 
 @tasks.command("merge")
-def tasks_merge(
-    task: Annotated[str, typer.Argument(metavar="ID")], user: User, as_json: Json = False
-) -> NoReturn:
+def tasks_merge(task: Task, user: User, as_json: Json = False) -> NoReturn:
     """Merge what a task made into the default branch."""
     from gateways.cli import review as work
 
@@ -246,7 +342,7 @@ def tasks_merge(
 
 @tasks.command("changes")
 def tasks_changes(
-    task: Annotated[str, typer.Argument(metavar="ID")],
+    task: Task,
     text: Annotated[str, typer.Argument(help="What is to be changed.")],
     user: User,
     as_json: Json = False,
@@ -258,23 +354,21 @@ def tasks_changes(
 
 
 @tasks.command("discard")
-def tasks_discard(
-    task: Annotated[str, typer.Argument(metavar="ID")], user: User, as_json: Json = False
-) -> NoReturn:
+def tasks_discard(task: Task, user: User, yes: Yes = False, as_json: Json = False) -> NoReturn:
     """Throw away what a task made: its branch and its worktree."""
     from gateways.cli import review as work
 
-    run(lambda settings: work.discard(settings, task, user, as_json))
+    run(lambda settings: work.discard(settings, task, user, yes, as_json))
 
 
 @tasks.command("answer")
 def tasks_answer(
-    task: Annotated[str, typer.Argument(metavar="ID")],
-    text: Annotated[str, typer.Argument(help="What the task asked for.")],
+    task: Task,
     user: User,
+    text: Annotated[str, typer.Argument(help="Your answer, or the number of an option.")] = "",
     as_json: Json = False,
 ) -> NoReturn:
-    """Answer the question of a task that waits for it."""
+    """Answer the question of a task that waits for it; without an answer, show the question."""
     from gateways.cli import review as work
 
     run(lambda settings: work.answer(settings, task, text, user, as_json))
@@ -282,7 +376,7 @@ def tasks_answer(
 
 @tasks.command("pause")
 def tasks_pause(
-    task: Annotated[str, typer.Argument(metavar="ID")],
+    task: Task,
     user: User,
     hours: Annotated[float, typer.Option("--hours", help="After which it goes on by itself.")] = 24.0,
     as_json: Json = False,
@@ -294,9 +388,7 @@ def tasks_pause(
 
 
 @tasks.command("resume")
-def tasks_resume(
-    task: Annotated[str, typer.Argument(metavar="ID")], user: User, as_json: Json = False
-) -> NoReturn:
+def tasks_resume(task: Task, user: User, as_json: Json = False) -> NoReturn:
     """Let a paused task go on."""
     from gateways.cli import review as work
 
@@ -320,7 +412,7 @@ def dead_list(as_json: Json = False) -> NoReturn:
 
 
 @dead.command("show")
-def dead_show(letter: Annotated[str, typer.Argument(metavar="KEY|ID")], as_json: Json = False) -> NoReturn:
+def dead_show(letter: Letter, as_json: Json = False) -> NoReturn:
     """One dead letter, whole."""
     from gateways.cli import dead as work
 
@@ -328,11 +420,23 @@ def dead_show(letter: Annotated[str, typer.Argument(metavar="KEY|ID")], as_json:
 
 
 @dead.command("replay")
-def dead_replay(letter: Annotated[str, typer.Argument(metavar="KEY|ID")], as_json: Json = False) -> NoReturn:
+def dead_replay(letter: Letter, as_json: Json = False) -> NoReturn:
     """Post it again, under a new id."""
     from gateways.cli import dead as work
 
     run(lambda settings: work.replay(settings, letter, as_json))
+
+
+@dead.command("drop")
+def dead_drop(
+    letter: Annotated[str | None, typer.Argument(metavar="KEY|ID", autocompletion=complete.dead)] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+    as_json: Json = False,
+) -> NoReturn:
+    """Throw a dead letter away."""
+    from gateways.cli import dead as work
+
+    run(lambda settings: work.drop(settings, letter, everything, as_json))
 
 
 @app.command()
@@ -344,11 +448,33 @@ def trust(folder: Annotated[Path, typer.Argument(help="The current one by defaul
 
 
 @app.command()
+def trace(
+    user: User,
+    turn: Annotated[
+        str, typer.Argument(metavar="ID", help="A message, a turn or a task; your last turn by default.")
+    ] = "",
+    as_json: Json = False,
+) -> NoReturn:
+    """A turn after the fact: its steps and those of the agents that it asked, with time, tokens and cost."""
+    from gateways.cli import trace as work
+
+    run(lambda settings: work.show(settings, turn, user, as_json))
+
+
+@app.command()
+def models(as_json: Json = False) -> NoReturn:
+    """The models that the provider has, and which settings choose one."""
+    from gateways.cli import models as work
+
+    run(lambda settings: work.show(settings, as_json))
+
+
+@app.command()
 def doctor(as_json: Json = False) -> NoReturn:
     """Look for what is wrong, with a remedy beside each finding; works with nothing running."""
     from gateways.cli import doctor as work
 
-    run(lambda settings: work.doctor(settings, settings.home / ".env", as_json))
+    run(lambda settings: work.doctor(settings, settings.home / ".env", as_json), always=True)
 
 
 @key.command("set")
@@ -368,11 +494,11 @@ def key_check(as_json: Json = False) -> NoReturn:
 
 
 @config.command("home")
-def config_home() -> NoReturn:
+def config_home(as_json: Json = False) -> NoReturn:
     """Print the data folder of this folder."""
     from gateways.cli import config as work
 
-    run(work.home)
+    run(lambda settings: work.home(settings, as_json))
 
 
 @config.command("show")
@@ -383,6 +509,60 @@ def config_show(as_json: Json = False) -> NoReturn:
     run(lambda settings: work.show(settings, as_json))
 
 
-def main() -> None:
-    """The console script."""
-    app(prog_name="promptdock")
+def commands() -> TyperGroup:
+    """All of them, as they are run."""
+    here = (Later(name, told, load) for name, told, load in _HERE)
+    return finished(app, (*here, *(Later(name, told, partial(_module, name)) for name, told in _ELSEWHERE)))
+
+
+def _module(name: str) -> typer.Typer:
+    found = import_module(f"gateways.cli.{name}").app
+    assert isinstance(found, typer.Typer)
+    return found
+
+
+@cache
+def _tasks() -> typer.Typer:
+    from gateways.cli import after, steer
+
+    steer.add_to(tasks)
+    after.add_to(tasks)
+    return tasks
+
+
+# The nouns and their lines in the help, in its order; first those whose commands stand above.
+_HERE = (
+    ("repo", "Repositories that agents may read and work on.", lambda: repo),
+    ("tasks", "Tasks and their states; works with the cluster down.", _tasks),
+    ("dead", "Messages that could not be answered, and another try.", lambda: dead),
+    ("key", "The model provider's key.", lambda: key),
+    ("config", "Settings.", lambda: config),
+)
+_ELSEWHERE = (
+    ("tools", "The agents' tools, and calling one by hand."),
+    ("approvals", "Calls that wait for permission."),
+    ("budget", "What may be spent, in dollars; none takes a bound away."),
+    ("permissions", "What agents may do."),
+    ("hooks", "What runs by itself."),
+    ("agents", "The agents that are known."),
+    ("project", "Projects, and on which one a conversation works."),
+    ("notes", "Notes of a project, which its agents read as well."),
+)
+
+
+def main() -> int:
+    """The console script: does what was typed; its exit code."""
+    # In a locale that is not UTF-8 Python has not decoded them so.
+    words = [os.fsencode(word).decode("utf-8", "surrogateescape") for word in sys.argv[1:]]
+    screen.begin(words)
+    return ending.code(lambda: _typed(words))
+
+
+def _typed(words: list[str]) -> int:
+    alone = not screen.manner.json  # then it tells by itself what was typed wrongly
+    try:
+        return int(commands().main(words, prog_name=NAME, standalone_mode=alone) or 0)
+    except SystemExit as leaving:
+        return int(leaving.code or 0)
+    except typer.TyperException as error:
+        raise UsageError(error.format_message(), "", "promptdock --help lists the commands") from None

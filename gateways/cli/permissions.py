@@ -6,15 +6,21 @@ from typing import Annotated, Literal, NoReturn
 
 import typer
 
-from gateways.cli import screen
+from gateways.cli import complete, screen
 from gateways.cli.calling import call
+from gateways.cli.options import group
 from gateways.cli.run import me, run
 from shared.settings import Settings
 from shared.visitor import Visitor
 
-app = typer.Typer(rich_markup_mode=None, help="What agents may do.", no_args_is_help=True)
+app = group()
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Name = Annotated[str, typer.Argument(metavar="PROFILE", help="A preset, an agent, or a stored profile.")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="PROFILE", help="A preset, an agent, or a stored profile.", autocompletion=complete.profiles
+    ),
+]
 User = Annotated[str, typer.Option("--user", help="Who trusts.", default_factory=me)]
 What = Literal["conversation", "task", "note", "hook", "profile", "prompt", "memory", "project_profile"]
 _SHOWN = 40  # changed decisions that are printed
@@ -66,7 +72,9 @@ async def _trust(
     project: str | None,
     as_json: bool,
 ) -> None:
-    own = session or f"user:{user.replace(' ', '_')}"
+    from shared.bus.messages import default_session
+
+    own = session or default_session(user)
     given = {"what": what, "name": name, **({"project_id": project} if project else {})}
     told = await call(settings, "trust", user, given, session=own if what == "conversation" else "")
     if as_json:

@@ -7,13 +7,26 @@ import re
 import shlex
 from typing import Any
 
-_COMMANDS = {"list_tasks": "tasks list", "list_repos": "repo list"}
+_COMMANDS = {
+    "list_tasks": "tasks list",
+    "list_repos": "repo list",
+    "list_agents": "agents list",
+    "list_projects": "project list",
+    "list_hooks": "hooks list",
+    "list_notes": "notes list",
+}
+# Those of one project or hook, which the command that was refused names.
+_OF_A_FIELD = {
+    "list_notes": ("notes list --project", "project_id"),
+    "list_hook_runs": ("hooks runs", "hook_id"),
+}
 # Those of one task, which the command that was refused names.
 _OF_A_TASK = {
     "get_task": "tasks show",
     "get_task_diff": "tasks diff",
     "review_task": "tasks review",
     "merge_task": "tasks merge",
+    "unmerge_task": "tasks unmerge",
     "discard_task": "tasks discard",
     "pause_task": "tasks pause",
     "resume_task": "tasks resume",
@@ -21,7 +34,7 @@ _OF_A_TASK = {
     "restart_task": "tasks restart",
     "skip_task": "tasks skip",
 }
-_NAME = re.compile(r"\b(?:list|get|review|merge|discard|pause|resume|stop|restart|skip)_[a-z_]+\b")
+_NAME = re.compile(r"\b(?:list|get|review|merge|unmerge|discard|pause|resume|stop|restart|skip)_[a-z_]+\b")
 
 
 def typed(text: str, arguments: dict[str, Any]) -> str:
@@ -33,10 +46,12 @@ def _command(tool: str, arguments: dict[str, Any]) -> str:
     task = arguments.get("task_id")
     if task and tool in _OF_A_TASK:
         return f"promptdock {_OF_A_TASK[tool]} {shlex.quote(str(task))}"
+    words, field = _OF_A_FIELD.get(tool, ("", ""))
+    if arguments.get(field):
+        return f"promptdock {words} {shlex.quote(str(arguments[field]))}"
     if tool in _COMMANDS:
         return f"promptdock {_COMMANDS[tool]}"
     if not tool.startswith("list_"):
         return tool
-    project = {"project_id": arguments["project_id"]} if arguments.get("project_id") else {}
-    given = {} if tool in ("list_projects", "list_hooks", "list_agents") else project
+    given = {"project_id": arguments["project_id"]} if arguments.get("project_id") else {}
     return f"promptdock tools call {tool} {shlex.quote(json.dumps(given, ensure_ascii=False))}"

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from gateways.cli import screen
+from gateways.cli import diffs, screen
+from gateways.cli import tasks as show
+from gateways.cli.after import sure
 from gateways.cli.calling import told
+from shared.errors import UsageError
 from shared.settings import Settings
+from shared.visitor import Visitor, tasks
 
 
 async def merge(settings: Settings, task: str, user: str, as_json: bool) -> None:
@@ -21,8 +25,14 @@ async def merge(settings: Settings, task: str, user: str, as_json: bool) -> None
         screen.talk(f"with it came what it was built on: {', '.join(along)}")
 
 
-async def discard(settings: Settings, task: str, user: str, as_json: bool) -> None:
-    """Throw it away."""
+async def discard(settings: Settings, task: str, user: str, yes: bool, as_json: bool) -> None:
+    """Throw it away; asked first, where it is not in the default branch."""
+    if not yes:
+        async with Visitor(settings) as visitor:
+            card = await tasks.task(visitor, task)
+        if card["branch"] and card["work"] != "merged":
+            what = f"{card['branch']} ({card['title']}) is not merged: its work is lost when it is discarded"
+            sure(what, yes, f"promptdock tasks discard {task}")
     result = await told(settings, "discard_task", "discard", user, as_json, task_id=task)
     if result is None:
         return
@@ -41,11 +51,27 @@ async def changes(settings: Settings, task: str, text: str, user: str, as_json: 
 
 
 async def answer(settings: Settings, task: str, text: str, user: str, as_json: bool) -> None:
-    """Answer its question."""
+    """Answer its question; without words, show it."""
+    if not text.strip():
+        await _asked(settings, task, as_json)
+        return
     result = await told(settings, "answer_task", "answer", user, as_json, task_id=task, answer=text)
     if result is None:
         return
     screen.out(f"{result['answered']} has the answer to: {result['question']}")
+
+
+async def _asked(settings: Settings, task: str, as_json: bool) -> None:
+    async with Visitor(settings) as visitor:
+        card = await tasks.task(visitor, task)
+    if as_json:
+        screen.document("question", id=task, status=card["status"], question=card["question"])
+    elif card["question"]:
+        show.question(task, card["question"])
+    else:
+        raise UsageError(
+            f"the task {task} asks nothing", f"it is {card['status']}", f"promptdock tasks show {task}"
+        )
 
 
 async def pause(settings: Settings, task: str, hours: float, user: str, as_json: bool) -> None:
@@ -72,10 +98,13 @@ async def review(settings: Settings, task: str, user: str, as_json: bool) -> Non
     result = await told(settings, "review_task", "review", user, as_json, task_id=task)
     if result is None:
         return
-    for file in result["files"]:
-        screen.out(f"{file['path']}  +{file['added']} -{file['removed']}")
-        screen.out(file["diff"].rstrip())
-    if result["merges"]:
+    with screen.paged():
+        for file in result["files"]:
+            screen.out(screen.strong(file["path"]), f"  +{file['added']} -{file['removed']}")
+            diffs.show(file["diff"].rstrip())
+    if result["merged"]:
+        screen.talk(f"it is merged into {result['into']}; undo that with: promptdock tasks unmerge {task}")
+    elif result["merges"]:
         screen.talk(f"{result['branch']} can be merged into {result['into']}: promptdock tasks merge {task}")
     else:
         screen.talk(

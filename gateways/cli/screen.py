@@ -2,56 +2,279 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
+import os
 import shutil
 import sys
-from collections.abc import Sequence
-from datetime import UTC, datetime
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TextIO
 
+from gateways.cli import pager
 from shared.errors import PromptDockError, UsageError
-from shared.visitor.plain import encoded, line, safe
+from shared.visitor.blocks import Block, blocks
+from shared.visitor.plain import LONGEST, encoded, line, safe
+from shared.visitor.times import ago, moment, since
 from shared.visitor.typed import runnable
 
+__all__ = [
+    "Styled", "ago", "bad", "complain", "document", "faint", "good", "manner", "moment", "out", "paged", "record",
+    "since", "state", "strong", "table", "talk", "typed", "warning",
+]  # fmt: skip
+
 Card = dict[str, Any]
+_CELL = 200  # characters of a cell
+_GIVES_WAY = 16  # a column that is wider than this is cut where the line is too short
+_ENDLESS = 100_000  # columns of what is no terminal
+_NARROWEST = 40
 
 
-def out(text: str = "") -> None:
+@dataclass
+class Manner:
+    """How this process prints, as its options say (options.py)."""
+
+    json: bool = False
+    colour: bool = True
+    pager: bool = True
+    debug: bool = False
+    whole: bool = False
+
+
+manner = Manner()
+
+
+def begin(words: Sequence[str]) -> None:
+    """A command that was typed so. Whether it prints JSON counts also for an error in what was typed."""
+    vars(manner).update(vars(Manner(json="--json" in words)))
+
+
+@dataclass(frozen=True)
+class Styled:
+    """Text with a style, which only a terminal shows."""
+
+    text: str
+    style: str  # as rich names it
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Said = str | Styled
+
+
+def good(text: object) -> Styled:
+    """What is as it should be."""
+    return Styled(str(text), "green")
+
+
+def bad(text: object) -> Styled:
+    """What failed."""
+    return Styled(str(text), "bold red")
+
+
+def warning(text: object) -> Styled:
+    """What wants a look, or a person."""
+    return Styled(str(text), "yellow")
+
+
+def faint(text: object) -> Styled:
+    """What stands beside."""
+    return Styled(str(text), "bright_black")
+
+
+def strong(text: object) -> Styled:
+    """What is looked for first."""
+    return Styled(str(text), "bold")
+
+
+_STATES = {
+    "green": "completed merged idle allowed passed verified taken ok on",
+    "cyan": "in_progress working running started busy",
+    "yellow": "waiting_input waiting awaiting_approval paused pending asking skipped unverified draining discarded",
+    "bold red": "failed blocked offline stuck denied cancelled stopped dead off expired",
+}
+_STYLE = {word: style for style, words in _STATES.items() for word in words.split()}
+
+
+def state(text: object) -> Said:
+    """A state in its colour: `COMPLETED, merged`, `working`."""
+    told = str("" if text is None else text)
+    style = _STYLE.get(told.partition(",")[0].strip().casefold())
+    return Styled(told, style) if style else told
+
+
+# Printing -------------------------------------------------------------------------------------------
+
+_CODES = {
+    "bold": "1", "bold red": "1;31", "red": "31", "green": "32", "yellow": "33", "cyan": "36", "bright_black": "90",
+}  # fmt: skip
+_held: list[str] | None = None  # what is printed while it is kept for the pager
+_later: list[str] = []
+
+
+def colours(stream: TextIO) -> bool:
+    """Whether what goes there is read on a terminal by somebody who wants colours (no-color.org)."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not manner.colour
+    return not plain and stream.isatty()
+
+
+def out(*said: Said) -> None:
     """Data for people."""
-    print(safe(text), flush=True)
+    coloured = colours(sys.stdout)
+    _write("".join(_dressed(part, coloured) for part in said))
 
 
-def talk(text: str) -> None:
+def draws() -> bool:
+    """Whether stdout is a terminal that may be drawn on."""
+    return colours(sys.stdout) and bool(os.environ.get("TERM"))
+
+
+def write(written: Sequence[Block], demo: bool) -> None:
+    """Blocks of an answer, on a terminal; what is the demo's or ours has commands that work as printed."""
+    from shared.visitor.drawn import draw
+
+    ours = [replace(block, text=runnable(block.text)) for block in written] if demo else written
+    print(draw(ours, shutil.get_terminal_size().columns), end="", flush=True)
+
+
+def answer(text: str) -> None:
+    """A whole answer: exact for a pipe, drawn on a terminal."""
+    if draws():
+        write(blocks(text), demo=False)
+    else:
+        out(text)
+
+
+def talk(*said: Said) -> None:
     """Words beside the data; commands in them work as printed."""
-    print(safe(runnable(text)), file=sys.stderr, flush=True)
+    coloured = colours(sys.stderr)
+    parts = (runnable(part) if isinstance(part, str) else part for part in said)
+    told = "".join(_dressed(part, coloured) for part in parts)
+    if _held is None:
+        print(told, file=sys.stderr, flush=True)
+    else:
+        _later.append(told)
+
+
+def _dressed(part: Said, coloured: bool) -> str:
+    text = safe(str(part))
+    if isinstance(part, str) or not coloured or not text:
+        return text
+    return f"\x1b[{_CODES[part.style]}m{text}\x1b[0m"
+
+
+def _write(text: str) -> None:
+    if _held is None:
+        print(text, flush=True)
+    else:
+        _held.append(text)
+
+
+@contextlib.contextmanager
+def paged() -> Iterator[None]:
+    """What is printed inside goes through the pager where it is longer than the terminal; talk comes behind it."""
+    global _held
+    if _held is not None or manner.json or not (manner.pager and sys.stdout.isatty() and sys.stdin.isatty()):
+        yield
+        return
+    _held = []
+    try:
+        yield
+    finally:
+        text, _held = "".join(f"{part}\n" for part in _held), None
+        if text and not (pager.wanted(text) and pager.shows(text)):
+            print(text, end="", flush=True)
+        for told in _later:
+            print(told, file=sys.stderr, flush=True)
+        _later.clear()
 
 
 def document(name: str, /, **fields: Any) -> None:
     """The one JSON document of a command."""
-    print(encoded({"schema": f"promptdock.{name}.v1", **fields}), flush=True)
+    record({"schema": f"promptdock.{name}.v1", **fields})
 
 
 def record(value: Any) -> None:
     """One JSON line of a stream."""
-    print(encoded(value), flush=True)
+    text = encoded(value)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(value, default=str)
+    print(text, flush=True)
 
 
-def table(rows: Sequence[Sequence[Any]], heads: Sequence[str]) -> None:
-    """Columns as wide as what is in them; the last one takes what is left of the line."""
-    cells = [[line("" if cell is None else str(cell), 200) for cell in row] for row in rows]
-    widths = [max(len(row[at]) for row in [list(heads), *cells]) for at in range(len(heads))]
-    room = max(20, shutil.get_terminal_size((160, 24)).columns - sum(widths[:-1]) - 2 * len(widths[:-1]))
-    for row in [list(heads), *cells]:
-        padded = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)]
-        out("  ".join([*padded, line(row[-1], room)]).rstrip())
+def table(
+    rows: Sequence[Sequence[object]], heads: Sequence[str], empty: str = "There is nothing to list."
+) -> None:
+    """Columns that fit the line, the wide ones cut, or with -v on more lines; `empty` is told where there are none."""
+    if not rows:
+        talk(empty)
+        return
+    from rich.console import Console  # 60 ms, which only lists pay for
+    from rich.table import Table
+    from rich.text import Text
+
+    told = [[_cell(value) for value in row] for row in rows]
+    columns = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    overflow: Literal["fold", "ellipsis"] = "fold" if manner.whole else "ellipsis"
+    for at, head in enumerate(heads):
+        widest = max(len(row[at].text) for row in told)
+        columns.add_column(head, no_wrap=at == 0 or widest <= _GIVES_WAY, overflow=overflow)
+    for row in told:
+        cells = (Text(cell.text, cell.style, no_wrap=not manner.whole, overflow=overflow) for cell in row)
+        columns.add_row(*cells)
+    coloured = colours(sys.stdout)
+    console = Console(
+        file=io.StringIO(),
+        width=_width(),
+        force_terminal=coloured,
+        no_color=not coloured,
+        color_system="standard" if coloured else None,
+        legacy_windows=False,
+    )
+    with console.capture() as captured:
+        console.print(columns)
+    _write("\n".join(text.rstrip() for text in captured.get().rstrip("\n").split("\n")))
+
+
+def _cell(value: object) -> Styled:
+    text = line("" if value is None else str(value), LONGEST if manner.whole else _CELL)
+    return Styled(text, value.style if isinstance(value, Styled) else "")
+
+
+def _width() -> int:
+    """The columns of a line; of what is no terminal as many as are needed."""
+    if sys.stdout.isatty() or os.environ.get("COLUMNS"):
+        return max(_NARROWEST, shutil.get_terminal_size().columns)
+    return _ENDLESS
+
+
+# Asking and failing ---------------------------------------------------------------------------------
+
+
+def fitted(text: str, taken: int = 0) -> str:
+    """A text on one line of this terminal, of which so many columns are taken."""
+    return line(text, max(20, shutil.get_terminal_size((160, 24)).columns - taken))
 
 
 def complain(error: PromptDockError) -> None:
-    """An error: what, why, what to do."""
-    talk(f"promptdock: {error.what}")
+    """An error: what, why, what to do; with `--json` as the one document."""
+    if manner.json:
+        document("error", error=card(error.what, error.why, error.fix, error.exit_code))
+        return
+    talk(bad("promptdock:"), f" {error.what}")
     if error.why:
         talk(f"  why: {error.why}")
     if error.fix:
         talk(f"  do:  {error.fix}")
+
+
+def card(what: str, why: str = "", fix: str = "", code: int = 1) -> Card:
+    """An error as programs read it; `code` is the exit code."""
+    return {"what": what, "why": why, "do": runnable(fix), "code": code}
 
 
 def typed(argument: str) -> str:
@@ -62,28 +285,3 @@ def typed(argument: str) -> str:
     except UnicodeDecodeError as error:
         where = f"byte {error.start} is {error.object[error.start]:#04x}"
         raise UsageError("the text is not UTF-8", where, "convert it first, as iconv does") from None
-
-
-def moment(iso: str) -> str:
-    """A moment in the person's own time, to the minute."""
-    try:
-        return datetime.fromisoformat(iso).astimezone().strftime("%Y-%m-%d %H:%M %Z").rstrip()
-    except ValueError:
-        return iso
-
-
-def ago(seconds: float) -> str:
-    """A span of time in one word."""
-    for size, name in ((86_400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds / size:.0f} {name}"
-    return f"{max(0.0, seconds):.0f} s"
-
-
-def since(iso: str | None) -> str:
-    """How long ago that was."""
-    try:
-        moment = datetime.fromisoformat(iso or "")
-    except ValueError:
-        return ""
-    return ago((datetime.now(UTC) - moment).total_seconds())

@@ -8,15 +8,14 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from gateways.cli import calling, screen
+from gateways.cli import calling, complete, screen
+from gateways.cli.options import group
 from gateways.cli.run import me, run
 from shared.errors import UsageError
 from shared.settings import Settings
 from shared.visitor import tools as known
 
-app = typer.Typer(
-    rich_markup_mode=None, help="The agents' tools, and calling one by hand.", no_args_is_help=True
-)
+app = group()
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -30,22 +29,29 @@ def list_(
 
 
 @app.command("show")
-def show(name: Annotated[str, typer.Argument(metavar="NAME")], as_json: Json = False) -> NoReturn:
+def show(
+    name: Annotated[str, typer.Argument(metavar="NAME", autocompletion=complete.tools)], as_json: Json = False
+) -> NoReturn:
     """One tool: what it does, and the arguments that it takes."""
     run(lambda _settings: _show(name, as_json))
 
 
 @app.command("call")
 def call(
-    name: Annotated[str, typer.Argument(metavar="NAME")],
+    name: Annotated[str, typer.Argument(metavar="NAME", autocompletion=complete.tools)],
     user: Annotated[str, typer.Option("--user", help="Who calls.", default_factory=me)],
     arguments: Annotated[str, typer.Argument(metavar="JSON", help="Its arguments; - reads stdin.")] = "{}",
     profile: Annotated[str | None, typer.Option(help="The permission profile to call it under.")] = None,
+    session: Annotated[str, typer.Option(help="The conversation to call it in; none by default.")] = "",
+    role: Annotated[
+        list[str] | None, typer.Option(help="A role of yours, of those in APPROVER_ROLES.")
+    ] = None,
     timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait for the result.")] = 300.0,
     as_json: Json = False,
 ) -> NoReturn:
     """Run one tool in the cluster; its result is JSON on stdout."""
-    run(lambda settings: _call(settings, name, arguments, user, profile, timeout, as_json))
+    how: dict[str, Any] = {"profile": profile, "session": session, "roles": role or (), "patience": timeout}
+    run(lambda settings: _call(settings, name, arguments, user, as_json, how))
 
 
 async def _list(category: str | None, as_json: bool) -> None:
@@ -78,6 +84,8 @@ def _kind(schema: dict[str, Any]) -> str:
         return "|".join(map(str, schema["enum"]))
     if "anyOf" in schema:
         return " or ".join(_kind(part) for part in schema["anyOf"])
+    if schema.get("type") == "array" and schema.get("items"):
+        return f"list of {_kind(schema['items'])}"
     return str(schema.get("const", schema.get("type", "object")))
 
 
@@ -99,11 +107,11 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 async def _call(
-    settings: Settings, name: str, text: str, user: str, profile: str | None, timeout: float, as_json: bool
+    settings: Settings, name: str, text: str, user: str, as_json: bool, how: dict[str, Any]
 ) -> None:
     arguments = _parsed(text)
-    known.tool(name)
-    result = await calling.call(settings, name, user, arguments, patience=timeout, profile=profile)
+    known.tool(name, exact=True)
+    result = await calling.call(settings, name, user, arguments, exact=True, **how)
     if as_json:
         screen.document("tool_result", tool=name, result=result)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sys
 from typing import Any
 
 from gateways.cli import screen
@@ -11,21 +12,28 @@ from shared.bus import messages
 from shared.errors import BadMessage, UsageError
 from shared.settings import Settings
 from shared.visitor import Visitor, look
+from shared.visitor.passing import in_words
 
 _WATCHED = ("human-input", "chatter-output", "agent:*", "home:*", "broadcast")
 _BEATS = "agent:status"
 _CHATTER = "chatter"
 
 
-async def tail(settings: Settings, channels: list[str]) -> None:
-    """Until it is interrupted; heartbeats only where they are asked for."""
+async def tail(settings: Settings, channels: list[str], as_json: bool) -> None:
+    """Until it is interrupted; heartbeats only where they are asked for. In words on a terminal."""
+    words = sys.stdout.isatty() and not as_json
     async with Visitor(settings) as visitor:
         await visitor.reach()
         screen.talk(f"listening on {' '.join(channels or _WATCHED)}; Ctrl-C ends it")
         async with contextlib.aclosing(visitor.tail(channels or _WATCHED)) as passing:
             async for channel, data in passing:
-                if channels or channel != _BEATS:
-                    screen.record({"channel": channel, "message": _read(data)})
+                if not channels and channel == _BEATS:
+                    continue
+                message = _read(data)
+                if words:
+                    screen.out(in_words(channel, message))
+                else:
+                    screen.record({"channel": channel, "message": message})
 
 
 def _read(data: bytes) -> Any:

@@ -8,8 +8,9 @@ from typing import Any
 
 from gateways.terminal.conversation import Conversation
 from shared.errors import PromptDockError
-from shared.visitor import look, tasks
+from shared.visitor import look, named, projects, tasks
 from shared.visitor.plain import line
+from shared.visitor.typed import runnable
 
 Command = Callable[[Conversation, str], Awaitable[str]]
 LEAVE = ("/quit", "/exit")
@@ -21,13 +22,14 @@ async def _help(_here: Conversation, _rest: str) -> str:
         [
             *(f"{f'{name} {what}'.strip():18} {told}" for name, (what, told, _run) in COMMANDS.items()),
             f"{'/quit':18} leave; the agents go on",
-            "Ctrl-C stops the turn that runs, twice leaves.",
+            "Enter sends; Alt-Enter or Ctrl-J begins a line. Ctrl-C stops the turn that runs, twice leaves.",
+            "Another conversation: leave, and open it with promptdock chat --session NAME.",
         ]
     )
 
 
 async def _tasks(here: Conversation, _rest: str) -> str:
-    rows = await tasks.tasks(here.visitor, limit=20)
+    rows = await tasks.tasks(here.visitor, tasks.Filter(limit=20))
     wide = max((len(tasks.state(row)) for row in rows), default=0)
     told = [
         f"{row['id']:20} {tasks.state(row):{wide}} {row['assignee'] or '':10} {line(row['title'], 60)}"
@@ -54,7 +56,7 @@ async def _diff(here: Conversation, rest: str) -> str:
 
 
 async def _newest(here: Conversation) -> str:
-    rows = await tasks.tasks(here.visitor, limit=1)
+    rows = await tasks.tasks(here.visitor, tasks.Filter(limit=1))
     if not rows:
         raise PromptDockError("there are no tasks yet", "", 'assign one, e.g. "Build a button on the page"')
     return str(rows[0]["id"])
@@ -76,10 +78,12 @@ async def _status(here: Conversation, _rest: str) -> str:
 
 async def _agents(here: Conversation, _rest: str) -> str:
     state = await look.status(here.visitor)
+    doing = await look.doing(here.visitor, state["agents"])
     told = []
     for card in state["agents"]:
-        does = line(str(card.get("current") or card.get("about", "")), 60)
-        told.append(f"{card['agent']:12} {card.get('status', ''):9} {does}")
+        does = "" if card.get("doing") else line(str(card.get("about") or ""), 60)
+        told.append(f"{card['agent']:12} {card.get('status', ''):9} {does}".rstrip())
+        told += [f"  {working.told()}" for working in doing if working.agent == card["agent"]]
     gone = ("unannounced" if name in state["unannounced"] else "offline" for name in state["offline"])
     told += [f"{name:12} {how}" for name, how in zip(state["offline"], gone, strict=True)]
     return "\n".join(told) or "Nobody is here."
@@ -87,7 +91,8 @@ async def _agents(here: Conversation, _rest: str) -> str:
 
 async def _cost(here: Conversation, _rest: str) -> str:
     spent = here.spent
-    return f"This chat: {spent.turns} turns, {spent.input} tokens in, {spent.output} out, ${spent.cost:.4f}"
+    turns = f"{spent.turns} turn{'' if spent.turns == 1 else 's'}"
+    return f"This chat: {turns}, {spent.input} tokens in, {spent.output} out, ${spent.cost:.4f}"
 
 
 async def _stop(here: Conversation, rest: str) -> str:
@@ -96,7 +101,9 @@ async def _stop(here: Conversation, rest: str) -> str:
 
 
 async def _approve(here: Conversation, rest: str) -> str:
-    await here.decide("always" if rest == "always" else "allow_once")
+    words = rest.split()
+    ids = [word for word in words if word != "always"]
+    await here.decide("always" if "always" in words else "allow_once", id=ids[0] if ids else "")
     return ""
 
 
@@ -105,12 +112,47 @@ async def _deny(here: Conversation, rest: str) -> str:
     return ""
 
 
-async def _notes(here: Conversation, rest: str) -> str:
+async def _inbox(here: Conversation, _rest: str) -> str:
+    await here.count()
+    told = []
+    for item in here.waiting:
+        told.append(f"{item.kind:10} {line(item.what, 200)}")
+        told += [f"{'':11}{number}. {line(option, 120)}" for number, option in enumerate(item.options, 1)]
+        told.append(f"{'':11}{runnable(item.answer)}")
+    return "\n".join(told) or "Nothing waits for you."
+
+
+async def _answer(here: Conversation, rest: str) -> str:
+    task, _, words = rest.partition(" ")
+    if not words.strip():
+        raise PromptDockError(
+            "an answer names its task", "", "e.g. /answer calm-otter 2; /inbox shows what is asked"
+        )
+    found = await _called(here, "answer_task", {"task_id": task, "answer": words.strip()})
+    return f"{found['answered']} has the answer to: {found['question']}"
+
+
+async def _project(here: Conversation, rest: str) -> str:
+    active = await projects.active(here.visitor, here.user, here.session)
     if not rest:
-        raise PromptDockError("notes belong to a project", "", "name it, e.g. /notes website")
-    found = await _called(here, "list_notes", {"project_id": rest})
+        told = [
+            f"{'*' if card['id'] == active else ' '} {card['id']:20} repositories: {card['repositories']}, "
+            f"open tasks: {card['open_tasks']}  {line(card['name'], 40)}"
+            for card in await projects.listing(here.visitor)
+        ]
+        return "\n".join([*told, "Another one: /project ID"])
+    # A person's own conversation need not wait for what runs there; one that was named is the cluster's to find.
+    chosen = {"project_id": await named.project(here.visitor, rest)}
+    found = await _called(here, "set_active_project", chosen, here.named or "")
+    known = ", ".join(found["repositories"])
+    return f"This conversation works on {found['active_project']} ({known or 'no repository yet'})."
+
+
+async def _notes(here: Conversation, rest: str) -> str:
+    project = rest or await projects.active(here.visitor, here.user, here.session)
+    found = await _called(here, "list_notes", {"project_id": project})
     told = [f"{note['name']:30} {line(str(note.get('title', '')), 60)}" for note in found.get("notes", [])]
-    return "\n".join(told) or f"{rest} has no notes yet."
+    return "\n".join(told) or f"{project} has no notes yet."
 
 
 async def _hooks(here: Conversation, _rest: str) -> str:
@@ -148,13 +190,16 @@ COMMANDS: dict[str, tuple[str, str, Command]] = {
     "/tasks": ("", "the newest tasks", _tasks),
     "/task": ("[ID]", "one task, the newest by default", _task),
     "/diff": ("[ID]", "what a task changed", _diff),
-    "/approve": ("[always]", "allow what an agent asks leave for", _approve),
+    "/approve": ("[always] [ID]", "allow what an agent asks permission for", _approve),
     "/deny": ("[WHY]", "refuse it", _deny),
+    "/inbox": ("", "all that waits for you, in all conversations", _inbox),
+    "/answer": ("ID WORDS", "answer the question of a task, in words or by the number of an option", _answer),
     "/trust": ("", "trust what was read in this conversation until now", _trust),
     "/status": ("", "on what the cluster stands, and what waits", _status),
     "/agents": ("", "who is here, and what they do", _agents),
     "/cost": ("", "what this chat has used up", _cost),
-    "/notes": ("PROJECT", "the notes of a project", _notes),
+    "/project": ("[ID]", "the projects, or go to one", _project),
+    "/notes": ("[PROJECT]", "the notes of a project, the active one by default", _notes),
     "/hooks": ("", "what runs by itself", _hooks),
     "/key": ("", "whether a model's key is set, and how", _key),
     "/stop": ("[AGENT]", "end the turn, or what one agent does for it", _stop),

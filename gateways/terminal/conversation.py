@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import textwrap
 import time
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 from uuid import uuid4
 
 from gateways.terminal.screen import Screen, words
-from shared.bus.messages import CLOSING, Output
+from shared.bus.messages import CLOSING, Output, default_session, named
 from shared.bus.messages import leave as decides
 from shared.errors import BadMessage, PromptDockError
-from shared.visitor import Visitor, approvals, look
+from shared.visitor import Visitor, approvals, inbox, look, past, times
 from shared.visitor.feed import Feed
+from shared.visitor.look import Working
+from shared.visitor.plain import line, safe
+from shared.visitor.stream import Stream
+from shared.visitor.typed import runnable
 from shared.visitor.work import Consult, Work
 
 _LOOK = 2.0  # seconds between looks at an agent that was asked
+_AWAY = "While you were away: "
+_QUOTED = 60  # characters of what was said before
+_WRITTEN = 8  # lines of the live area at most
+_SHORT = 8  # letters of an id that are shown
+_GREETED = 5  # lines about what waits, when a chat opens
+_COUNTED = 30.0  # seconds between looks at what waits
 _SETTLE = 0.5  # seconds that the last events may come behind the answer
 Decision = Literal["allow_once", "always", "deny"]
-DECISIONS: tuple[Decision, ...] = ("allow_once", "always", "deny")  # in the order of their numbers
 
 
 @dataclass
@@ -50,20 +60,28 @@ class Conversation:
     user: str
     named: str | None
     work: Work = field(default_factory=Work)
+    stream: Stream = field(init=False)
+    doing: list[tuple[Working, float]] = field(default_factory=list)  # tasks that run, and since when
     spent: Spent = field(default_factory=Spent)
     awaited: dict[str, float] = field(default_factory=dict)  # message id -> when it was sent
+    said: dict[str, str] = field(default_factory=dict)  # what is awaited, in words
+    model: str = ""  # that speaks, by its name
     question: Output | None = None
-    asks: dict[str, Output] = field(default_factory=dict)  # approval id -> the request for leave
+    asks: dict[str, Output] = field(default_factory=dict)  # approval id -> the request for permission
     idle: asyncio.Event = field(default_factory=asyncio.Event)  # nothing is awaited, or a person is
+    waiting: list[inbox.Item] = field(default_factory=list)  # for this person, in all conversations
     _done: asyncio.Event = field(default_factory=asyncio.Event)
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
     _silent: set[str] = field(default_factory=set)  # requests whose agent was reported as silent
 
+    def __post_init__(self) -> None:
+        self.stream = Stream(self.screen.write, self.screen.note)
+
     @property
     def session(self) -> str:
         """The session that the messages belong to."""
-        return self.named or f"user:{self.user.replace(' ', '_')}"
+        return self.named or default_session(self.user)
 
     @property
     def working(self) -> bool:
@@ -79,10 +97,11 @@ class Conversation:
         mark = await self.visitor.mark(self.session)
         heard = await self._stack.enter_async_context(self.visitor.outputs())
         self.idle.set()
-        for work in (self._outputs(heard), self._events(mark), self._pulses()):
+        for work in (self._outputs(heard), self._events(mark), self._pulses(), self._counts()):
             task = asyncio.create_task(work)
             task.add_done_callback(self._ended)
             self._tasks.append(task)
+        await self._reopen()
         await self.recall()
         return self
 
@@ -99,6 +118,30 @@ class Conversation:
             )
             self.awaited.clear()
             self.idle.set()
+
+    async def _reopen(self) -> None:
+        """How this conversation ended last, and what happened in it since that its person was not shown."""
+        with contextlib.suppress(PromptDockError):
+            if last := await past.last(self.visitor, self.session, self.user):
+                ago = times.since(last.at.isoformat())
+                self.screen.note(f"{ago} ago you said: {line(last.said, _QUOTED)}")
+                self.screen.note(f"Chatter: {line(last.answered, 2 * _QUOTED)}")
+        with contextlib.suppress(PromptDockError):
+            for heard in await past.missed(self.visitor, self.session, self.user):
+                told = heard.output.content.removeprefix(_AWAY)
+                self.screen.answer(heard.output.model_copy(update={"content": _AWAY + told}))
+                self.visitor.shown(heard)
+
+    async def _greet(self) -> None:
+        """What waits for this person, wherever it came from, but what was put just now; one line each."""
+        await self.count()
+        put = {name[: len(item.id)] for item in self.waiting for name in self.asks}
+        for told in inbox.lines((item for item in self.waiting if item.id not in put), _GREETED):
+            self.screen.note(runnable(told))
+
+    async def count(self) -> None:
+        """Look what waits for this person, as far as it can be known now."""
+        self.waiting = await inbox.known(self.visitor, self.user)
 
     async def recall(self) -> None:
         """Put again what waits for this person's permission: it may have been asked while nobody was here."""
@@ -117,15 +160,18 @@ class Conversation:
     # -- the person ------------------------------------------------------------------------------------------
 
     async def say(self, text: str) -> None:
-        """Send the person's words; a bare number answers a request for leave, or a question's option."""
-        if self.asks and text.strip() in ("1", "2", "3"):
-            await self.decide(DECISIONS[int(text) - 1])
+        """Send the person's words; a bare number answers a request for permission, or a question's option."""
+        if self.asks and (said := decides(approvals.worded(text))):
+            await self.decide(*said, named(approvals.worded(text)))
             return
-        asked, self.question = self.question, None
-        if asked and asked.options and text.strip().isdigit() and 0 < int(text) <= len(asked.options):
-            text = asked.options[int(text) - 1]
+        replied, self.question = self.question, None
+        if replied and replied.options and text.strip().isdigit() and 0 < int(text) <= len(replied.options):
+            text = replied.options[int(text) - 1]
         message_id = str(uuid4())
-        self.awaited[message_id] = time.monotonic()
+        before = next(
+            (self.said[one] for one in self.awaited), "another message" if self.work.running else ""
+        )
+        self.awaited[message_id], self.said[message_id] = time.monotonic(), text
         self.idle.clear()
         try:
             sent = await self.visitor.say(
@@ -133,7 +179,7 @@ class Conversation:
                 self.user,
                 self.named,
                 message_id=message_id,
-                in_reply_to=asked.id if asked else None,
+                in_reply_to=replied.id if replied else None,
                 source="terminal",
             )
         except PromptDockError as error:
@@ -145,17 +191,29 @@ class Conversation:
         elif not await self._served():
             self.screen.note("nobody is here as Chatter: the message waits until somebody is")
         elif self.asks and not decides(text):
-            self.screen.note("this waits behind the request above: answer that with 1, 2 or 3")
+            if text.rstrip().endswith("?"):  # it may be about the request: there is all that is known of it
+                for asked in self.asks.values():
+                    self.screen.answer(asked)
+            self.screen.note(
+                "this waits behind the request above, and is answered when you have answered that: 1, 2 or 3"
+            )
             self.idle.set()
+        elif before:
+            self.screen.note(f"this waits behind: {line(before, _QUOTED)}")
 
-    async def decide(self, decision: Decision, reason: str = "") -> None:
-        """Answer the request for leave that was put last."""
+    async def decide(self, decision: Decision, reason: str = "", id: str = "") -> None:
+        """Answer the one request for permission that was put, or the one whose id begins so."""
         if not self.asks:
             await self.recall()
-        if not self.asks:
-            self.screen.note("nobody waits for a permission in this conversation")
+            if not self.asks:
+                self.screen.note("nobody waits for a permission in this conversation")
+            return  # what was put only now was not read yet
+        fitting = [name for name in self.asks if name.startswith(id)]
+        if len(fitting) != 1:
+            shown = ", ".join(name[:_SHORT] for name in fitting or self.asks)
+            self.screen.note(f"name the request: 1, 2 or 3 and its id ({shown})")
             return
-        approval_id, asked = self.asks.popitem()
+        approval_id, asked = fitting[0], self.asks.pop(fitting[0])
         try:
             sent = await self.visitor.decide(
                 approval_id, decision, self.user, self.session, reason=reason or None
@@ -182,7 +240,8 @@ class Conversation:
             return
         try:
             request = consult.request_id if consult else None
-            await self.visitor.stop(self.user, self.session, request_id=request)
+            turn = self.work.turn if self.work.running and not request else None
+            await self.visitor.stop(self.user, self.session, turn, request)
             self.screen.note(f"stopping {agent or 'the turn'} …")
         except (PromptDockError, BadMessage) as error:
             self.screen.error(str(error))
@@ -200,6 +259,7 @@ class Conversation:
 
     async def _show(self, output: Output, foreign: bool) -> None:
         if output.status == "progress":
+            await self.stream.settle()
             self.screen.note(words(output))
         elif output.status == "task_update":
             self.screen.answer(output)
@@ -233,8 +293,13 @@ class Conversation:
                     await self._done.wait()
 
     def _closing(self, output: Output, since: float | None) -> None:
+        streamed = self.screen.streams and self.stream.of(output)
+        if streamed:
+            self.stream.end(output)
         if output.status == "error":
             self.screen.error(words(output))
+        elif streamed:
+            self.screen.options(output)
         else:
             self.screen.answer(output)
         self.question = output if output.status == "awaiting_input" else None
@@ -255,11 +320,13 @@ class Conversation:
 
     def _close(self, message_id: str) -> None:
         self.awaited.pop(message_id, None)
+        self.said.pop(message_id, None)
         if not self.awaited:
             self.idle.set()
 
     async def _events(self, mark: str) -> None:
         async for event in self.visitor.events(self.session, mark):
+            self.stream.take(event)
             consult = self.work.take(event.kind, event.payload)
             if event.kind in ("done", "error"):
                 self._done.set()
@@ -267,13 +334,26 @@ class Conversation:
                 self.screen.note(consult.told(0.0))
 
     async def _pulses(self) -> None:
-        """Look how those are who were asked."""
+        """Look how those are who were asked, and who works on tasks of this conversation."""
         while True:
-            await asyncio.sleep(_LOOK)
+            with contextlib.suppress(PromptDockError):
+                cards = await self.visitor.presence.here()
+                self.model = look.speaks(cards)
+                doing = await look.doing(self.visitor, cards)
+                ours = [one for one in doing if one.activity.session == self.session and one.activity.task]
+                self.doing = [(one, time.monotonic() - one.seconds) for one in ours]
             for consult in self.work.open:
                 with contextlib.suppress(PromptDockError):
                     consult.pulse = await look.pulse(self.visitor, consult.agent, consult.request_id)
                     self._say_silent(consult)
+            await asyncio.sleep(_LOOK)
+
+    async def _counts(self) -> None:
+        """Say once what waits, beside the chat, and look at it now and then."""
+        await self._greet()
+        while True:
+            await asyncio.sleep(_COUNTED)
+            await self.count()
 
     def _say_silent(self, consult: Consult) -> None:
         """Once for each request: an agent that does not say any more that it lives, and what can be done."""
@@ -285,10 +365,17 @@ class Conversation:
             )
 
     def lines(self, width: int, most: int = 2) -> list[str]:
-        """The consults that are open, each with how it is ended; at most so many lines."""
+        """The consults that are open, each with how it is ended, and tasks that run; at most so many lines."""
         now = time.monotonic()
         told = [_told(one, now, width) for one in self.work.open]
+        told += [f"  {replace(one, seconds=now - since).told(width - 2)}" for one, since in self.doing]
         return told if len(told) <= most else [*told[: most - 1], f"  … and {len(told) - most + 1} more"]
+
+    def being_written(self, width: int, most: int) -> list[str]:
+        """The last lines of the block that is being written."""
+        text = safe(self.stream.open).expandtabs(4).strip("\n")
+        lines = [part for row in text.split("\n") for part in textwrap.wrap(row, width) or [""]]
+        return lines[-max(1, min(most, _WRITTEN)) :] if text.strip() else []
 
 
 def _told(consult: Consult, now: float, width: int) -> str:

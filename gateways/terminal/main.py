@@ -6,14 +6,16 @@ import argparse
 import asyncio
 import getpass
 import os
+import shlex
 import sys
+from pathlib import Path
 
 from gateways.terminal.conversation import Conversation
 from gateways.terminal.screen import Plain, Rich, Screen
 from shared import log
 from shared.errors import PromptDockError
 from shared.settings import Settings, load
-from shared.visitor import Visitor
+from shared.visitor import Visitor, projects
 from shared.visitor.typed import runnable
 
 
@@ -22,11 +24,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="promptdock chat", description="Talk with Chatter.")
     parser.add_argument("--user", default=None, help="who speaks")
     parser.add_argument("--session", default=None, help="the conversation; yours by default")
+    parser.add_argument("--folder", default=".", help="where the person stands")
     given = parser.parse_args()
     try:
         settings = load()
         log.setup("error", "console")
-        code = asyncio.run(_chat(settings, given.user or getpass.getuser(), given.session))
+        code = asyncio.run(_chat(settings, given.user or getpass.getuser(), given.session, given.folder))
     except PromptDockError as error:
         print(f"promptdock: {error.what}", file=sys.stderr)
         for name, text in (("why", error.why), ("do", runnable(error.fix))):
@@ -44,11 +47,14 @@ def live() -> bool:
     return drawn and sys.stdin.isatty() and sys.stdout.isatty()
 
 
-async def _chat(settings: Settings, user: str, session: str | None) -> int:
+async def _chat(settings: Settings, user: str, session: str | None, folder: str) -> int:
     screen: Screen = Rich() if live() else Plain()
     async with Visitor(settings) as visitor:
         await visitor.reach()
         async with Conversation(visitor, screen, user, session) as conversation:
+            if unknown := await projects.unregistered(visitor, Path(folder)):
+                told = f"promptdock repo add {shlex.quote(unknown)}"
+                screen.note(f"This git repository is not known to the agents: {runnable(told)}")
             if live():
                 from gateways.terminal.prompt import converse
             else:

@@ -11,18 +11,21 @@ from typing import Any
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import Application
-from prompt_toolkit.completion import WordCompleter
+from prompt_toolkit.application.current import get_app
+from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.patch_stdout import patch_stdout
 
-from gateways.terminal.commands import COMMANDS, LEAVE, obey
+from gateways.terminal.commands import LEAVE, obey
+from gateways.terminal.completing import Offers
 from gateways.terminal.conversation import Conversation
 from shared.visitor.plain import line
 
 _TWICE = 2.0  # seconds in which a second Ctrl-C means leave
 _REFRESH = 0.25
+_MENU = 6  # lines of what is offered, while it is
 _LEAVE = 3.0  # seconds that sending what was typed may take when the person leaves
 
 
@@ -35,6 +38,8 @@ class Keys:
         self._tasks: set[asyncio.Task[None]] = set()
         self.bindings = KeyBindings()
         self.bindings.add("c-c")(lambda event: self.interrupt(event.app))
+        for keys in (("escape", "enter"), ("c-j",)):  # Enter sends; these begin a line
+            self.bindings.add(*keys)(lambda event: event.current_buffer.insert_text("\n"))
 
     def interrupt(self, app: Application[Any]) -> None:
         """Ctrl-C, as a key or, in the moments in which something is printed above the prompt, as a signal."""
@@ -52,20 +57,51 @@ class Keys:
 
 
 def above(here: Conversation) -> FormattedText:
-    """The live area and the prompt: consults that are open, the end of what is being written."""
-    width = shutil.get_terminal_size().columns - 1
+    """The live area and the prompt: who works, and the end of the block that is being written."""
+    width, rows = shutil.get_terminal_size()
+    width -= 1
     parts: list[tuple[str, str]] = [("ansicyan", f"{text}\n") for text in here.lines(width)]
-    if here.work.text:
-        flat = line(here.work.text, 100_000)
-        parts.append(("ansibrightblack", f"  {flat[-(width - 3) :]}\n"))
+    parts += [("ansibrightblack", f"  {text}\n") for text in here.being_written(width - 3, rows // 3)]
     return FormattedText([*parts, ("bold", "> ")])
 
 
 def below(here: Conversation) -> FormattedText:
-    """The footer: where we are, and what Ctrl-C would do."""
-    kept = f" · {here.visitor.kept} kept until Redis is back" if here.visitor.kept else ""
-    state = f"working {here.waited:.0f} s · Ctrl-C stops" if here.working else "/help · Ctrl-C twice leaves"
-    return FormattedText([("", f" {line(here.session, 40)} · {state}{kept}")])
+    """The footer: what is waited for, and by whom; which model speaks; where we are."""
+    kept = [f"{here.visitor.kept} kept until Redis is back"] if here.visitor.kept else []
+    if here.asks:
+        state = "waits for you: 1, 2 or 3"
+    elif here.question:
+        state = "waits for your answer"
+    else:
+        state = (
+            f"working {here.waited:.0f} s · Ctrl-C stops" if here.working else "/help · Ctrl-C twice leaves"
+        )
+    waits = [f"{len(here.waiting)} for you: /inbox"] if here.waiting else []
+    model = [here.model] if here.model else []
+    return FormattedText([("", f" {' · '.join([state, *waits, *kept, *model, line(here.session, 40)])}")])
+
+
+def reflow(app: Application[Any]) -> None:
+    """A terminal that gets narrower breaks the lines that are drawn: they are taken away as many as they are then."""
+    drawn, cursor = app.renderer.last_rendered_screen, app.renderer._cursor_pos
+    columns = max(1, app.output.get_size().columns)
+    if drawn is None:
+        return
+    rows = [drawn.data_buffer[y] for y in range(cursor.y)]
+    widths = [max((x + 1 for x, cell in row.items() if cell.char.strip()), default=0) for row in rows]
+    more = sum(max(0, width - 1) // columns for width in widths) + cursor.x // columns
+    if more:
+        app.output.cursor_up(more)
+
+
+def _reflowing(app: Application[Any]) -> None:
+    redraw = app._on_resize
+
+    def resized() -> None:
+        reflow(app)
+        redraw()
+
+    app._on_resize = resized  # type: ignore[method-assign]
 
 
 def _history(home: Path) -> History:
@@ -82,14 +118,16 @@ async def converse(here: Conversation) -> int:
     keys = Keys(here)
     session: PromptSession[str] = PromptSession(
         history=_history(here.visitor.settings.home),
-        completer=WordCompleter([*COMMANDS, *LEAVE], sentence=True),
-        complete_while_typing=False,
+        completer=Offers(here),
+        complete_while_typing=Condition(lambda: get_app().current_buffer.text.startswith("/")),
         key_bindings=keys.bindings,
         bottom_toolbar=lambda: below(here),
         refresh_interval=_REFRESH,
         erase_when_done=True,  # what was typed is printed by us; the live area leaves no trace
-        reserve_space_for_menu=0,
+        reserve_space_for_menu=_MENU,
+        prompt_continuation="  ",
     )
+    _reflowing(session.app)
     lines: asyncio.Queue[str] = asyncio.Queue()
     # Beside the prompt: while none is shown, Ctrl-C would end us, and what is typed would be drawn anywhere.
     obeying = asyncio.create_task(_obey(here, lines))

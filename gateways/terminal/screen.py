@@ -7,22 +7,31 @@ from __future__ import annotations
 
 import shutil
 import sys
-from io import StringIO
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from shared.bus.messages import Output
+from shared.visitor.blocks import Block, blocks
 from shared.visitor.plain import safe
-from shared.visitor.typed import told
+from shared.visitor.typed import runnable, told
 
-_WIDEST = 100  # columns; longer lines are hard to read
 _ASKING = ("awaiting_input", "awaiting_approval")
 
 
 class Screen(Protocol):
     """Prints what is finished, once."""
 
+    streams: bool  # whether an answer is shown block by block while it comes
+
     def answer(self, output: Output) -> None:
         """What Chatter said."""
+
+    def write(self, written: Sequence[Block], demo: bool) -> None:
+        """Blocks of an answer that is being written."""
+
+    def options(self, output: Output) -> None:
+        """What a question can be answered with, below it."""
 
     def note(self, text: str) -> None:
         """A quiet line beside the conversation."""
@@ -57,8 +66,16 @@ def words(output: Output) -> str:
 class Plain:
     """For pipes, NO_COLOR and dumb terminals."""
 
+    streams = False
+
     def answer(self, output: Output) -> None:
         print(words(output), flush=True)
+        self.options(output)
+
+    def write(self, written: Sequence[Block], demo: bool) -> None:
+        """An answer is printed as it is, and whole."""
+
+    def options(self, output: Output) -> None:
         if output.status in _ASKING:
             print(safe(options(output)), flush=True)
 
@@ -78,14 +95,22 @@ class Plain:
 class Rich:
     """For terminals; everything goes to the scrollback above the live area."""
 
-    def answer(self, output: Output) -> None:
-        from rich.markdown import Markdown
+    streams = True
 
+    def answer(self, output: Output) -> None:
         if output.status == "complete":
-            # Without links of the terminal's own: a link must show where it leads.
-            self._print(Markdown(words(output), hyperlinks=False))
+            self.write(blocks(words(output)), demo=False)
         else:
             self._text(words(output))
+        self.options(output)
+
+    def write(self, written: Sequence[Block], demo: bool) -> None:
+        from shared.visitor.drawn import draw
+
+        ours = [replace(block, text=runnable(block.text)) for block in written] if demo else written
+        self._draw(draw(ours, _columns()))
+
+    def options(self, output: Output) -> None:
         if output.status in _ASKING:
             self._text(options(output), "cyan")
 
@@ -93,7 +118,9 @@ class Rich:
         self._text(f"· {text}", "dim")
 
     def block(self, text: str) -> None:
-        self._text(text)
+        from rich.text import Text
+
+        self._print(Text(safe(text)), whole=True)
 
     def error(self, text: str) -> None:
         self._text(text, "red")
@@ -106,11 +133,15 @@ class Rich:
 
         self._print(Text(safe(text), style=style))
 
-    def _print(self, thing: Any) -> None:
-        from rich.console import Console
+    def _print(self, thing: Any, whole: bool = False) -> None:
+        from shared.visitor.drawn import ansi
 
-        width = min(_WIDEST, shutil.get_terminal_size().columns)
-        drawn = StringIO()
-        Console(file=drawn, force_terminal=True, width=width, highlight=False).print(thing)
-        sys.stdout.write(drawn.getvalue())
+        self._draw(ansi(thing, _columns(), whole))
+
+    def _draw(self, text: str) -> None:
+        sys.stdout.write(text)
         sys.stdout.flush()
+
+
+def _columns() -> int:
+    return shutil.get_terminal_size().columns

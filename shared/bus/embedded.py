@@ -200,7 +200,8 @@ class Embedded:
             # Kept, so that whoever holds the address finds the server again after its next start.
             self._password = secret.kept(folder / "password")
         except ConfigurationError as error:
-            raise self._failed(f"{error.what}: {error.why}") from error
+            why = f"{error.what}: {error.why}"
+            raise BusUnreachable("the embedded Redis did not start", why, error.fix) from error
         log.hide(self._password)
         options = {
             "port": str(self.port),

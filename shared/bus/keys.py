@@ -42,7 +42,10 @@ class Names:
         self.presence = f"{self.root}presence"
         self.meta = f"{self.root}meta"
         self.agents = f"{self.root}agents"
-        self.board = f"{self.root}board"  # a channel: something about tasks has changed
+        self.clusters = (
+            f"{self.root}clusters"  # a channel: which cluster is here; strangers cannot speak on it
+        )
+        self.board = f"{self.root}board"  # a channel: names of the Store's tables that changed
 
     def channel(self, name: str) -> str:
         """The channel as it is called on the server."""

@@ -6,10 +6,12 @@ fields. What cannot be used raises BadMessage, whose words go to the sender.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, TypeAlias
+from urllib.parse import quote
 
 from pydantic import (
     AfterValidator,
@@ -24,6 +26,7 @@ from pydantic import (
 
 from shared.bus.keys import WIRE
 from shared.errors import BadMessage
+from shared.plain import complaint
 from shared.veil import redacted
 
 MAX_BYTES = 256 * 1024
@@ -31,11 +34,14 @@ MAX_DEPTH = 64
 _FORBIDDEN_KEYS = frozenset({"__proto__", "constructor", "prototype", "__class__"})
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 
+_LONGEST = 200  # characters of an id of a session
+
 Id = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\s\x00-\x1f\x7f]+$")]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[a-z0-9][a-z0-9_.-]*$")]
 UserId = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 SessionId = Annotated[
-    str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^@\s\x00-\x1f\x7f][^\s\x00-\x1f\x7f]*$")
+    str,
+    StringConstraints(min_length=1, max_length=_LONGEST, pattern=r"^[^@\s\x00-\x1f\x7f][^\s\x00-\x1f\x7f]*$"),
 ]
 Text = Annotated[str, StringConstraints(max_length=MAX_BYTES)]
 
@@ -51,12 +57,20 @@ Words = Annotated[Text, AfterValidator(_not_blank)]
 
 # Sessions that are a person's by their name; PLAIN is that of a person who does not sign.
 OWN, COMMANDS, PLAIN = "user:", "command:", "plain:"
-RESERVED_SESSIONS = (OWN, COMMANDS, "approval:", "asks:", "summary:")
+PERSONAL = (OWN, COMMANDS)
+RESERVED_SESSIONS = (*PERSONAL, "approval:", "asks:", "apart:", "summary:")
 
 
-def own_session(user: str) -> str:
-    """A person's default session."""
-    return OWN + user.replace(" ", "_")
+def default_session(user: str, kind: str = OWN) -> str:
+    """A person's session of that kind, where none is named: theirs alone, and an id that a session can have.
+
+    What no id holds (blanks) is written as %20 and the like; what would be too long ends with its digest.
+    """
+    escaped = kind + re.sub(r"[%\s]", lambda found: quote(found[0]), user)
+    if len(escaped) <= _LONGEST:
+        return escaped
+    digest = hashlib.sha256(user.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return f"{escaped[: _LONGEST - len(digest) - 2]}%~{digest}"  # %~ stands in no id that is whole
 
 
 def now() -> str:
@@ -108,7 +122,7 @@ class Human(Envelope):
     @property
     def session(self) -> str:
         """The session that it names, else the person's default one."""
-        return self.session_id or own_session(self.user_id)
+        return self.session_id or default_session(self.user_id)
 
 
 class Said(Human):
@@ -120,7 +134,7 @@ class Said(Human):
     project_id: str | None = None
     profile_id: str | None = None
     model: str | None = None
-    temperature: float | None = None
+    temperature: Annotated[float, Field(ge=0, le=1)] | None = None
     use_memory: bool = True
     mode: Literal["simple", "full"] = "simple"
     notes: bool = False
@@ -132,7 +146,7 @@ Decision = Literal["allow_once", "always", "deny"]
 
 
 class Approval(Human):
-    """A person's answer to a request for leave."""
+    """A person's answer to a request for permission."""
 
     type: Literal["approval"]
     approval_id: Id
@@ -227,6 +241,7 @@ class Output(Envelope):
     task: dict[str, Any] | None = None
     result: dict[str, Any] | None = None
     usage: dict[str, Any] | None = None
+    code: int | None = None
     via: str | None = None
 
     def text(self, via: str) -> str:
@@ -322,7 +337,7 @@ def _told(error: ValidationError) -> str:
     seen = []
     for item in error.errors(include_url=False, include_input=False)[:4]:
         place = ".".join(str(part) for part in item["loc"] if part not in _KINDS)
-        seen.append(f"{place or 'message'}: {item['msg'].removeprefix('Value error, ')}")
+        seen.append(f"{place or 'message'}: {complaint(item)}")
     return "; ".join(seen)
 
 
@@ -373,18 +388,30 @@ _LEAVE: dict[str, Decision] = {
     "n": "deny",
     "deny": "deny",
 }
+# With the first letters of a request's id: of several that are open it means that one.
+_NAMED = re.compile(
+    r"(?is)([a-z]+(?: once)?)\s+(?=[a-f]*\d)([0-9a-f]{4,16})(?:\s*[,:]\s*|\s+because\s+|[.!]?$)(.{0,500})"
+)
 _NO_BECAUSE = re.compile(r"(?is)(?:no|deny)(?:\s*[,:]\s*|\s+because\s+)(.{1,500})")
 
 
 def leave(text: str) -> tuple[Decision, str] | None:
-    """What words say to a request for leave: the decision and a reason; None where they say something else."""
+    """What words say to a request for permission: the decision and a reason; None where they say something else."""
     if len(text) > 600:
         return None
     plain = " ".join(text.strip().strip(".!").casefold().split())
     if plain in _LEAVE:
         return _LEAVE[plain], ""
+    if (found := _NAMED.fullmatch(text.strip())) and (how := _LEAVE.get(found[1].casefold())):
+        return how, found[3].strip()
     found = _NO_BECAUSE.fullmatch(text.strip())
     return ("deny", found.group(1).strip()) if found else None
+
+
+def named(text: str) -> str:
+    """The letters of a request's id that such words name; "" where they name none."""
+    found = _NAMED.fullmatch(text.strip()) if leave(text) else None
+    return found[2].lower() if found else ""
 
 
 def deadline_ms(iso: str | None) -> int:

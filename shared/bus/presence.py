@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import socket
 from typing import Any
 
 from shared.bus.base import Bus
@@ -10,6 +12,13 @@ from shared.bus.keys import STATUS, Names, is_agent
 from shared.bus.messages import now
 
 LIFE_MS = 15_000
+PASSING = "bridge"  # the kind of an agent that lives as long as somebody's command
+_STREAMS = ("inbox", "archive", "out", "dead")
+
+
+def instance_of(pid: int) -> str:
+    """How the instances of a process of this machine begin: others may have processes of that id elsewhere."""
+    return f"{socket.gethostname()[:20]}-{pid}-"
 
 
 class Presence:
@@ -28,20 +37,52 @@ class Presence:
         seen = await self._now()
         card = {"agent": agent, "instance": instance, **state, "timestamp": now(), "seen": seen}
         text = json.dumps(card, ensure_ascii=False)
-        await self._bus.command("HSET", self._names.presence, f"{agent}/{instance}", text)
-        await self._bus.command("SADD", self._names.agents, agent)
-        await self._bus.publish(self._names.channel(STATUS), text)
-        cards = await self._all()
+        command, names = self._bus.command, self._names
+        _, _, _, _, cards, known = await asyncio.gather(  # they leave in this order, and in one write
+            command("HSET", names.presence, f"{agent}/{instance}", text),
+            command("SADD", names.agents, agent),
+            self._bus.publish(names.channel(STATUS), text),
+            self.announce(str(state.get("cluster", "")), asks=True),
+            self._all(),
+            self.agents(),
+        )
         for field, other in cards.items():
             if seen - _seen(other) > 4 * LIFE_MS:
                 await self._bus.command("HDEL", self._names.presence, field)
-        self._roster = await self._known(_alive(cards, seen))
+                if other.get("kind") == PASSING and await self.retire(str(other["agent"])):
+                    known = [name for name in known if name != other["agent"]]
+        self._roster = _roster(known, _alive(cards, seen))
+
+    async def announce(self, cluster: str, asks: bool = False) -> None:
+        """Say to all clusters on this server which one is here; who asks is answered."""
+        await self._bus.publish(self._names.clusters, json.dumps({"cluster": cluster, "asks": asks}))
 
     async def leave(self, agent: str, instance: str) -> None:
         """Say that we go."""
         await self._bus.command("HDEL", self._names.presence, f"{agent}/{instance}")
         card = {"agent": agent, "instance": instance, "status": "offline", "timestamp": now()}
         await self._bus.publish(self._names.channel(STATUS), json.dumps(card))
+
+    async def left(self, agent: str) -> dict[str, int]:
+        """What lies on an agent's desk: by stream, how many entries, without the empty ones."""
+        sizes = {
+            name: int(await self._bus.command("XLEN", f"{self._names.desk(agent)}{name}"))
+            for name in _STREAMS
+        }
+        return {name: size for name, size in sizes.items() if size}
+
+    async def retire(self, agent: str) -> bool:
+        """Take an agent off the roster, unless it is here or something lies on its desk; whether it is off."""
+        if await self.here(agent) or await self.left(agent):
+            return False
+        await self.forget(agent)
+        return True
+
+    async def forget(self, agent: str) -> None:
+        """Take an agent off the roster; with its next heartbeat it is on it again."""
+        await self._bus.command("SREM", self._names.agents, agent)
+        if self._roster is not None:
+            self._roster.pop(agent, None)
 
     async def here(self, agent: str | None = None) -> list[dict[str, Any]]:
         """The cards of those who are here, each with `age_ms` since its heartbeat."""
@@ -54,17 +95,16 @@ class Presence:
 
         Who beats has it at hand: as of the last beat, and of the heartbeats that were `met` since.
         """
-        return dict(self._roster) if self._roster is not None else await self._known(await self.here())
+        return (
+            dict(self._roster)
+            if self._roster is not None
+            else _roster(await self.agents(), await self.here())
+        )
 
     def met(self, card: dict[str, Any]) -> None:
         """A heartbeat was heard."""
         if self._roster is not None and isinstance(agent := card.get("agent"), str) and is_agent(agent):
             self._roster[agent] = str(card.get("about") or "")
-
-    async def _known(self, cards: list[dict[str, Any]]) -> dict[str, str]:
-        known = dict.fromkeys(await self.agents(), "")
-        here = {str(card.get("agent")): str(card.get("about", "")) for card in cards}
-        return known | {name: about for name, about in here.items() if is_agent(name)}
 
     async def agents(self) -> list[str]:
         """Every agent that has ever been here, by name."""
@@ -83,6 +123,11 @@ class Presence:
             if isinstance(card, dict) and is_agent(str(card.get("agent"))):
                 found[field.decode("utf-8", "replace")] = card
         return found
+
+
+def _roster(agents: list[str], cards: list[dict[str, Any]]) -> dict[str, str]:
+    here = {str(card.get("agent")): str(card.get("about", "")) for card in cards}
+    return dict.fromkeys(agents, "") | {name: about for name, about in here.items() if is_agent(name)}
 
 
 def _seen(card: dict[str, Any]) -> int:

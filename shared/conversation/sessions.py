@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
+from collections.abc import Iterable
 from typing import Any
+from uuid import UUID
 
-from shared.errors import Conflict, StoreUnavailable
+from shared.errors import Conflict, Missing, StoreUnavailable
 from shared.store.base import Store
 from shared.store.query import IN_LIMIT
-from shared.store.records import Session, Setting
+from shared.store.records import Project, Session, Setting
 from shared.store.row import derived, now
+
+DEFAULT = "default"  # the project that is always there
+ACTIVE = "active_project"  # the setting of a conversation: {project: slug | null}
+SWITCHES = frozenset(
+    {"set_active_project", "delete_project"}
+)  # tools whose results name the project from then on
+
+_TITLE = 60  # characters of a conversation's first words
+_TOUCHED = (
+    "origin",
+    "project_id",
+)  # what a turn sets on a session that is known; its title is that of its first
+
+
+def title(words: str) -> str:
+    """What a conversation is called: the first words that a person said in it, on one line."""
+    line = " ".join(words.split())
+    return line if len(line) <= _TITLE else f"{line[: _TITLE - 1].rstrip()}…"
 
 
 async def touch(store: Store, turns: list[dict[str, Any]]) -> None:
@@ -20,14 +41,20 @@ async def touch(store: Store, turns: list[dict[str, Any]]) -> None:
     """
     sessions: dict[str, dict[str, Any]] = {}
     for values in turns:
-        sessions[values["key"]] = sessions.get(values["key"], {}) | values
+        before = sessions.get(values["key"], {})
+        sessions[values["key"]] = (
+            before | values | ({"title": before["title"]} if before.get("title") else {})
+        )
     alike: dict[str, list[str]] = {}
     for key in sorted(sessions):
-        alike.setdefault(json.dumps(sessions[key].get("origin")), []).append(key)
+        marks = {name: value for name in _TOUCHED if (value := sessions[key].get(name))}
+        alike.setdefault(json.dumps(marks, sort_keys=True), []).append(key)
     for kept, keys in alike.items():
         for start in range(0, len(keys), IN_LIMIT):
             some = keys[start : start + IN_LIMIT]
-            changes = {"last_active_at": now()} | ({"origin": origin} if (origin := json.loads(kept)) else {})
+            changes = {"last_active_at": now()} | json.loads(kept)
+            if "project_id" in changes:
+                changes["project_id"] = UUID(changes["project_id"])
             known = await store.update(Session, changes, {"key": ("in", some)})
             fresh = [sessions[key] for key in set(some) - {row.key for row in known}]
             await _make(store, [Session(id=derived("session", values["key"]), **values) for values in fresh])
@@ -46,10 +73,40 @@ async def _make(store: Store, rows: list[Session]) -> None:
 
 
 async def active_project(store: Store, session: str) -> str:
-    """The project that a conversation works on; the default one where none is set, or the Store is down."""
+    """The project that a conversation works on; the default one where none is set, or it is gone, or the Store is
+    down."""
     try:
-        where = {"scope": f"session:{session}", "key": "active_project"}
+        where = {"scope": f"session:{session}", "key": ACTIVE}
         found = await store.select(Setting, where, limit=1)
+        project = str((found[0].value.get("project") if found else None) or DEFAULT)
+        if project != DEFAULT and not await store.count(Project, {"slug": project}):
+            return DEFAULT
     except StoreUnavailable:
-        return "default"
-    return str((found[0].value.get("project") if found else None) or "default")
+        return DEFAULT
+    return project
+
+
+async def need_project(store: Store, project: str) -> str:
+    """The project that a request names; Missing where there is none of that id. With the Store down it is believed."""
+    if project == DEFAULT:
+        return project
+    try:
+        there = [row.slug for row in await store.select(Project, order=[("slug", "asc")])]
+    except StoreUnavailable:
+        return project
+    if project not in there:
+        raise Missing.named("project", project, there)
+    return project
+
+
+def switched(record: dict[str, Any]) -> str | None:
+    """The project that a call of a turn made the active one, by its result in the journal; None for another call."""
+    if record["k"] != "result" or record["tool"] not in SWITCHES or record["error"]:
+        return None
+    return str(record["content"]["active_project"] or DEFAULT) if ACTIVE in record["content"] else None
+
+
+def project_now(records: Iterable[dict[str, Any]], begun: str) -> str:
+    """The project that a turn which began in `begun` works on after what is in its journal."""
+    switches = (switched(record) for record in records)
+    return functools.reduce(lambda project, switch: switch or project, switches, begun)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from shared.conversation.prompt import is_situation
 from shared.conversation.window import surplus
 from shared.models.base import Block, Message, Request
 from shared.store.base import Store
@@ -97,7 +98,8 @@ def _line(item: Record) -> str:
 def _told(block: Block) -> str:
     match block.get("type"):
         case "text":
-            return str(block["text"])[:_LONG]
+            text = str(block["text"])
+            return "" if is_situation(text) else text[:_LONG]
         case "tool_use":
             return f"(calls {block['name']} {block.get('input') or ''})"[:_RESULT]
         case "tool_result":

@@ -1,7 +1,7 @@
 """What carries out a coding task.
 
 Above stands the worker, which makes the worktree and hands over everything that an executor may touch: the
-journal of the turn, leave for each call, the person to be asked. Below stand the implementations: the
+journal of the turn, permission for each call, the person to be asked. Below stand the implementations: the
 built-in loop (shared/worker/builtin.py, which needs what only the worker has) and Claude Code
 (`claude_code`). What was done is never taken from an executor's words: the worker records it from git and
 from commands that it ran itself.
@@ -21,7 +21,7 @@ from shared.turns.records import Record
 
 Live = Callable[[str, dict[str, Any]], None]  # kind of event, payload; must not block
 Joined = Callable[[], Awaitable[list[str]]]  # words that came for this task meanwhile
-# Leave for one call of a tool of ours: its name, its arguments, a key that is the same on replay. The reason
+# Permission for one call of a tool of ours: its name, its arguments, a key that is the same on replay. The reason
 # of a refusal, "" where it may run.
 Leave = Callable[[str, dict[str, Any], str], Awaitable[str]]
 # A question to the person, {asked, options, context}: the answer, "" where nobody answered in time.
@@ -57,6 +57,7 @@ class Work:
     scratch: Path  # a folder of the task's own beside the worktree, kept until the task has ended
     cost: float | None = None  # dollars that may be spent
     rounds: int | None = None
+    tokens: int | None = None  # that may be used; an executor that cannot count them refuses the task
     environment: dict[str, str] = field(default_factory=dict)  # what a provider needs; secret
 
 
@@ -71,6 +72,7 @@ class Outcome:
     model: str = ""
     demo: bool = False
     spent: str = ""  # the budget that ended it
+    limit: str = ""  # what else ended it before it had come to an end by itself
 
 
 class Executor(Protocol):

@@ -19,11 +19,12 @@ from typing import Any
 from uuid import uuid4
 
 from shared import faults, log
-from shared.errors import ModelError, ModelOverloaded, ModelRefused, PromptDockError, ToolError
+from shared.errors import Lasting, ModelError, ModelOverloaded, ModelRefused, PromptDockError
 from shared.executors import claude_tools
 from shared.executors.base import Outcome, Work, notes
 from shared.executors.outlet import Outlet
 from shared.executors.pipe import Pipe
+from shared.guard import starts
 from shared.guard.process import environment
 from shared.models.base import Usage
 from shared.turns.records import Record
@@ -34,21 +35,21 @@ _FORBIDDEN = (401, 403)
 
 
 def library() -> Any:
-    """The SDK, which is an extra; ToolError where it is not installed."""
+    """The SDK, which is an extra; Lasting where it is not installed."""
     try:
         return importlib.import_module("claude_agent_sdk")
     except ImportError:
-        raise ToolError(
-            "Claude Code is not installed", "its SDK is an extra", "pip install 'promptdock[claude-code]'"
+        raise Lasting(
+            "Claude Code is not installed", "its SDK is an extra", starts.installing("claude-code")
         ) from None
 
 
 def program(sdk: Any) -> str:
-    """Where Claude Code is: the one that came with the SDK, else the system's; ToolError for neither."""
+    """Where Claude Code is: the one that came with the SDK, else the system's; Lasting for neither."""
     bundled = Path(sdk.__file__).parent / "_bundled" / "claude"
     found = str(bundled) if bundled.is_file() else shutil.which("claude")
     if not found:
-        raise ToolError("Claude Code is not installed", "", "pip install 'promptdock[claude-code]'")
+        raise Lasting("Claude Code is not installed", "", "pip install 'promptdock[claude-code]'")
     return found
 
 
@@ -62,6 +63,12 @@ class ClaudeCode:
         last = next((r for r in reversed(work.journal.records) if r["k"] in ("model", "note")), None)
         if last is not None and last["k"] == "model":
             return _outcome(work, last)  # a worker before us had its answer
+        if work.tokens is not None:
+            raise Lasting(
+                f"the task may use {work.tokens} tokens, and Claude Code takes no bound on them",
+                "it counts them when it has ended",
+                "leave max_tokens_per_run out, or let our own loop do it: PROMPTDOCK_EXECUTOR=loop",
+            )
         sdk = await asyncio.to_thread(library)
         async with Outlet(work) as outlet:
             return await _Run(work, sdk, program(sdk), outlet).run()
@@ -147,7 +154,14 @@ class _Run:
     # -- its calls -------------------------------------------------------------------------------------------
 
     async def _before(self, given: Any, _id: str | None, _context: Any) -> Any:
-        """The gate: leave for one call, and what it is really run with."""
+        """The gate: permission for one call, and what it is really run with. What cannot be judged is not done."""
+        try:
+            return await self._judged(given)
+        except Exception as error:
+            log.get().warning("A call of Claude Code was refused: it cannot be judged", why=repr(error)[:300])
+            return _decision("deny", "this call cannot be judged")
+
+    async def _judged(self, given: Any) -> Any:
         name, id = str(given["tool_name"]), str(given["tool_use_id"])
         self._work.live("tool_call", {"tool": name, "arguments": given["tool_input"], "call_id": id})
         if name == claude_tools.QUESTION:
@@ -265,6 +279,7 @@ def _answer(result: Any, model: str) -> Record:
         "stop": "refusal" if result.stop_reason == "refusal" else "end_turn",
         "model": next(iter(result.model_usage or {}), model),
         "demo": False,
+        "limit": limit or "",
         "usage": [*(int(usage.get(name) or 0) for name in names), float(result.total_cost_usd or 0.0)],
     }
 
@@ -281,7 +296,8 @@ def _outcome(work: Work, record: Record) -> Outcome:
     text = "\n".join(block["text"] for block in record["content"])
     kind = "refusal" if record["stop"] == "refusal" else "answer"
     used = _used(work.journal.records)
-    return Outcome(text or "Done.", kind, usage=used, model=record["model"])  # type: ignore[arg-type]
+    limit = str(record.get("limit") or "")
+    return Outcome(text or "Done.", kind, usage=used, model=record["model"], limit=limit)  # type: ignore[arg-type]
 
 
 def _now() -> int:

@@ -1,4 +1,4 @@
-"""Claude Code's tools, seen as tools of ours: what one of its calls would be here, and so what leave it needs.
+"""Claude Code's tools, seen as tools of ours: what one of its calls would be here, and so what permission it needs.
 
 What is not listed is not allowed. A path is checked where it really leads, and a command is run by us, in a
 sandbox of its own: what Claude Code is left to run in its place only asks for that.
@@ -20,6 +20,7 @@ from shared.guard.jail import Jail
 QUESTION = "AskUserQuestion"
 TOOLS = ("Read", "Write", "Edit", "Glob", "Grep", "Bash", QUESTION)
 SECONDS = 590.0  # of a command, at most; it ends its own shell after 600
+_USUAL = 120.0  # seconds, where no time is asked for
 _TELL = 5000  # milliseconds more, in which it is told that a command took too long
 
 _APART = re.compile(r"[{},()|]")  # between the choices of a pattern
@@ -100,12 +101,21 @@ def _command(given: Input) -> Call:
         raise ToolError("the command was not run", "it is empty, or holds a NUL", "")
     if given.get("run_in_background"):
         raise ToolError("nothing may be left running in the background", "", "run it in the foreground")
-    seconds = min(float(given.get("timeout") or 120_000) / 1000, SECONDS)
+    seconds = _seconds(given.get("timeout"))
     changed = {
         "timeout": int(seconds * 1000) + _TELL,
         "description": str(given.get("description") or "a command, confined")[:200],
     }
     return Call("bash", {"command": text, "timeout": max(1, int(seconds))}, changed)
+
+
+def _seconds(asked: Any) -> float:
+    """How long a command may run; it is asked for in ms. ToolError for what is no such number."""
+    if asked is None:
+        return _USUAL
+    if isinstance(asked, bool) or not isinstance(asked, int | float) or not 0 < asked < float("inf"):
+        raise ToolError("the command was not run", "its timeout is no number of milliseconds", "")
+    return float(min(asked, SECONDS * 1000)) / 1000
 
 
 def _pattern(text: str) -> None:

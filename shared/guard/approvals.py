@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -62,6 +63,7 @@ class Card:
     expires_at: int
     in_turn: bool = False
     bound: dict[str, str] = field(default_factory=dict)  # facts that hold now, and must when the yes is used
+    about: dict[str, Any] = field(default_factory=dict)  # in words: see shared/guard/about.py
 
     def shown(self) -> dict[str, Any]:
         """How every surface shows it: no code point in it that is not plainly visible."""
@@ -78,6 +80,8 @@ class Card:
             "arguments_hash": self.arguments_hash,
             "why": plainly(self.why),
             "bound": plainly(self.bound),
+            "about": plainly(self.about),
+            "project": plainly(self.project),
             "options": list(OPTIONS),
             "pattern": self._told(),
             "expires_at": _iso(self.expires_at),
@@ -174,6 +178,18 @@ class Approvals:
         found = [await self.find(id.decode()) for id in ids]
         cards = [card for card in found if card is not None and await self.decision(card.id) is None]
         return sorted(cards, key=lambda card: card.at)
+
+    async def everywhere(self) -> list[Card]:
+        """The requests that are open in any session, the oldest first."""
+        before, found = self.open_in(""), list[Card]()
+        pattern, cursor = re.sub(r"([\\\[\]*?])", r"\\\1", before) + "*", b"0"
+        while True:
+            cursor, keys = await self._bus.command("SCAN", cursor, "MATCH", pattern, "COUNT", 1000)
+            for key in keys:
+                found += await self.waiting(key.decode().removeprefix(before))
+            if int(cursor) == 0:
+                break
+        return sorted({card.id: card for card in found}.values(), key=lambda card: card.at)
 
     async def decision(self, id: str) -> Decided | None:
         """What was decided."""

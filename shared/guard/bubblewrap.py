@@ -20,7 +20,7 @@ from shared.guard.mapped import Mapped
 
 Paths = Sequence[Path | str]
 
-_USER = 1000  # its name inside
+USER = 1000  # its name inside
 _MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")  # links into /usr, on most systems
 ETC = (
     *(
@@ -108,7 +108,7 @@ def command(
     apart = ["ipc", "pid", "uts", *([] if view.network else ["net"])]
     words = [*(f"--unshare-{name}" for name in apart), "--unshare-cgroup-try", "--hostname", "sandbox"]
     if namespace or mapped is None:
-        words += ["--unshare-user", "--disable-userns", "--uid", str(_USER), "--gid", str(_USER)]
+        words += ["--unshare-user", "--disable-userns", "--uid", str(USER), "--gid", str(USER)]
         up = []
     else:
         words += [word for name in ("SETUID", "SETGID", "SETPCAP") for word in ("--cap-add", f"CAP_{name}")]
@@ -125,7 +125,7 @@ def command(
     # After /tmp, since a workspace may lie in it; what is protected last, since the last mount counts.
     words += _bound(view, places)
     inside = INSIDE.format(
-        user=mapped.user if up and mapped else _USER,
+        user=mapped.user if up and mapped else USER,
         most=1 << 20 if faults.without("process-bound") else PROCESSES,
     )
     words += ["--remount-ro", "/", "--chdir", str(view.root), "--", "/bin/sh", "-c", inside, "sh", *up, *argv]

@@ -45,7 +45,7 @@ class Checkout(Git):
         """Merge into the branch that is checked out; the files in conflict, and then nothing was changed."""
         await self._need_commit(ref)
         await self.need_clean()
-        who = ("-c", f"user.name=PromptDock {agent}", "-c", f"user.email={agent}@promptdock.invalid")
+        who = await self.identity(agent)
         flags = ("--quiet", "--no-edit", "--no-verify", "--no-gpg-sign", "--no-stat", "--no-autostash")
         done = await self._git("merge", *flags, check_commit(ref), options=who, check=False)
         if done.ok:

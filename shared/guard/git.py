@@ -6,23 +6,23 @@ import asyncio
 import os
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from shared.errors import ToolError
-from shared.guard import githeads, worktrees
+from shared.guard import githeads, leftovers, staging, worktrees
 from shared.guard.addresses import PUBLIC, Reach
 from shared.guard.gitbatch import Command
 from shared.guard.gitdir import Layout, layout
 from shared.guard.gitrun import OUTPUT, Runner, checked
 from shared.guard.refs import check_commit, check_ref, check_remote
-from shared.guard.staging import stageable
 from shared.guard.way import Way, lead
 
 __all__ = ["STEP", "Change", "Commit", "Git", "check_commit", "check_ref", "check_remote"]
 
 STEP = "PromptDock-Step"
+PERSON = "person"  # as whom a person's own commands act
 _LISTS = 8 * 1024 * 1024  # for lists that are cut by us afterwards, not by bytes
 _RECENT = 200  # commits that are searched for a step
 
@@ -38,6 +38,8 @@ _EMPTY = {
 NAMES = (*_DIFF, "--name-only", "-z")
 
 _STATUS = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty")
+
+_UNLISTED = ("-c", "core.excludesFile=/dev/null")  # without our list of what tools leave behind
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,15 @@ class Git(Runner):
         """The names of all local branches."""
         done = await self._git("for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads", limit=_LISTS)
         return done.stdout.split()
+
+    async def unpushed_branches(self) -> list[str]:
+        """The local branches that have commits which no remote branch has."""
+        left = []
+        for name in await self.branches():
+            span = (f"refs/heads/{check_ref(name)}", "--not", "--remotes", "--")
+            done = await self._git("rev-list", "--max-count=1", *span)
+            left += [name] if done.stdout.strip() else []
+        return left
 
     async def log(self, count: int = 20, path: str = "", since: str = "", ref: str = "HEAD") -> list[Commit]:
         """The newest commits first: of `path` alone, and after the commit `since`, where they are given."""
@@ -186,13 +197,16 @@ class Git(Runner):
 
     # Changing
 
-    async def commit_all(self, message: str, step: str, agent: str = "agent") -> str | None:
+    async def commit_all(
+        self, message: str, step: str, agent: str = "agent", written: Collection[str] | None = None
+    ) -> str | None:
         """Commit all changes, marked with the id of the step that made them; None where nothing changed.
 
         A step is committed once: if one of the last commits carries its mark, that commit's id is returned.
         Repositories within this one (submodules too) are left as they are: to look into one would run git
-        under a configuration that nobody has checked. New files that hold secrets are never staged: `left_out`
-        names them afterwards.
+        under a configuration that nobody has checked. New files that hold secrets are never staged. Where
+        it is known which files were `written` on purpose, what else lies in folders that tools make is not staged
+        either, nor are new binaries. `left_out` names secrets and binaries afterwards.
         """
         if not _is_mark(step) or not re.fullmatch(r"[\w.-]{1,64}", agent, re.ASCII):
             raise ToolError(
@@ -204,20 +218,21 @@ class Git(Runner):
         paths = [
             path for path in changed if not (self.path / path).is_dir() or (self.path / path).is_symlink()
         ]
-        paths, self.left_out = await asyncio.to_thread(stageable, self.path, paths, fresh)
+        paths = await self._stageable(paths, fresh, written)
         merging = bool(await self.merging())
-        if not changed and not merging:
+        if not paths and not merging:
             return None
-        # A mark within the text would be taken for one of ours.
-        text = re.sub(rf"(?im)^\s*{STEP}\s*:.*$", "", message).strip() or "Work of a step"
+        text = unmarked(message) or "Work of a step"
         return await self._commit(paths, f"{text}\n\n{STEP}: {step}\n", agent, merging)
 
     async def _before_commit(self, step: str) -> tuple[str, list[str], set[str]]:
         """The commit among the last ones that has this step's mark; else "", what is not committed, what is new."""
         form = f"--format=%H %(trailers:key={STEP},valueonly,separator=%x2C)"
-        log, status = await self._gits(
+        ours = ("--cached", "--ignored", f"--exclude-from={leftovers.file()}", "-z")
+        log, status, kept = await self._gits(
             Command(("log", f"-{_RECENT}", form, "HEAD", "--")),
             Command(("status", *_STATUS), errors="surrogateescape"),
+            Command(("ls-files", *ours, "--"), errors="surrogateescape"),
         )
         if not log.ok and await self.head():
             raise ToolError("the last commits cannot be read", log.stderr.strip()[:400], "")
@@ -226,19 +241,43 @@ class Git(Runner):
             if step in found.split(","):
                 return sha, [], set()
         entries = [entry for entry in checked(status, "status").stdout.split("\0") if entry]
+        if folders := leftovers.kept(checked(kept, "ls-files").stdout.split("\0")):
+            entries = [*dict.fromkeys(entries + await self._unignored(folders))]
         return "", [entry[3:] for entry in entries], {entry[3:] for entry in entries if entry[:2] == "??"}
+
+    async def _unignored(self, folders: Sequence[str]) -> list[str]:
+        """What is not committed in folders that tools make elsewhere, and of which git has files here."""
+        done = await self._git(
+            "status", *_STATUS, "--", *folders, options=_UNLISTED, limit=_LISTS, errors="surrogateescape"
+        )
+        return [entry for entry in done.stdout.split("\0") if entry]
+
+    async def _stageable(
+        self, paths: list[str], fresh: set[str], written: Collection[str] | None
+    ) -> list[str]:
+        """Those that a commit takes; `left_out` names others."""
+        paths, secret = await asyncio.to_thread(staging.without_secrets, self.path, paths, fresh)
+        binaries: list[str] = []
+        new = fresh.intersection(paths).difference(written or ())
+        if written is not None and await asyncio.to_thread(leftovers.doubtful, self.path, new):
+            done = await self._git("ls-files", "-z", limit=_LISTS, errors="surrogateescape")
+            known = [name for name in done.stdout.split("\0") if name]
+            paths, binaries = await asyncio.to_thread(staging.without_leftovers, self.path, paths, new, known)
+        self.left_out = staging.Left(secret, binaries)
+        return paths
 
     async def _commit(self, paths: list[str], text: str, agent: str, merging: bool) -> str | None:
         """Stage and commit; None where that changes nothing, unless it ends a merge, of which our side was kept."""
-        who = f"PromptDock {agent} <{agent}@promptdock.invalid>"
-        author = ("-c", f"user.name=PromptDock {agent}", "-c", f"user.email={agent}@promptdock.invalid")
+        author = await self.identity(agent)
         flags = ("--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=verbatim")
         listed = ("--all", "--pathspec-from-file=-", "--pathspec-file-nul")
-        steps = [Command(("add", *listed), stdin=os.fsencode("\0".join(paths)), then=0)] if paths else []
+        # What is ignored by our own list is not among them, but for what git has.
+        named = Command(("add", *listed), _UNLISTED, os.fsencode("\0".join(paths)), then=0)
+        steps = [named] if paths else []
         if not merging:
             steps.append(Command(("diff", "--cached", "--quiet", "--no-ext-diff"), then=1))
         message = text.encode("utf-8", "replace")
-        steps.append(Command(("commit", *flags, f"--author={who}", "--file=-"), author, message))
+        steps.append(Command(("commit", *flags, "--file=-"), author, message))
         ran = await self._gits(*steps)
         for step, done in zip(steps, ran, strict=False):
             if done.exit_code != (step.then or 0):
@@ -246,6 +285,18 @@ class Git(Runner):
                     return None
                 checked(done, step.arguments[0])
         return await self.head()
+
+    async def identity(self, agent: str) -> tuple[str, ...]:
+        """Options of git by which a commit is `agent`'s, committed by whom the repository itself names.
+
+        Where it names nobody, the agent is the committer, too. What a `person` commits is all the repository's own.
+        """
+        done = await self._git("config", "--name-only", "--get-regexp", r"^user\.(name|email)$", check=False)
+        own = len(set(done.stdout.split())) == 2
+        name, email = f"PromptDock {agent}", f"{agent}@promptdock.invalid"
+        roles = ("author", "user") if not own else () if agent == PERSON else ("author",)
+        settings = [f"{role}.{part}" for role in roles for part in (f"name={name}", f"email={email}")]
+        return tuple(word for setting in settings for word in ("-c", setting))
 
     async def tidy(self) -> None:
         """Bring the files back to the last commit; what git ignores stays, and so do repositories within."""
@@ -430,6 +481,11 @@ class Git(Runner):
 
     async def _text(self, *arguments: str, limit: int = OUTPUT) -> str:
         return (await self._git(*arguments, limit=limit)).stdout
+
+
+def unmarked(message: str) -> str:
+    """A message without marks of steps: one within the text would be taken for one of ours."""
+    return re.sub(rf"(?im)^\s*{STEP}\s*:.*$", "", message).strip()
 
 
 def _amount(commits: int, stat: str) -> str:

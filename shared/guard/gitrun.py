@@ -16,11 +16,12 @@ from pathlib import Path
 
 from shared import faults
 from shared.errors import ToolError
-from shared.guard import gitconfig
+from shared.guard import gitconfig, leftovers
 from shared.guard.gitbatch import Batch, Command
 from shared.guard.gitdir import Layout, layout
 from shared.guard.process import Finished, Lock, environment, run
 from shared.guard.sandbox import Sandbox
+from shared.guard.staging import Left
 from shared.guard.way import Way
 
 SECONDS, NETWORK_SECONDS = 60.0, 300.0
@@ -43,7 +44,6 @@ _SETTINGS = (
     "core.sshCommand=ssh -oBatchMode=yes",
     "core.alternateRefsCommand=false",
     "core.attributesFile=/dev/null",
-    "core.excludesFile=/dev/null",
     "core.protectHFS=true",
     "core.protectNTFS=true",
     "core.quotePath=false",
@@ -78,7 +78,7 @@ class Runner:
     lock: Lock | None = None
     where: Layout | None = None
     known: set[str] = field(default_factory=set, repr=False)  # ids of commits that were seen here
-    left_out: list[str] = field(default_factory=list, repr=False)  # what the last commit of ours did not take
+    left_out: Left = field(default_factory=Left, repr=False)  # what the last commit of ours did not take
 
     def __post_init__(self) -> None:
         self.path = Path(self.path).resolve()
@@ -172,7 +172,7 @@ class Runner:
         # Nothing of the repository's runs in it (see above), so that it starts no processes without end.
         return self.sandbox.wrap(
             argv, where.tree or where.folder, True, network=way is not None,
-            extra_read=[*read, *(way.reads() if way else [])], extra_write=[where.common, *write],
+            extra_read=[leftovers.file(), *read, *(way.reads() if way else [])], extra_write=[where.common, *write],
             protect=_protected(where), bounded=False, sockets=way.sockets() if way else (),
         )  # fmt: skip
 
@@ -211,6 +211,7 @@ class Runner:
 def _command() -> list[str]:
     without = faults.without("git-hooks")
     kept = [setting for setting in _SETTINGS if not (without and "hooksPath" in setting)]
+    kept.append(f"core.excludesFile={leftovers.file()}")
     settings = [word for setting in kept for word in ("-c", setting)]
     return ["git", "--no-pager", "--no-replace-objects", "--literal-pathspecs", *settings]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from shared.errors import ToolError
 from shared.guard.checkout import Checkout
-from shared.guard.git import NAMES, check_commit, check_ref, shown
+from shared.guard.git import NAMES, PERSON, check_commit, check_ref, shown, unmarked
 from shared.guard.gitbatch import Command
 from shared.guard.gitrun import checked
 from shared.guard.process import Finished
@@ -72,11 +72,46 @@ class Merger(Checkout):
 
     async def join(self, into: str, commit: str, tree: str, message: str, agent: str) -> str:
         """The id of a merge of `commit` into the commit `into`, which no branch has yet; `tree` a trial made."""
-        who = ("-c", f"user.name=PromptDock {agent}", "-c", f"user.email={agent}@promptdock.invalid")
-        parents = ("-p", check_commit(into), "-p", check_commit(commit))
-        done = await self._git(
-            "commit-tree", *parents, "-F", "-", tree, options=who, stdin=message.encode("utf-8", "replace")
-        )
+        return await self._made([into, commit], tree, message, agent)
+
+    async def parents(self, commit: str) -> list[str]:
+        """The commits that a commit follows; a merge has two."""
+        await self._need_commit(commit)
+        done = await self._git("rev-list", "--parents", "--max-count=1", check_commit(commit), "--")
+        return done.stdout.split()[1:]
+
+    async def without(self, head: str, commit: str, before: str) -> Trial:
+        """What `head` comes to without what `commit` in its history brought to the commit `before`; see `undo`."""
+        # Follows `commit`, so that this is where the two part, and holds what was before it.
+        back = await self._made([commit], f"{check_commit(before)}^{{tree}}", "As before\n", PERSON)
+        return await self.trial(head, back)
+
+    async def undo(self, head: str, tree: str, message: str, agent: str) -> str:
+        """The id of a commit that follows `head` with a `tree` that `without` made; no branch has it yet."""
+        return await self._made([head], tree, message, agent)
+
+    async def holders(self, commit: str) -> list[str]:
+        """The full names of all branches, tags and remote branches whose history holds a commit."""
+        done = await self._git("for-each-ref", "--format=%(refname)", f"--contains={check_commit(commit)}")
+        return done.stdout.split()
+
+    async def retreat(self, branch: str, old: str, new: str) -> None:
+        """Bring a branch from `old` back to `new`; ToolError where it moved, or a person's changes are in the way."""
+        name = check_ref(branch)
+        if self.where is not None and self.where.tree and await self.branch() == name:
+            if await self.head() != old:
+                raise ToolError(f"the branch {branch!r} was changed meanwhile", "", "try again")
+            # A file that was only saved again would count as a person's change.
+            await self._git("update-index", "-q", "--refresh", check=False)
+            await self._git("reset", "--quiet", "--keep", check_commit(new))
+            return
+        await self._git("update-ref", f"refs/heads/{name}", check_commit(new), old)
+
+    async def _made(self, parents: Sequence[str], tree: str, message: str, agent: str) -> str:
+        who = await self.identity(agent)
+        before = [word for parent in parents for word in ("-p", check_commit(parent))]
+        text = f"{unmarked(message)}\n".encode("utf-8", "replace")
+        done = await self._git("commit-tree", *before, "-F", "-", tree, options=who, stdin=text)
         self.known.add(made := done.stdout.strip())
         return made
 
@@ -87,7 +122,7 @@ class Merger(Checkout):
         """
         await self._need_commit(commit)
         await self.need_clean()
-        who = ("-c", f"user.name=PromptDock {agent}", "-c", f"user.email={agent}@promptdock.invalid")
+        who = await self.identity(agent)
         flags = (
             "--quiet",
             "--no-commit",

@@ -87,7 +87,7 @@ def check_remote(url: str, reach: Reach = PUBLIC) -> str:
     """An address to clone, fetch or push, by its text alone; ToolError says which rule it breaks.
 
     Transport helpers (`ext::`), options in disguise, passwords, addresses of this machine and of private networks are
-    refused. Nothing is looked up: a name that a model has chosen is not, before somebody gave leave.
+    refused. Nothing is looked up: a name that a model has chosen is not, before somebody permitted it.
     """
     if not faults.without("git-names") and (rule := _broken_rule(url, reach)):
         shown = re.sub(r"//[^/@\s]*@", "//***@", url[:200])

@@ -89,12 +89,19 @@ class Sandbox:
         """One line for a person: what confines commands here, as whom, and which bounds hold."""
         if not self.confines:
             return self.why
-        who = f"; never as root: as user {self.mapped.user}" if self.mapped else ""
+        who = f"; never as root: as user {self.mapped.user}{self._inside}" if self.mapped else ""
         most, memory = self.group.processes, self.group.memory
         processes = f"{PROCESSES} processes each" + (f", {most} together" if most else "")
         each = f"{DATA_BYTES // 1024**3} GiB of memory a process"
         return f"{self.why}{who}; at most {processes}, {each}" + (
             f", {memory / 1024**3:.1f} GiB together" if memory else ", not bounded together"
+        )
+
+    @property
+    def _inside(self) -> str:
+        """How the user of commands is called where they run, if that is another name."""
+        return (
+            f", which is {bubblewrap.USER} to themselves" if self.mode == "bwrap" and self.namespace else ""
         )
 
     def wrap(
@@ -204,6 +211,7 @@ def environment(home: str) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "TERM": "dumb",
         **({"TZ": os.environ["TZ"]} if "TZ" in os.environ else {}),
+        "PYTHONDONTWRITEBYTECODE": "1",  # byte code is never part of the work, and two branches of it conflict
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": "/dev/null",
         "GIT_OPTIONAL_LOCKS": "0",

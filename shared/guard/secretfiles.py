@@ -13,6 +13,7 @@ import os
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
 from shared import faults
@@ -146,6 +147,15 @@ def untracked(root: Path, but: Iterable[str] = ()) -> list[Path]:
     if index[:8] >= b"DIRC\0\0\0\4":  # its names are cut short: nobody can say at a glance
         return []
     return [path for path in found if os.fsencode(path.relative_to(root)) + b"\0" not in index]
+
+
+def passed_over(root: Path, under: str, most: int) -> list[str]:
+    """The files of secrets below a folder of a root, which a search there leaves out whatever they hold."""
+    start = under.strip("/")
+    if is_secret(start):
+        return []
+    names = (str(path.relative_to(root)) for path in _lying(root))
+    return sorted(islice((name for name in names if not start or name.startswith(f"{start}/")), most))
 
 
 def _lying(root: Path) -> Iterator[Path]:

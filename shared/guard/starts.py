@@ -7,6 +7,7 @@ has it on its import path, looks for programs in it, or stays in it.
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import site
 import sys
@@ -52,3 +53,12 @@ def absolute(path: str) -> str:
 def program(name: str) -> str | None:
     """Where a program lies; None where it is not installed."""
     return shutil.which(name, path=absolute(os.environ.get("PATH", os.defpath)))
+
+
+def installing(extra: str) -> str:
+    """The command that installs an extra of ours where this one runs: from the checkout, or as a package."""
+    python, tree = shlex.quote(sys.executable), Path(_TREE)
+    if not (tree / "pyproject.toml").is_file():
+        return f"{python} -m pip install {shlex.quote(f'promptdock[{extra}]')}"
+    pins = shlex.quote(str(tree / "constraints.txt"))
+    return f"{python} -m pip install --constraint {pins} --editable {shlex.quote(f'{tree}[{extra}]')}"

@@ -11,6 +11,7 @@ from shared.errors import UsageError
 from shared.store.records import Hook, TaskEvent
 
 FAR = timedelta(days=366 * 5)
+_REFUSED = timedelta(seconds=10)  # until one that is due and was refused is tried again
 
 
 def due(hook: Hook, now: datetime) -> datetime | None:
@@ -27,6 +28,23 @@ def due(hook: Hook, now: datetime) -> datetime | None:
             last = _latest(str(hook.trigger["cron"]), now)
             return last if last is not None and last > base else None
     return None
+
+
+def next_look(hook: Hook, now: datetime) -> datetime | None:
+    """When the clock alone may launch a hook next; None where it never does."""
+    if not hook.enabled or hook.trigger.get("type") not in ("periodic", "cron"):
+        return None
+    if due(hook, now) is not None:  # it was refused: it rests, or ran as often as it may today
+        rested = hook.launched_at + timedelta(seconds=hook.cooldown_seconds) if hook.launched_at else now
+        return max(rested, now + _REFUSED)
+    if hook.trigger["type"] == "periodic":
+        return (hook.launched_at or hook.created_at) + timedelta(
+            seconds=float(hook.trigger["interval_seconds"])
+        )
+    try:
+        return next(_moments(str(hook.trigger["cron"]), now), None)
+    except UsageError:  # of a release that read it otherwise
+        return None
 
 
 def _latest(expression: str, now: datetime) -> datetime | None:
@@ -71,8 +89,11 @@ def _moments(expression: str, now: datetime) -> CronSim:
 def names(event: TaskEvent) -> tuple[str, ...]:
     """The event types that a transition of a task stands for: `task_completed`, `task.retried`.
 
-    What leaves the task in its state, as a merge does, stands for itself alone.
+    What leaves the task in its state, as a merge does, stands for itself alone. A change of the project itself is
+    `project.paused`, `project.edited`.
     """
+    if event.task_id == event.project_id:
+        return (f"project.{event.event.removeprefix('project_')}",)
     status = "created" if event.event == "created" else str(event.to_status or "").lower()
     reached = (f"task_{status}",) if status and event.from_status != event.to_status else ()
     return (*reached, f"task.{event.event}")

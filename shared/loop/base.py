@@ -49,7 +49,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Leave for a call; a refusal is a result that the model reads."""
+    """Permission for a call; a refusal is a result that the model reads."""
 
     allowed: bool
     reason: str = ""
@@ -88,3 +88,4 @@ class Done:
     tools: tuple[str, ...] = ()
     last: tuple[Block, ...] = ()
     spent: str = ""  # the budget that ended the turn
+    limit: str = ""  # what else ended it before it had come to an end by itself

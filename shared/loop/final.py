@@ -34,6 +34,17 @@ def split(blocks: Iterable[Block], before: str = "") -> tuple[str, str]:
     return said.strip(), "\n".join(part.strip() for part in thoughts if part.strip())
 
 
+def said(answers: Iterable[tuple[Iterable[Block], bool]]) -> list[str]:
+    """What was streamed as text of each of these answers of a turn; `cut`: it goes on in the next."""
+    sieve, texts = Sieve(), []
+    for blocks, cut in answers:
+        words = "".join(str(block["text"]) for block in blocks if block.get("type") == "text")
+        pieces = sieve.add(words) if cut else [*sieve.add(words), *sieve.end()]
+        texts.append("".join(text for kind, text in pieces if kind == "text"))
+        sieve = sieve if cut else Sieve()
+    return texts
+
+
 class Sieve:
     """Parts a text into what is said and what is thought, piece by piece as it comes.
 

@@ -61,11 +61,11 @@ async def run(
         if script.pending:
             await _act(hands, script)
         if script.ends is not None:
-            return _done(script, "question")
+            return _told(hands, script, "question")
         for text in await joined():
             await _record(hands, script, {"k": "note", "text": text})
         if script.answered:
-            return _done(script, "refusal" if script.last and script.last["stop"] == "refusal" else "answer")
+            return _told(hands, script, "refusal" if script.refused else "answer")
         if spent := _money(script, limits):
             return await _out_of_money(hands, script, request, spent)
         limit = _limit(script, limits)
@@ -84,8 +84,9 @@ async def _think(hands: _Hands, script: Transcript, request: Request) -> None:
     """Ask the model; its answer, with the intents in it, is stored before anything is done with it."""
     asked = replace(request, messages=_joined_roles([*request.messages, *script.request()]))
     faults.point("model asked", script.turn_id)
+    started = time.monotonic()
     answer = await _streamed(hands, script, asked)
-    record = answer_record(answer)
+    record = answer_record(answer, _since(started))
     faults.point("model answered", script.turn_id)
     if answer.stop_reason in ("tool_use", "max_tokens", "pause_turn"):
         await hands.journal.step(record)
@@ -95,22 +96,27 @@ async def _think(hands: _Hands, script: Transcript, request: Request) -> None:
     script.add(record)
 
 
+def _since(started: float) -> int:
+    """Milliseconds."""
+    return int((time.monotonic() - started) * 1000)
+
+
 async def _streamed(hands: _Hands, script: Transcript, asked: Request) -> Answer:
     """Ask the model; what it says and what it thinks are told apart while they come."""
-    sieve = _begun(script)
+    sieve, part = _begun(script), script.rounds + 1
 
     def take(delta: Delta) -> None:
         nonlocal sieve
         if delta.kind == "text":
-            _tell(hands.live, sieve.add(delta.text))
+            _tell(hands.live, part, sieve.add(delta.text))
             return
         if delta.kind == "waiting":  # it begins anew
             sieve = _begun(script)
-        hands.live(delta.kind, {"content": delta.text})
+        hands.live(delta.kind, {"content": delta.text, "part": part})
 
     answer = await hands.model.answer(asked, take)
     if answer.stop_reason not in ("max_tokens", "pause_turn"):
-        _tell(hands.live, sieve.end())
+        _tell(hands.live, part, sieve.end())
     return answer
 
 
@@ -121,9 +127,9 @@ def _begun(script: Transcript) -> final.Sieve:
     return sieve
 
 
-def _tell(live: Live, pieces: Iterable[final.Piece]) -> None:
+def _tell(live: Live, part: int, pieces: Iterable[final.Piece]) -> None:
     for kind, words in pieces:
-        live("chunk" if kind == "text" else "thinking", {"content": words})
+        live("chunk" if kind == "text" else "thinking", {"content": words, "part": part})
 
 
 async def _act(hands: _Hands, script: Transcript) -> None:
@@ -184,7 +190,9 @@ def _money(script: Transcript, limits: Limits) -> str:
 async def _out_of_money(hands: _Hands, script: Transcript, request: Request, spent: str) -> Done:
     """What was done is handed back by one last call; where nothing was begun, nothing more is bought."""
     if not script.rounds:
-        return replace(_done(script, "answer"), text=f"Nothing was begun: {spent} is spent.", spent=spent)
+        text = f"Nothing was begun: {spent} is spent."
+        _tell(hands.live, 1, [("text", text)])
+        return replace(_done(script, "answer"), text=text, spent=spent)
     return replace(await _wrap_up(hands, script, request, spent), spent=spent)
 
 
@@ -192,18 +200,32 @@ async def _wrap_up(hands: _Hands, script: Transcript, request: Request, limit: s
     """One last call without tools; only if that yields no text, the literal fallback."""
     note = {"role": "user", "content": [{"type": "text", "text": WRAP_UP.format(limit=limit)}]}
     asked = replace(request, messages=_joined_roles([*request.messages, *script.request(), note]), tools=())
+    started = time.monotonic()
     answer = await _streamed(hands, script, asked)
-    record = answer_record(answer)
+    record = answer_record(answer, _since(started))
     record["content"] = [block for block in record["content"] if block.get("type") != "tool_use"]
+    record["stop"] = "end_turn"  # nothing goes on from here, also where it was cut
     hands.journal.keep(record)
     script.messages.append(note)
     script.add(record)
-    return _done(script, "answer")
+    return replace(_told(hands, script, "answer"), limit=limit)
+
+
+def _told(hands: _Hands, script: Transcript, kind: str) -> Done:
+    """How it came out; words of ours, where the model has none, are told like the model's."""
+    done = _done(script, kind)
+    if done.text and not _words(script)[0]:
+        _tell(hands.live, max(1, script.rounds), [("text", done.text)])
+    return done
+
+
+def _words(script: Transcript) -> tuple[str, str]:
+    return final.split(script.last["content"] if script.last else (), before="".join(script.texts))
 
 
 def _done(script: Transcript, kind: str) -> Done:
     last = script.last or {"content": [], "model": "", "demo": False}
-    text, thinking = final.split(last["content"], before="".join(script.texts))
+    text, thinking = _words(script)
     if kind == "refusal" and not text:
         text = "The model declined to answer this."
     if not text and kind == "answer":

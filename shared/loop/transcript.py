@@ -15,8 +15,11 @@ from shared.turns.records import Record
 CONTINUE = "[continue where the answer was cut off]"
 
 
-def answer_record(answer: Answer) -> Record:
-    """An answer as a journal record, without calls that were cut off: their arguments may be cut."""
+def answer_record(answer: Answer, ms: int) -> Record:
+    """An answer, and how long it took, as a journal record.
+
+    Calls of one that was cut off are left out: their arguments may be cut.
+    """
     content = [_discreet(block) for block in answer.content]
     if answer.stop_reason == "max_tokens":
         content = [block for block in content if block.get("type") != "tool_use"]
@@ -29,6 +32,7 @@ def answer_record(answer: Answer) -> Record:
         "model": answer.model,
         "demo": answer.demo,
         "usage": [usage.input, usage.output, usage.cache_read, usage.cache_write, usage.cost],
+        "ms": ms,
     }
 
 
@@ -112,6 +116,16 @@ class Transcript:
         stop = self.last["stop"] if self.last else None
         return stop not in (None, "max_tokens", "pause_turn") and not self._calls and not self._notes
 
+    @property
+    def refused(self) -> bool:
+        """The model declined to answer."""
+        return bool(self.last and self.last["stop"] == "refusal")
+
+    def left(self) -> list[Message]:
+        """What the turn adds to the conversation where it ends here: calls that are under way have no result."""
+        self._settle("ended with the turn: whether it took effect is not known")
+        return [*self.messages]
+
     def request(self) -> list[Message]:
         """What this turn adds to the conversation, as it must be sent now."""
         said = [*self.messages]
@@ -159,10 +173,10 @@ class Transcript:
         if not self.pending:
             self._settle()
 
-    def _settle(self) -> None:
+    def _settle(self, missing: str = "not run") -> None:
         """All results of an answer go back in one message, in the order of the calls; then what joined."""
         if self._calls:
-            blocks = [_block(call, self._results.get(call.id)) for call in self._calls]
+            blocks = [_block(call, self._results.get(call.id), missing) for call in self._calls]
             self._calls, self._results = [], {}
             self.messages.append({"role": "user", "content": blocks})
             self.last = self.last and self.last | {"stop": None}
@@ -176,9 +190,9 @@ class Transcript:
             self.last = self.last and self.last | {"stop": None}
 
 
-def _block(call: Call, record: Record | None) -> Block:
+def _block(call: Call, record: Record | None, missing: str) -> Block:
     if record is None:
-        return {"type": "tool_result", "tool_use_id": call.id, "content": "not run", "is_error": True}
+        return {"type": "tool_result", "tool_use_id": call.id, "content": missing, "is_error": True}
     text = json.dumps(record["content"], ensure_ascii=False)
     block: Block = {"type": "tool_result", "tool_use_id": call.id, "content": text}
     return block | {"is_error": True} if record["error"] else block

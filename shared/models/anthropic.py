@@ -9,28 +9,31 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
-from shared.errors import ModelError, ModelOverloaded, ModelRefused, PromptDockError
+from shared.errors import ModelError, ModelOverloaded, ModelRefused, ModelUnusable, PromptDockError
 from shared.models.base import Answer, Block, Delta, Model, OnDelta, Request, ToolSpec, Usage
 from shared.models.loading import load
 from shared.models.prices import priced
 from shared.models.retry import persist
+from shared.models.silence import Silence
 
 if TYPE_CHECKING:
     from anthropic import APIStatusError, AsyncAnthropic
     from anthropic.types import Message
     from httpx2 import Request as Sent
+    from httpx2 import Response
 
 # Imported in a thread: seconds on the event loop would cost a worker its lease.
 _HEAVY = ("anthropic", "genai_prices")
-DEFAULT_MODEL = "claude-sonnet-5-5"
 PROVIDER = "https://api.anthropic.com"
 IDLE = 60.0
+QUIET = 15.0  # seconds of silence after which the person hears of it
+TRIES = 4  # of a question about the account, for whose answer somebody sits and waits
 ASK_DEADLINE = 30.0  # seconds for questions about the account: which models, does the key work
 BRIEF = 1024  # up to so many tokens of answer, thinking is kept short so that words are left for the answer
 
@@ -41,8 +44,13 @@ _BUSY_TYPE = frozenset({"overloaded_error", "api_error", "rate_limit_error", "ti
 _KEY_TYPE = frozenset({"authentication_error", "permission_error"})
 # What is awaited before this task's request is sent.
 _gate: ContextVar[Callable[[], Awaitable[None]] | None] = ContextVar("gate", default=None)
+# Told of each byte that comes for this task.
+_silence: ContextVar[Silence | None] = ContextVar("silence", default=None)
 _SENDING = ("send_request_headers.started", "send_request_body.started")
-_KEY_FIX = "set ANTHROPIC_API_KEY to a valid key, then run: promptdock key check"
+_MODEL_FIX = (
+    "set PROMPTDOCK_MODEL, or the agent's own such as CHATTER_MODEL, to one that promptdock models lists"
+)
+_KEY_FIX = "set one that it takes: promptdock key set"
 
 
 def version(model: str) -> tuple[int, int] | None:
@@ -101,16 +109,24 @@ def _tool(tool: ToolSpec) -> Block:
 class AnthropicModel(Model):
     """Claude. `key` is called when a key is needed, and once more when the provider does not take it.
 
-    `idle` is how many seconds a stream may be silent; `base` is the unit of the jitter between tries.
+    `idle` is how many seconds a stream may be silent, `quiet` after how many of them that is said; `base` is the
+    unit of the jitter between tries.
     After a `waiting` delta the pieces that were streamed before it are void: the answer begins anew.
     """
 
     name = "anthropic"
 
     def __init__(
-        self, key: Callable[[], str], *, base_url: str | None = None, idle: float = IDLE, base: float = 1.0
+        self,
+        key: Callable[[], str],
+        *,
+        base_url: str | None = None,
+        idle: float = IDLE,
+        base: float = 1.0,
+        quiet: float = QUIET,
     ) -> None:
         self._key, self._base_url, self._idle, self._base = key, base_url, idle, base
+        self._quiet = quiet
         self._client: AsyncAnthropic | None = None
 
     async def answer(self, request: Request, on_delta: OnDelta | None = None) -> Answer:
@@ -164,12 +180,20 @@ class AnthropicModel(Model):
                 self._load_key()
                 return await listed()
 
-        return await persist(attempt, deadline=ASK_DEADLINE, base=self._base)
+        return await persist(attempt, deadline=ASK_DEADLINE, tries=TRIES, base=self._base)
 
     async def _stream(self, request: Request, emit: OnDelta) -> Answer:
         client = await self._open()
-        begun = False
         _gate.set(request.ours)
+        told = (
+            f"Anthropic has been silent for {self._quiet:.0f} s; after {self._idle:.0f} s it is asked again"
+        )
+        silence = Silence(self._quiet, lambda: emit(Delta("silent", told)))
+        with silence, _heard_by(silence):
+            return await self._whole(client, request, emit)
+
+    async def _whole(self, client: AsyncAnthropic, request: Request, emit: OnDelta) -> Answer:
+        begun = False
         async with _ours(), client.messages.stream(**parameters(request)) as stream:
             async for event in stream:
                 begun = begun or event.type == "message_start"
@@ -195,7 +219,7 @@ class AnthropicModel(Model):
             base_url=self._base_url,
             max_retries=0,
             timeout=Timeout(self._idle, connect=min(10.0, self._idle)),
-            http_client=DefaultAsyncHttpxClient(event_hooks={"request": [_gated]}),
+            http_client=DefaultAsyncHttpxClient(event_hooks={"request": [_gated], "response": [_listened]}),
         )
 
     def _load_key(self) -> None:
@@ -227,6 +251,37 @@ async def _gated(sent: Sent) -> None:
             await gate()
 
     sent.extensions["trace"] = trace
+
+
+@contextmanager
+def _heard_by(silence: Silence) -> Iterator[None]:
+    before = _silence.set(silence)
+    try:
+        yield
+    finally:
+        _silence.reset(before)
+
+
+async def _listened(response: Response) -> None:
+    """Count all that comes as a sign of life, pings too, which the SDK keeps to itself."""
+    if (silence := _silence.get()) is not None:
+        silence.heard()
+        response.stream = _stream_that_tells(response.stream, silence.heard)
+
+
+def _stream_that_tells(stream: Any, heard: Callable[[], None]) -> Any:
+    import httpx2
+
+    class Telling(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            async for piece in stream:
+                heard()
+                yield piece
+
+        async def aclose(self) -> None:
+            await stream.aclose()
+
+    return Telling()
 
 
 def _unheard(_delta: Delta) -> None:
@@ -298,7 +353,9 @@ def _status_error(error: APIStatusError) -> ModelError:
         what = "Anthropic asks us to slow down" if limited else "Anthropic is overloaded"
         return ModelOverloaded(what, why, retry_after=_retry_after(error))
     if status == 404:
-        return ModelError("Anthropic does not know what was asked for", why, "choose a model from its list")
+        return ModelUnusable("Anthropic does not know what was asked for", why, _MODEL_FIX)
+    if status == 402 or kind == "billing_error" or "credit balance" in why:
+        return ModelUnusable("Anthropic gives no more credit", why, "add credit to the account of this key")
     return ModelError("Anthropic did not accept the request", why)
 
 

@@ -97,10 +97,10 @@ class Answer:
 class Delta:
     """A piece of an answer while it streams, or word that the provider makes us wait.
 
-    The pieces before a `waiting` one are void: the answer begins anew after it.
+    The pieces before a `waiting` one are void: the answer begins anew after it. After a `silent` one they hold.
     """
 
-    kind: Literal["text", "thinking", "waiting"]
+    kind: Literal["text", "thinking", "waiting", "silent"]
     text: str
 
 

@@ -1,4 +1,4 @@
-"""The one owner of retries for calls to a provider: full jitter, a bound on tries, a bound on time.
+"""The one owner of retries for calls to a provider: full jitter, a bound on time, and where it is asked for on tries.
 
 An adapter turns its library's errors into ours first; here only ModelOverloaded is tried again.
 """
@@ -16,14 +16,15 @@ from tenacity import (
     retry_if_exception_type,
     stop_after_attempt,
     stop_before_delay,
+    stop_never,
     wait_random_exponential,
 )
 
 from shared import log
 from shared.errors import ModelOverloaded
 
-TRIES = 4
 FIX = "try again in a few minutes"
+LONGEST = 30  # seconds between two tries, where the provider does not ask for more
 
 T = TypeVar("T")
 Tell = Callable[[str], None]
@@ -31,7 +32,7 @@ Tell = Callable[[str], None]
 
 def _pause(base: float) -> Callable[[RetryCallState], float]:
     """Full jitter below 1, 2, 4 … times `base` seconds, on top of what the provider asked for."""
-    jitter = wait_random_exponential(multiplier=base, max=30 * base)
+    jitter = wait_random_exponential(multiplier=base, max=LONGEST * base)
 
     def pause(state: RetryCallState) -> float:
         error = state.outcome.exception() if state.outcome else None
@@ -46,26 +47,32 @@ async def persist(
     *,
     deadline: float,
     tell: Tell | None = None,
-    tries: int = TRIES,
+    tries: int | None = None,
     base: float = 1.0,
 ) -> T:
-    """Await `call()` until it answers, at most `tries` times and `deadline` seconds in all.
+    """Await `call()` until it answers, for at most `deadline` seconds, and `tries` times where that is given.
 
-    Before each further try `tell` hears, in words for a person, what happened and when it goes on. A wait
-    that would pass the deadline is not begun. Raises ModelOverloaded, or at once whatever else `call` raises.
+    Overloads last minutes: who waits with work that is paid for waits on. Before each further try `tell` hears, in
+    words for a person, what happened, since when, and when it goes on. A wait that would pass the deadline is not
+    begun. Raises ModelOverloaded, or at once whatever else `call` raises.
     """
+    since: list[float] = []
 
     def before_sleep(state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
         what = error.what if isinstance(error, ModelOverloaded) else str(error)
         pause = max(1, round(state.upcoming_sleep))
-        log.get().info("model is tried again", why=str(error), tries=state.attempt_number, wait=pause)
+        since[:] = since or [time.monotonic()]
+        lasts = round(time.monotonic() - since[0])
+        log.get().warning(
+            "The model is tried again", why=str(error), tries=state.attempt_number, wait_s=pause
+        )
         if tell:
-            tell(f"{what}; trying again in {pause} s ({state.attempt_number + 1} of {tries})")
+            tell(f"{what}{f' for {lasts} s now' if lasts else ''}; trying again in {pause} s")
 
     retrying = AsyncRetrying(
         retry=retry_if_exception_type(ModelOverloaded),
-        stop=stop_after_attempt(tries) | stop_before_delay(deadline),
+        stop=(stop_after_attempt(tries) if tries else stop_never) | stop_before_delay(deadline),
         wait=_pause(base),
         before_sleep=before_sleep,
         reraise=True,
@@ -79,5 +86,7 @@ async def persist(
     except ModelOverloaded as error:
         count = retrying.statistics.get("attempt_number", 1)
         told = f"tried {count} times in {time.monotonic() - started:.0f} s" if count > 1 else "tried once"
+        if error.retry_after is not None and error.retry_after >= 1:
+            told += f"; it asks to be left alone for {error.retry_after:.0f} s"
         why = f"{error.why}; {told}" if error.why else told
         raise ModelOverloaded(error.what, why, error.fix or FIX, error.retry_after) from error

@@ -1,9 +1,13 @@
-"""A Store that is down is not asked again for a moment: turns go on without it instead of waiting."""
+"""A Store that is down is not asked again for a moment: turns go on without it instead of waiting.
+
+What cannot be written now can often be read: a database file that somebody else writes is locked for writers only.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from shared.errors import StoreUnavailable
@@ -14,34 +18,48 @@ T = TypeVar("T")
 PAUSE = 3.0  # seconds
 
 
+@dataclass
+class _Closed:
+    """Until when calls of one kind fail at once, and why."""
+
+    until: float = 0.0
+    why: str = ""
+
+
 class Breaker(Store):
-    """Wraps a Store; after it was unavailable, calls fail at once for `pause` seconds."""
+    """Wraps a Store; after it was unavailable, calls fail at once for `pause` seconds: after a write, writes only."""
 
     def __init__(self, store: Store, pause: float = PAUSE) -> None:
         self._store, self._pause = store, pause
-        self._closed_until = 0.0
-        self._why = ""
+        self._reads, self._writes = _Closed(), _Closed()
         self.name = store.name
 
-    async def _guard(self, call: Awaitable[T]) -> T:
-        if time.monotonic() < self._closed_until:
+    async def _read(self, call: Awaitable[T]) -> T:
+        return await self._guard(call, self._reads, closes=(self._reads, self._writes))
+
+    async def _write(self, call: Awaitable[T]) -> T:
+        return await self._guard(call, self._writes, closes=(self._writes,))
+
+    async def _guard(self, call: Awaitable[T], way: _Closed, closes: Sequence[_Closed]) -> T:
+        if time.monotonic() < way.until:
             if hasattr(call, "close"):
                 call.close()
-            raise StoreUnavailable("the store is unavailable", self._why, "it is tried again in a moment")
+            raise StoreUnavailable("the store is unavailable", way.why, "it is tried again in a moment")
         try:
             return await call
         except StoreUnavailable as error:
-            self._closed_until, self._why = time.monotonic() + self._pause, str(error)
+            for one in closes:
+                one.until, one.why = time.monotonic() + self._pause, str(error)
             raise
 
     async def open(self) -> None:
-        await self._guard(self._store.open())
+        await self._read(self._store.open())
 
     async def insert(self, row: Row, beside: Sequence[Row] = ()) -> None:
-        await self._guard(self._store.insert(row, beside))
+        await self._write(self._store.insert(row, beside))
 
     async def upsert(self, rows: Sequence[Row]) -> None:
-        await self._guard(self._store.upsert(rows))
+        await self._write(self._store.upsert(rows))
 
     async def select(
         self,
@@ -51,18 +69,18 @@ class Breaker(Store):
         limit: int | None = None,
         offset: int = 0,
     ) -> list[R]:
-        return await self._guard(self._store.select(kind, where, order, limit, offset))
+        return await self._read(self._store.select(kind, where, order, limit, offset))
 
     async def count(self, kind: type[Row], where: Where | None = None) -> int:
-        return await self._guard(self._store.count(kind, where))
+        return await self._read(self._store.count(kind, where))
 
     async def update(
         self, kind: type[R], changes: Mapping[str, Any], where: Where, beside: Sequence[Row] = ()
     ) -> list[R]:
-        return await self._guard(self._store.update(kind, changes, where, beside))
+        return await self._write(self._store.update(kind, changes, where, beside))
 
     async def delete(self, kind: type[Row], where: Where) -> int:
-        return await self._guard(self._store.delete(kind, where))
+        return await self._write(self._store.delete(kind, where))
 
     async def close(self) -> None:
         await self._store.close()

@@ -1,7 +1,7 @@
 """Where a row comes from that will act later: who made it, at whose request, and what that turn had read.
 
-A hook, a task, a note, a profile, a prompt, a memory are stored words. What is made of them has at most the leave of
-who made them, and knows whether they were written in a turn that had read foreign text. This is kept in the row's
+A hook, a task, a note, a profile, a prompt, a memory are stored words. What is made of them has at most the permission
+of who made them, and knows whether they were written in a turn that had read foreign text. This is kept in the row's
 `origin`, and only a person takes the mark off.
 """
 

@@ -147,7 +147,7 @@ class TurnStep(Row):
     """One step of a turn's journal, kept for tracing; `id` is derived from turn and number."""
 
     table = "turn_steps"
-    index = (("turn_id", "number"), ("session_id", "created_at"))
+    index = (("turn_id", "number"), ("session_id", "created_at"), ("created_at",))
 
     turn_id: str
     session_id: str | None = None

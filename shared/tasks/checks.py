@@ -20,7 +20,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from shared.errors import ToolError
+from shared.errors import Lasting, ToolError
 from shared.guard.disk import Reserve
 from shared.guard.git import Git
 from shared.guard.process import Lock, run
@@ -69,7 +69,7 @@ def given(commands: Any, origin: str) -> Plan | None:
 
 
 async def of_repository(git: Git, commit: str) -> Plan:
-    """What the repository says at that commit; ToolError where its file cannot be used."""
+    """What the repository says at that commit; Lasting where its file cannot be used."""
     try:
         text = await git.file(commit, FILE)
     except ToolError:
@@ -77,7 +77,7 @@ async def of_repository(git: Git, commit: str) -> Plan:
     try:
         checks = _Checks.model_validate(tomllib.loads(text).get("checks", {}))
     except (tomllib.TOMLDecodeError, ValidationError) as error:
-        raise ToolError(f"the checks in {FILE} cannot be read", str(error)[:400], f"correct {FILE}") from None
+        raise Lasting(f"the checks in {FILE} cannot be read", str(error)[:400], f"correct {FILE}") from None
     return Plan(tuple(checks.commands), checks.seconds, FILE)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shared.errors import ToolError
+from shared.errors import Lasting
 from shared.guard.merging import Merger
 from shared.store.base import Store
 from shared.store.records import Repo, Task
@@ -25,7 +25,7 @@ async def branches(store: Store, task: Task, repo: Repo) -> tuple[str, ...]:
 async def joined(git: Merger, start: str, needs: Sequence[str]) -> str:
     """The commit that holds `start` and all these branches; a merge only where one line of history will not do.
 
-    A branch that is not here (discarded, or made on another machine and never pushed) is left out. ToolError
+    A branch that is not here (discarded, or made on another machine and never pushed) is left out. Lasting
     where they conflict: what to keep is no decision of ours.
     """
     whole = start
@@ -38,7 +38,7 @@ async def joined(git: Merger, start: str, needs: Sequence[str]) -> str:
             whole = head if trial.base == whole else whole
             continue
         if trial.clashes:
-            raise ToolError(
+            raise Lasting(
                 "the work that this task needs cannot be put together",
                 f"{branch} conflicts with the rest of it in {', '.join(trial.clashes[:10])}",
                 f"promptdock tasks changes {branch.rpartition('/')[2]} TEXT has its agent correct that",

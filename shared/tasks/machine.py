@@ -18,6 +18,7 @@ FLOW: dict[str, dict[str, str]] = {
     "dependencies_met": {"DEFINED": "READY"},
     "dependency_added": {"READY": "DEFINED"},
     "plan_approved": {"AWAITING_PLAN_APPROVAL": "READY"},
+    "plan_written": {"AWAITING_PLAN_APPROVAL": "COMPLETED"},  # approved: its tasks go on
     "plan_rejected": {"AWAITING_PLAN_APPROVAL": "READY"},
     "plan_deleted": {"AWAITING_PLAN_APPROVAL": "COMPLETED"},
     "assigned": {"READY": "ASSIGNED"},
@@ -67,9 +68,10 @@ def turn_epoch(assignment: Any, turn: int) -> int:
     return turn + (assignment if isinstance(assignment, int) and assignment > 0 else 0)
 
 
-def to_review(task: Task) -> bool:
-    """Whether a person is to look at its work before it counts as completed."""
-    return task.requires_approval or task.verification == "human"
+def to_review(task: Task, verified: str) -> bool:
+    """Whether a person is to look at its work, of which the receipt says `verified`, before it counts as completed."""
+    unproved = task.verification == "auto_test" and verified != "verified"
+    return task.requires_approval or task.verification == "human" or unproved
 
 
 def _entering(task: Task, to: str) -> dict[str, Any]:
@@ -84,12 +86,19 @@ def _entering(task: Task, to: str) -> dict[str, Any]:
 
 
 async def move(
-    store: Store, task_id: UUID, event: str, actor: str, key: str, epoch: int | None = None, **changes: Any
+    store: Store,
+    task_id: UUID,
+    event: str,
+    actor: str,
+    key: str,
+    epoch: int | None = None,
+    detail: dict[str, Any] | None = None,
+    **changes: Any,
 ) -> Task | None:
     """Carry a task over by an event; the task as it now is, or None where it does not exist.
 
-    `key` names this very transition: one that is in the history already is not made again. ToolError where
-    the state does not allow it, or where a later epoch owns the task.
+    `key` names this very transition: one that is in the history already is not made again. `detail` is what the
+    history keeps beside it. ToolError where the state does not allow it, or where a later epoch owns the task.
     """
     for _ in range(_TRIES):
         found = await store.select(Task, {"id": task_id}, limit=1)
@@ -110,7 +119,7 @@ async def move(
         values |= {"status": to, "version": task.version + 1, "updated_at": now()}
         if epoch is not None:
             values["epoch"] = epoch
-        history = _history(task, event, to, actor, key, epoch or task.epoch)
+        history = _history(task, event, to, actor, key, epoch or task.epoch, detail)
         moved = await store.update(Task, values, {"id": task.id, "version": task.version}, beside=[history])
         if moved:
             await _settled(store, moved[0], actor)
@@ -161,7 +170,9 @@ async def waits_for(store: Store, task: Task) -> list[Task]:
     return [rows[0] for rows in found if rows and rows[0].status != "COMPLETED"]
 
 
-def _history(task: Task, event: str, to: str, actor: str, key: str, epoch: int) -> TaskEvent:
+def _history(
+    task: Task, event: str, to: str, actor: str, key: str, epoch: int, detail: dict[str, Any] | None = None
+) -> TaskEvent:
     return TaskEvent(
         id=derived("task-event", key, event),
         task_id=task.id,
@@ -171,4 +182,5 @@ def _history(task: Task, event: str, to: str, actor: str, key: str, epoch: int) 
         to_status=to,
         actor=actor,
         epoch=epoch,
+        detail=detail or {},
     )

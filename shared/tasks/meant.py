@@ -1,8 +1,10 @@
-"""Which repository a task is meant for, where nobody names one."""
+"""Which repository is meant: by whatever somebody calls it, or for a task where nobody names one."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from uuid import UUID
 
 from shared.store.records import Repo
 from shared.store.row import derived
@@ -20,3 +22,38 @@ def meant(repos: Iterable[Repo], agent: str) -> list[Repo]:
     fitting = [repo for repo in repos if repo.kind in (agent, "both")]
     real = [repo for repo in fitting if repo.id != SCRATCH_ID] or fitting
     return [repo for repo in real if repo.kind == agent] or real
+
+
+def named(repos: Iterable[Repo], given: str) -> list[Repo]:
+    """Those that are called so: by name, else by key, path or url, else by name in other letters."""
+    known = list(repos)
+    if found := [repo for repo in known if repo.name == given]:
+        return found
+    if key := _key(given):
+        return [repo for repo in known if repo.id == key]
+    if "/" in given or given.startswith(("~", ".")):
+        return lying(known, given)
+    return [repo for repo in known if repo.name.casefold() == given.strip().casefold()]
+
+
+def lying(repos: Iterable[Repo], place: str) -> list[Repo]:
+    """Those that lie in this folder, or come from this url."""
+    path, url = real(place), same_url(place)
+    return [repo for repo in repos if path == repo.path or (repo.url and same_url(repo.url) == url)]
+
+
+def real(path: str) -> str:
+    """A path as it really lies."""
+    return os.path.realpath(os.path.expanduser(path))  # noqa: PTH111 - it stays text
+
+
+def same_url(url: str) -> str:
+    """A url without what makes no difference."""
+    return url.strip().rstrip("/").removesuffix(".git")
+
+
+def _key(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import ValidationError
 
 from shared.errors import Busy, ToolError
 from shared.guard.merging import Merger
 from shared.store.base import Store
-from shared.store.records import Repo, Task, TaskEvent
+from shared.store.records import Repo, Task, TaskEvent, TaskResult
 from shared.store.row import derived, now
-from shared.tasks import graph, machine
+from shared.tasks import fate, graph, machine
 from shared.tasks.hold import Hold
+from shared.tasks.message import merge as message
+from shared.tasks.message import title
 from shared.tasks.names import slug
-from shared.tasks.receipt import Clash
+from shared.tasks.receipt import Clash, Receipt, told
 from shared.tasks.repos import Repos
 from shared.tasks.worktree import PREFIX, place
 
@@ -50,9 +56,9 @@ async def clashes(git: Merger, branch: str, into: str, name: str) -> list[Clash]
 _NOW = {"FAILED": "begin it again with restart_task", "BLOCKED": "begin it again with restart_task"}
 
 
-def _branch(task: Task, states: tuple[str, ...], what: str) -> str:
+async def _branch(store: Store, task: Task, states: tuple[str, ...], what: str) -> str:
     if not task.branch:
-        raise ToolError(f"the task {task.slug} has no branch", f"it is {task.status}", "")
+        raise ToolError(f"the task {task.slug} has no branch", await fate.nothing(store, task), "")
     if task.status not in states:
         fix = _NOW.get(task.status, "wait for its end, or end it with stop_task")
         raise ToolError(f"the task {task.slug} cannot be {what}", f"it is {task.status}", fix)
@@ -64,7 +70,7 @@ async def merge(repos: Repos, repo: Repo, store: Store, task: Task, actor: str, 
 
     A linked repository gets it as it lies there; a mirror's is pushed, where the repository grants it.
     """
-    branch = _branch(task, _MERGED, "merged")
+    branch = await _branch(store, task, _MERGED, "merged")
     git = await source(repos, repo, fresh=True)
     head = await git.commit_of(f"refs/heads/{branch}")
     if not head:
@@ -78,23 +84,130 @@ async def merge(repos: Repos, repo: Repo, store: Store, task: Task, actor: str, 
             "register it with --push, or fetch the branch and merge it where the repository lies",
         )
     old = await repos.base(repo, git)
-    made = ""
-    trial = await git.trial(old, head)
+    last = (await fate.events(store, [task.id])).get(task.id)
+    start, changed = await _again(repo, git, task, old, last, actor)
+    made = start if start != old else ""
+    trial = await git.trial(start, head)
     if trial.base != head:  # else it was merged before
         if trial.clashes:
-            raise ToolError(
-                f"{branch!r} cannot be merged into {repo.default_branch!r}",
-                f"conflicts in {', '.join(trial.clashes[:10])}",
-                f"promptdock tasks changes {task.slug} TEXT asks its agent to bring it up to date",
-            )
+            raise _clashing(repo, task, branch, trial.clashes)
         # Of two commits that stay what they are, the trial is the merge; `_put` looks whether they are the newest.
-        made = await git.join(old, head, trial.tree, f"Merge {task.slug}: {task.title}\n", actor)
+        made = await git.join(start, head, trial.tree, await _message(store, task), actor)
+    if made:
         await _put(repos, repo, git, old, made)
-    await _note(store, task, "merged", actor, key, {"commit": made or head, "into": repo.default_branch})
+    if made or last is None or last.event != fate.MERGED:
+        detail = {"commit": made or head, "into": repo.default_branch}
+        detail |= {"before": old, "taken": _taken(last)} if made else {}
+        await _note(store, task, fate.MERGED, actor, key, detail)
     if task.status == "AWAITING_APPROVAL":
         await machine.move(store, task.id, "approved", actor, key, ended_at=now())
     along = await _along(store, repo, git, task, actor, key)
-    return Merged(made, branch, repo.default_branch, trial.changed, along)
+    files = sorted({*changed, *trial.changed}) if made else trial.changed
+    return Merged(made, branch, repo.default_branch, files, along)
+
+
+def _clashing(repo: Repo, task: Task, branch: str, files: list[str]) -> ToolError:
+    return ToolError(
+        f"{branch!r} cannot be merged into {repo.default_branch!r}",
+        f"conflicts in {', '.join(files[:10])}",
+        f"promptdock tasks changes {task.slug} TEXT asks its agent to bring it up to date",
+    )
+
+
+def _taken(last: TaskEvent | None) -> str:
+    """The commit that took the work out; "" where none did."""
+    return str(last.detail.get("commit") or "") if last is not None and last.event == fate.UNMERGED else ""
+
+
+async def _again(
+    repo: Repo, git: Merger, task: Task, old: str, last: TaskEvent | None, actor: str
+) -> tuple[str, list[str]]:
+    """Where a merge starts, and what that changes: what took the work out before is itself taken back."""
+    taken = _taken(last)
+    if not taken or not await git.commit_of(taken) or not await git.contains(old, taken):
+        return old, []
+    trial = await git.without(old, taken, (await git.parents(taken))[0])
+    if trial.clashes:
+        raise _clashing(repo, task, str(task.branch), trial.clashes)
+    told = f"Bring back {task.slug}: {title(task.description, task.title)}\n"
+    return await git.undo(old, trial.tree, told, actor), trial.changed
+
+
+@dataclass(frozen=True)
+class Unmerged:
+    """What became of a merge that was undone; `commit` is "" where the branch is simply what it was before."""
+
+    commit: str
+    into: str
+    along: list[str] = field(default_factory=list)
+
+
+async def unmerge(repos: Repos, repo: Repo, store: Store, task: Task, actor: str, key: str) -> Unmerged:
+    """Undo the merge of a task's branch, which stays. Nothing that came after it, and no person's change, is lost.
+
+    Where nothing came after and nobody else can have it, the default branch is what it was before; else a commit
+    takes the work out again.
+    """
+    last = (await fate.events(store, [task.id])).get(task.id)
+    if last is None or last.event != fate.MERGED:
+        raise ToolError(f"the task {task.slug} is not merged", "there is no merge that could be undone", "")
+    if with_ := last.detail.get("with"):
+        raise ToolError(f"{task.slug} came with {with_}", "that one was merged", f"unmerge {with_}")
+    into, merged = repo.default_branch, str(last.detail.get("commit"))
+    git = await source(repos, repo, fresh=True)
+    old = await repos.base(repo, git)
+    if merged == await git.commit_of(f"refs/heads/{task.branch}"):
+        why = "it was no merge of ours that brought it there"
+        raise ToolError(f"the merge of {task.slug} cannot be undone", why, "git revert undoes it")
+    made = await _out(repos, repo, git, old, last, task, actor)
+    # Where the branch is what it was before, what had taken the work out earlier does so again.
+    taken = made or str(last.detail.get("taken") or "")
+    await _note(store, task, fate.UNMERGED, actor, key, {"commit": taken, "merge": merged, "into": into})
+    along = []
+    for row in await graph.tasks(store, await graph.closure(store, task.id, upstream=True)):
+        event = (await fate.events(store, [row.id])).get(row.id)
+        if event is not None and event.event == fate.MERGED and event.detail.get("with") == task.slug:
+            await _note(
+                store, row, fate.UNMERGED, actor, f"{key}:{row.slug}", {"with": task.slug, "into": into}
+            )
+            along.append(row.slug)
+    return Unmerged(made, into, along)
+
+
+async def _out(
+    repos: Repos, repo: Repo, git: Merger, old: str, last: TaskEvent, task: Task, actor: str
+) -> str:
+    """Take out of the default branch, which stands at `old`, what a merge brought; the commit that does it, or ""."""
+    merged, into = str(last.detail.get("commit")), repo.default_branch
+    if not await git.commit_of(merged) or not await git.contains(old, merged):
+        return ""  # by a person, or by us before a crash
+    before = str(last.detail.get("before") or (await git.parents(merged))[0])
+    kept = await git.commit_of(f"refs/heads/{task.branch}")  # else the work would be nowhere any more
+    if old == merged and kept and repo.path and await git.holders(merged) == [f"refs/heads/{into}"]:
+        await git.retreat(into, old, before)
+        return ""
+    trial = await git.without(old, merged, before)
+    if trial.clashes:
+        why = f"what came after it changed the same: {', '.join(trial.clashes[:10])}"
+        raise ToolError(f"the merge of {task.slug} cannot be undone", why, f"git revert -m 1 {merged[:12]}")
+    told = (
+        f"Undo the merge of {task.slug}: {title(task.description, task.title)}\n\nThis takes out {merged}.\n"
+    )
+    made = await git.undo(old, trial.tree, told, actor)
+    await _put(repos, repo, git, old, made)
+    return made
+
+
+async def _message(store: Store, task: Task) -> str:
+    """What the merge says: the task, what was asked, what its agent says of it, and what stands behind that."""
+    order: list[tuple[str, Literal["asc", "desc"]]] = [("created_at", "desc")]
+    found = await store.select(TaskResult, {"task_id": task.id}, order=order, limit=1)
+    proof = ""
+    if found and found[0].receipt:
+        with contextlib.suppress(ValidationError):
+            proof = told(Receipt.model_validate(found[0].receipt))
+    head = title(task.description, task.title)
+    return message(task.slug, head, task.description, found[0].summary if found else "", proof)
 
 
 async def _along(store: Store, repo: Repo, git: Merger, task: Task, actor: str, key: str) -> list[str]:
@@ -107,10 +220,14 @@ async def _along(store: Store, repo: Repo, git: Merger, task: Task, actor: str, 
         if not head or not await git.contains(f"refs/heads/{task.branch}", head):
             continue
         id = f"{key}:{row.slug}"
-        told = await store.select(TaskEvent, {"task_id": row.id, "event": "merged"}, limit=1)
-        if told and told[0].id != derived("task-event", id, "merged"):
+        last = (await fate.events(store, [row.id])).get(row.id)
+        if (
+            last is not None
+            and last.event == fate.MERGED
+            and last.id != derived("task-event", id, fate.MERGED)
+        ):
             continue  # merged before, by itself or with another
-        await _note(store, row, "merged", actor, id, {"commit": head, **into})
+        await _note(store, row, fate.MERGED, actor, id, {"commit": head, **into})
         came.append(row.slug)
     return came
 
@@ -126,12 +243,12 @@ async def _put(repos: Repos, repo: Repo, git: Merger, old: str, made: str) -> No
 
 async def discard(repos: Repos, repo: Repo, store: Store, task: Task, actor: str, key: str) -> None:
     """Throw away what a task made: its branch and its worktree. Its receipt stays."""
-    branch = _branch(task, DONE, "discarded")
+    branch = await _branch(store, task, DONE, "discarded")
     await clear(repos, repo, task.slug)
     git = await source(repos, repo)
     if await git.commit_of(f"refs/heads/{branch}"):
         await git.delete_branch(branch, force=True)
-    await _note(store, task, "discarded", actor, key, {"branch": branch})
+    await _note(store, task, fate.DISCARDED, actor, key, {"branch": branch})
     if task.status == "AWAITING_APPROVAL":
         await machine.move(store, task.id, "closed", actor, key, branch=None)
     else:

@@ -82,6 +82,8 @@ def told(receipt: Receipt) -> str:
     checks = {run.command: run.exit_code for run in ours or receipt.commands if run.check}
     ran = ", ".join(f"`{command}` exit {code}" for command, code in list(checks.items())[:6])
     who = "run by the harness" if ours else "run by the agent"
+    if receipt.verified == "unverified" and not receipt.files_changed and not receipt.commits:
+        return f"Nothing was changed; {ran} ({who})." if checks else "Nothing was changed."
     match receipt.verified:
         case "verified":
             return f"Verified: {ran} ({who}, after the last change)."

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import re
+import shutil
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -12,12 +14,12 @@ from pathlib import Path
 from uuid import UUID
 
 from shared import log
-from shared.errors import ConfigurationError, ToolError, UsageError
+from shared.errors import ConfigurationError, Lasting, ToolError, UsageError
 from shared.guard import flock, grounds
 from shared.guard.addresses import Reach
 from shared.guard.git import Git, check_remote
 from shared.guard.sandbox import Sandbox
-from shared.store.records import Repo, RepoKind
+from shared.store.records import Repo, RepoKind, derived
 from shared.tasks.names import slug
 
 _FRESH = 60.0  # seconds that a fetch counts as fresh
@@ -53,20 +55,29 @@ class Repos:
         if is_url(place):
             return await self._add_url(place, project, name, kind, push_tasks)
         path = grounds.check(_top(place), self.home)
+        id = derived("repo", str(project), name or path.name, str(path), self.home_id)
         git = Git(path, self.sandbox)
         branch = await git.default_branch() or "main"
         if not await git.commit_of(branch):
             branch = await git.branch() or branch
         return Repo(
-            project_id=project, name=name or path.name, kind=kind, path=str(path), home=self.home_id,
+            id=id, project_id=project, name=name or path.name, kind=kind, path=str(path), home=self.home_id,
             default_branch=branch, push_tasks=push_tasks,
         )  # fmt: skip
 
     async def _add_url(self, url: str, project: UUID, name: str, kind: RepoKind, push_tasks: bool) -> Repo:
         check_remote(url, self.reach)
         guess = re.sub(r"\.git$", "", re.split(r"[/:]", url.rstrip("/"))[-1])
-        repo = Repo(project_id=project, name=name or guess, kind=kind, url=url, push_tasks=push_tasks)
-        git = await self.source(repo)
+        # By its url: one that gets the name of another that was removed finds no mirror of that.
+        id = derived("repo", str(project), name or guess, url)
+        repo = Repo(id=id, project_id=project, name=name or guess, kind=kind, url=url, push_tasks=push_tasks)
+        there = self._mirror(repo).path.exists()
+        try:
+            git = await self.source(repo)
+        except BaseException:
+            if not there:  # nobody has it, so that nothing of it stays
+                await self.forget(repo)
+            raise
         return repo.model_copy(update={"default_branch": await git.default_branch() or "main"})
 
     def here(self, repo: Repo) -> Git | None:
@@ -75,6 +86,21 @@ class Repos:
             return self._linked(repo)
         git = self._mirror(repo)
         return git if git.is_repo() else None
+
+    def mirror(self, repo: Repo) -> Git | None:
+        """Our mirror of a repository, where there is one here."""
+        git = self._mirror(repo)
+        return git if repo.url and not repo.path and git.is_repo() else None
+
+    async def forget(self, repo: Repo) -> None:
+        """Remove what lies here of a repository that is in no project any more; a linked folder is a person's."""
+        if repo.path:
+            return
+        path = self._mirror(repo).path
+        async with _alone(path) as lock:
+            for folder in (self.home / "reading" / path.stem, path):
+                await asyncio.to_thread(shutil.rmtree, folder, True)
+            lock.unlink(missing_ok=True)
 
     def _mirror(self, repo: Repo) -> Git:
         return Git(self.home / "mirrors" / f"{slug(repo.name)}-{repo.id.hex[-8:]}.git", self.sandbox)
@@ -118,8 +144,10 @@ class Repos:
             )
         git = Git(grounds.opened(repo.name, repo.path or "", self.home), self.sandbox)
         if not git.is_repo():
-            raise ToolError(
-                f"the repository {repo.name!r} is gone", "its folder is no git repository any more", ""
+            raise Lasting(
+                f"the repository {repo.name!r} is gone",
+                f"{repo.path} is no git repository any more",
+                "bring it back, or register where it is now: promptdock repo add PATH",
             )
         return git
 
@@ -162,12 +190,13 @@ class Repos:
 
 
 @contextlib.asynccontextmanager
-async def _alone(path: Path) -> AsyncIterator[None]:
-    """One process at a time makes or fetches what lies at `path`."""
+async def _alone(path: Path) -> AsyncIterator[Path]:
+    """One process at a time makes or fetches what lies at `path`; the file that is its lock."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    fd = await flock.acquire(path.with_name(f".{path.name}.lock"), _WAIT)
+    lock = path.with_name(f".{path.name}.lock")
+    fd = await flock.acquire(lock, _WAIT)
     try:
-        yield
+        yield lock
     finally:
         os.close(fd)
 

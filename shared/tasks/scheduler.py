@@ -21,6 +21,8 @@ RUNNING = ("ASSIGNED", "IN_PROGRESS", "WAITING_INPUT")
 _BY_ITSELF = frozenset({"DEFINED", "FAILED", "PAUSED", "WAITING_INPUT", "ASSIGNED", "IN_PROGRESS"})
 Id = str  # of a task or project; not a UUID, which is slow as a key
 
+BACKOFF = 30.0
+
 
 class Work(NamedTuple):
     """A task that is not completed, as the scheduler sees it. Times are seconds since 1970."""
@@ -77,7 +79,7 @@ class Snapshot:
     lost: frozenset[Id] = frozenset()  # assigned or begun, and nobody has them any more
     paused: bool = False
     left: float | None = None  # dollars of the day's budget
-    backoff: float = 30.0  # seconds before the first retry; each further one waits twice as long
+    backoff: float = BACKOFF  # seconds before the first retry; each further one waits twice as long
 
 
 class Step(NamedTuple):
@@ -115,6 +117,11 @@ def decide(snapshot: Snapshot) -> Decision:
     return Decision(tuple(steps), assign, timers.next)
 
 
+def retry_at(failed: float, attempts: int, backoff: float = BACKOFF) -> float:
+    """When a task that failed at this time is tried again; the first time `attempts` is 0."""
+    return failed + backoff * 2.0**attempts
+
+
 class _Timers:
     """Gathers when something becomes due."""
 
@@ -136,7 +143,7 @@ def _due(snapshot: Snapshot, work: Work, waiting: set[Id], timers: _Timers) -> S
         case "FAILED" if not work.archived:
             if work.attempts >= work.retries:
                 return Step(work.id, "retries_spent")
-            if timers.reached(work.at + snapshot.backoff * 2.0**work.attempts):
+            if timers.reached(retry_at(work.at, work.attempts, snapshot.backoff)):
                 return Step(work.id, "retried", work.attempts + 1)
         case "PAUSED" if work.resume is not None and _affordable(snapshot, work):
             return Step(work.id, "resumed") if work.broke or timers.reached(work.resume) else None

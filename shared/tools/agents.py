@@ -8,6 +8,7 @@ from pydantic import Field
 
 from shared.bus.messages import RESERVED
 from shared.errors import Conflict, ToolError
+from shared.guard.plan import AGENTS
 from shared.guard.touching import touching
 from shared.store.records import Agent, Repo, Task, Workspace, derived
 from shared.tools import rows
@@ -40,13 +41,15 @@ async def _told(here: Context, name: str, row: Agent | None) -> dict[str, Any]:
     card: dict[str, Any] = {
         "id": name,
         "name": name,
-        "type": row.kind if row else "builtin",
+        "type": row.kind if row else "builtin" if name in AGENTS else "unknown",
         "state": row.state if row else "offline",
     }
     current = None
     if here.cluster is not None:
         seen = await here.cluster.status(name)
         current = ", ".join(seen.get("current") or []) or None
+        if card["type"] == "unknown" and seen.get("kind"):
+            card["type"] = str(seen["kind"])
         if not row or row.state != "paused":
             card["state"] = str(seen.get("status") or "offline")
     if current is None:
@@ -164,13 +167,30 @@ async def _known(here: Context, name: str) -> Agent:
 @category.tool(effect="idempotent", detail=_agent, touches=touching("agent", "loss"))
 async def delete_agent(here: Context, agent_id: str) -> Result:
     """Delete an agent and all its workspace mappings."""
-    row = await rows.agent(here.store, agent_id)
+    known = await rows.first(here.store, Agent, name=agent_id)
+    if known is None and here.cluster is not None and agent_id in await here.cluster.roster():
+        await _off_the_roster(here, agent_id)
+        return {"deleted": agent_id, "workspaces_freed": []}
+    row = known or await rows.agent(here.store, agent_id)
     await _need_idle(here, row.name, "deleted")
     freed = [space.name for space in await here.store.select(Workspace, {"agent": row.name})]
     told = await rows.removing(here, {"deleted": row.name, "workspaces_freed": freed})
     await here.store.update(Workspace, {"agent": None}, {"agent": row.name})
     await here.store.delete(Agent, {"id": row.id})
+    if here.cluster is not None and row.name not in AGENTS:
+        await here.cluster.forget(row.name)
     return told
+
+
+async def _off_the_roster(here: Context, name: str) -> None:
+    """One that was never registered, but ran: it is known as long as it is on the roster."""
+    await _need_idle(here, name, "deleted")
+    if here.cluster is not None and not await here.cluster.forget(name):
+        raise ToolError(
+            f"the agent {name!r} cannot be deleted",
+            "it runs, or messages lie on its desk",
+            f"end it first; what lies there goes with: promptdock agents forget {name} --force",
+        )
 
 
 async def _need_idle(here: Context, name: str, what: str) -> None:

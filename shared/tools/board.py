@@ -9,6 +9,7 @@ from uuid import UUID
 from shared.errors import Conflict, ToolError
 from shared.store.base import Store
 from shared.store.records import Profile, Task, TaskDependency, TaskEvent, TaskStatus, derived
+from shared.tasks import questions
 from shared.tools import names
 from shared.tools.context import Context
 
@@ -55,6 +56,7 @@ async def whole(store: Store, task: Task, project: str) -> dict[str, Any]:
         "plan": task.plan,
         "feedback": task.feedback,
         "last_error": task.error,
+        "question": asked.card() if (asked := await questions.of(store, task)) else "",
         "archived": task.archived,
     }
     return {key: value for key, value in told.items() if value not in ("", [], {})}

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from shared.errors import Conflict, ToolError
 from shared.guard.touching import touching
 from shared.store.records import Agent, Project, Repo, Task, TaskEvent
 from shared.store.row import derived
-from shared.tasks import machine
+from shared.tasks import machine, message
 from shared.tasks.estimate import estimate, recall
 from shared.tasks.meant import meant
-from shared.tools import names
+from shared.tools import names, rows
 from shared.tools.context import Cluster, Context
 from shared.tools.registry import Category, Result
 
 category = Category("consult", "Consult the other agents, assign tasks to them, and ask the person")
 
 Priority = Literal["low", "medium", "high"]
+_KINDS = ("frontend", "backend", "both")
 _PRIORITY = {"low": 200, "medium": 100, "high": 50}
 
 
@@ -27,49 +30,69 @@ def _cluster(here: Context) -> Cluster:
     return here.cluster
 
 
+async def _ask(here: Context, agent: str, payload: dict[str, Any]) -> Result:
+    """Whoever is asked answers for the project of the one who asks."""
+    return await _cluster(here).ask(agent, payload | {"project": here.project_id}, here.step_id)
+
+
 @category.tool(effect="keyed", touches=touching("records"), foreign=True)
 async def consult_planner(
-    here: Context, question: str, context: dict[str, Any] | None = None, priority: Priority | None = None
+    here: Context,
+    question: Annotated[str, Field(description="The question or request for the Planner")],
+    context: Annotated[
+        dict[str, Any] | None,
+        Field(description="Any relevant context (user's previous messages, project state, etc.)"),
+    ] = None,
+    priority: Annotated[Priority | None, Field(description="Priority level for this request")] = None,
 ) -> Result:
-    """Ask Planner to create a project plan, break down tasks, or coordinate work between agents."""
+    """Ask the Planner agent to create a project plan, break down tasks, or coordinate work between agents. \
+Use this when you need strategic planning or task delegation."""
     payload: dict[str, Any] = {"question": question, "context": context or {}}
     if priority:
         payload["priority"] = priority
-    return await _cluster(here).ask("planner", payload, here.step_id)
+    return await _ask(here, "planner", payload)
 
 
 @category.tool(effect="keyed", touches=touching("records"), foreign=True)
 async def consult_researcher(
     here: Context,
-    question: str,
-    repos: list[Literal["frontend", "backend", "both"]],
-    focus_areas: list[str] | None = None,
+    question: Annotated[str, Field(description="What to research or analyze")],
+    repos: Annotated[
+        list[Literal["frontend", "backend", "both"] | str],
+        Field(description="Which repositories to analyze"),
+    ],
+    focus_areas: Annotated[
+        list[str] | None,
+        Field(
+            description="Specific areas to focus on (e.g., 'auth patterns', 'database schema', 'API routes')"
+        ),
+    ] = None,
 ) -> Result:
-    """Ask Researcher to analyze existing code, check for conflicts, or validate integration points."""
-    payload = {"question": question, "repos": repos, "focus_areas": focus_areas or []}
-    return await _cluster(here).ask("researcher", payload, here.step_id)
+    """Ask the Researcher agent to analyze existing code, check for conflicts, or validate integration points. \
+Use this when you need to understand what already exists in the codebase."""
+    asked = [repo if repo in _KINDS else (await rows.repo(here, repo)).name for repo in repos]
+    payload = {"question": question, "repos": asked, "focus_areas": focus_areas or []}
+    return await _ask(here, "researcher", payload)
 
 
 @category.tool(effect="keyed", touches=touching("records"), foreign=True)
 async def consult_agent(
     here: Context, agent: str, question: str, context: dict[str, Any] | None = None
 ) -> Result:
-    """Ask any other agent of the roster, by name, a question."""
-    return await _cluster(here).ask(agent, {"question": question, "context": context or {}}, here.step_id)
+    """Ask another agent, by name."""
+    return await _ask(here, agent, {"question": question, "context": context or {}})
 
 
 @category.tool(effect="keyed", touches=touching("records"))
 async def assign_task(
     here: Context,
-    agent: Literal["frontend", "backend"],
-    command_file: str,
+    agent: Annotated[Literal["frontend", "backend"], Field(description="Which worker to assign the task to")],
+    command_file: Annotated[str, Field(description="The complete command file content in markdown format")],
     priority: Priority | None = None,
     repo: str | None = None,
 ) -> Result:
-    """Assign an implementation task that Planner planned and Researcher validated to a worker.
-
-    command_file is complete markdown; repo is needed where there are several.
-    """
+    """Assign a specific implementation task to Frontend or Backend worker. Only use this after Planner has \
+approved the task and Researcher has validated there are no conflicts."""
     if missing := here.unasked():
         raise ToolError(
             f"the task is not validated: {' and '.join(missing)} did not answer in this conversation",
@@ -117,16 +140,23 @@ async def _need_taking(here: Context, agent: str) -> None:
 
 
 @category.tool(effect="pure", touches=touching("records"))
-async def check_agent_status(here: Context, agent: str) -> Result:
-    """Whether an agent is online, and what it is working on."""
+async def check_agent_status(
+    here: Context,
+    agent: Annotated[str, Field(description="Agent name (e.g., 'frontend', 'backend', 'planner')")],
+) -> Result:
+    """Check if an agent is online and what it's currently working on"""
     return await _cluster(here).status(agent)
 
 
 @category.tool(effect="pure", touches=touching("records"))
 async def escalate_to_human(
-    here: Context, question: str, context: str, options: list[str] | None = None
+    here: Context,
+    question: Annotated[str, Field(description="The question for the human")],
+    context: Annotated[str, Field(description="Why this requires human input")],
+    options: Annotated[list[str] | None, Field(description="Possible options or paths forward")] = None,
 ) -> Result:
-    """Ask the user to decide. It ends your turn; their next message is the answer."""
+    """When there's ambiguity, conflict, or a decision that requires human judgment, use this to ask the user \
+directly"""
     return {
         "asked": question,
         "options": options or [],
@@ -142,12 +172,12 @@ async def _repo_for(here: Context, agent: str, name: str | None) -> Repo:
         if projects
         else []
     )
-    fitting = meant(repos, agent) if name is None else [repo for repo in repos if repo.name == name]
+    if name is not None:
+        return await rows.repo(here, name)
+    fitting = meant(repos, agent)
     if len(fitting) == 1:
         return fitting[0]
     names = ", ".join(repo.name for repo in (fitting or repos)) or "none"
-    if name is not None:
-        raise ToolError(f"there is no repository called {name!r}", f"there are: {names}")
     why = f"several fit {agent}: {names}" if fitting else f"none is of kind {agent}; registered: {names}"
     raise ToolError("it is not clear which repository is meant", why, "name it with repo, or register one")
 
@@ -162,7 +192,7 @@ async def _write(here: Context, agent: str, command_file: str, priority: Priorit
         id=identity,
         slug=names.slug(identity),
         project_id=repo.project_id,
-        title=_title(command_file),
+        title=message.title(command_file)[:120],
         description=command_file,
         status="READY",
         priority=_PRIORITY[priority],
@@ -201,10 +231,3 @@ async def _insert(here: Context, task: Task, event: TaskEvent) -> Task:
         except Conflict:  # another task has this name
             task = task.model_copy(update={"slug": names.slug(task.id, attempt)})
     raise ToolError("no free name was found for the task", "", "try again")
-
-
-def _title(command_file: str) -> str:
-    for line in command_file.splitlines():
-        if text := line.lstrip("# ").strip():
-            return text[:120]
-    return "Task"

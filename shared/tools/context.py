@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from shared import faults
-from shared.errors import ToolError
+from shared.errors import Missing, ToolError
 from shared.store.base import Store
 from shared.store.origin import PERSON, Origin
 
@@ -32,6 +32,9 @@ class Cluster(Protocol):
 
     async def roster(self) -> dict[str, str]:
         """The agents that are known, with what they are for."""
+
+    async def forget(self, agent: str) -> bool:
+        """Take an agent off the roster; False where it is here, or something lies on its desk."""
 
     async def post(self, channel: str, text: str, key: str) -> int:
         """Send a text to a channel of a surface (`discord:<id>`) by its gateway; how many heard it."""
@@ -119,6 +122,11 @@ class Context:
             raise ToolError("only a person may say this", "it is their own command alone", "ask them to")
         return self.user_id
 
+    def need_word(self, what: str, fix: str) -> None:
+        """ToolError where no person stands behind this call: they did not make it, and nobody allowed it."""
+        if not (self.by_person or self.allowed_by):
+            raise ToolError(what, "it waits for a person, and no rule may decide it for them", fix)
+
     @property
     def origin(self) -> Origin:
         """Of what this call makes: a person's own words are nobody else's, whatever was read before them."""
@@ -140,4 +148,10 @@ class Context:
             return self.roots[head], rest
         if len(self.roots) == 1:
             return next(iter(self.roots.values())), path
-        raise ToolError(f"{path!r} does not begin with a repository", f"there are: {', '.join(self.roots)}")
+        name = head or path
+        within = [root for root in self.roots.values() if path.startswith(f"{root.path}/")]
+        if within:
+            name = f"{within[0].name}{path.removeprefix(str(within[0].path))}"
+            raise ToolError(f"{path!r} does not begin with a repository", "paths do", f"Write {name!r}")
+        missing = Missing.named("repository", name, self.roots, "A path begins with the name of one")
+        raise ToolError(f"{path!r} does not begin with a repository", missing.why, missing.fix)

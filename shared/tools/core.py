@@ -11,7 +11,16 @@ from shared import faults
 from shared.errors import ToolError
 from shared.guard.touching import touching
 from shared.store.origin import marked
-from shared.store.records import Project, Repo, Task, TaskResult, TaskStatus, TaskType, Verification
+from shared.store.records import (
+    Project,
+    Repo,
+    Task,
+    TaskResult,
+    TaskStatus,
+    TaskType,
+    Verification,
+    Workspace,
+)
 from shared.tasks import graph, machine
 from shared.tools import board, rows
 from shared.tools.context import Context
@@ -51,14 +60,22 @@ async def create_task(
     preferred_workspace_id: str | None = None,
     attachments: Annotated[list[Annotated[str, Field(max_length=500)]], Field(max_length=50)] | None = None,
     depends_on: list[str] | None = None,
+    parent_id: str | None = None,
 ) -> Result:
-    """Create a task. Its description must be complete in itself; lower priority numbers go first."""
+    """Create a task. Its description must be complete in itself; lower priority numbers go first.
+
+    `attachments` are paths in its repository that its agent is to read first. A workspace stands for its repository.
+    A task with a `parent_id` stands below that one in trees.
+    """
     project = await rows.meant(here, project_id, repo_id)
     repo = await rows.repo(here, repo_id, project.slug) if repo_id else None
+    parent = await rows.task(here.store, parent_id) if parent_id else None
     profile = await rows.profile(here.store, profile_id) if profile_id else None
     space = (
         await rows.workspace(here, preferred_workspace_id, project.slug) if preferred_workspace_id else None
     )
+    if space is not None and repo is None:
+        repo = await _repo_of(here, space)
     needs = [await rows.task(here.store, slug) for slug in dict.fromkeys(depends_on or [])]
     person, conversation = here.owner
     waits = any(task.status != "COMPLETED" for task in needs)
@@ -73,9 +90,10 @@ async def create_task(
         status="AWAITING_PLAN_APPROVAL" if held else "DEFINED" if waits else "READY",
         priority=priority,
         type=task_type,
-        profile_id=profile.id if profile else None,
+        profile_id=profile.id if profile else project.default_profile_id,
         repo_id=repo.id if repo else None,
         workspace_id=space.id if space else None,
+        parent_id=parent.id if parent else None,
         attachments=[{"path": path} for path in attachments or []],
         requires_approval=requires_approval,
         session_id=conversation,
@@ -88,12 +106,24 @@ async def create_task(
     told: Result = {"created": task.slug, "title": task.title, "project_id": project.slug}
     told |= {"status": task.status, "depends_on": [other.slug for other in needs]} if needs else {}
     told |= {"repo_id": repo.name} if repo else {}
+    told |= {"parent": parent.slug} if parent else {}
     told |= {"requires_approval": True} if requires_approval else {}
     if project.status == "PAUSED":
         told["warning"] = f"project {project.slug} is paused: the task waits until it is resumed"
     if task.status == "AWAITING_PLAN_APPROVAL":
         told |= {"status": task.status, "warning": _HELD.format(who=" and ".join(held))}
     return told
+
+
+async def _repo_of(here: Context, space: Workspace) -> Repo:
+    """The repository that a workspace is a checkout of: a task works in a worktree of that, never in the workspace."""
+    if space.repo_id and (found := await rows.first(here.store, Repo, id=space.repo_id)):
+        return found
+    raise ToolError(
+        f"no task can work in the workspace {space.name!r}",
+        "it belongs to no registered repository",
+        "give repo_id",
+    )
 
 
 @category.tool(effect="pure", touches=touching("records"))
@@ -107,13 +137,16 @@ async def list_tasks(
     display_mode: board.Display = "flat",
     show_dependencies: bool = False,
 ) -> Result:
-    """List tasks, all or by project or status. Completed ones only when asked for."""
+    """List tasks, all or by project or status. Completed ones only when asked for; else `left_out` counts them."""
     where: dict[str, Any] = {} if show_all else {"archived": False}
     if project_id:
         where["project_id"] = (await rows.project(here.store, project_id)).id
     if status or completed_only:
         where["status"] = status or "COMPLETED"
-    elif not (show_all or include_completed):
+    left: Result = {}
+    if not (status or completed_only or show_all or include_completed):
+        done = await here.store.count(Task, {**where, "status": "COMPLETED"})
+        left = {"left_out": {"completed": done, "see": "include_completed"}} if done else {}
         where["status"] = ("ne", "COMPLETED")
     found = await here.store.select(Task, where, order=[("created_at", "desc")], limit=MOST)
     total = await here.store.count(Task, where)
@@ -121,14 +154,14 @@ async def list_tasks(
         ids = {task.id for task in found}
         tops = [task for task in found if task.parent_id not in ids]
         text = board.compact(found) if display_mode == "compact" else board.tree(found, tops)
-        return {"display": text, "total": total} | _cut(total) | marked(found)
+        return {"display": text, "total": total} | left | _cut(total) | marked(found)
     names = await rows.projects(here.store)
     tasks = [board.line(task, names.get(task.project_id, "")) for task in found]
     if show_dependencies:
         for told, task in zip(tasks, found, strict=True):
             whole = await board.whole(here.store, task, "")
             told["depends_on"] = whole.get("depends_on", [])
-    return {"tasks": tasks, "total": total} | _cut(total) | marked(found)
+    return {"tasks": tasks, "total": total} | left | _cut(total) | marked(found)
 
 
 def _edited(arguments: dict[str, Any]) -> str:
@@ -164,8 +197,20 @@ async def edit_task(
     profile_id: str | None = "",
     budget: Annotated[float, Field(ge=0, le=1_000_000)] | Literal[""] | None = "",
 ) -> Result:
-    """Edit a task: only what is given changes. A status overrides; null clears profile_id or budget (dollars)."""
+    """Edit a task: only what is given changes. A status overrides; null clears profile_id or budget (dollars).
+
+    Verification by auto_test: completed where all its checks passed, else a person looks at it; by human: a person
+    always does.
+    """
+    if verification_type == "qa_agent":
+        raise ToolError(
+            "no agent checks the work of others yet",
+            "qa_agent would wait for ever",
+            "choose auto_test or human",
+        )
     task = await rows.task(here.store, task_id)
+    if status not in (None, task.status):
+        rows.need_word(here, task)
     plain = {
         "title": title,
         "description": description,

@@ -107,7 +107,7 @@ async def run_command(
     shell = ["bash", "-c", command]
     if inner:  # the sandbox starts in the workspace; the folder is a word of its own, never shell text
         shell = ["bash", "-c", 'cd -- "$1" && shift && exec "$@"', "bash", inner, *shell]
-    # What git does not have was made by people: leave for the command is leave for what it names.
+    # What git does not have was made by people: permission for the command is permission for what it names.
     masked = await asyncio.to_thread(untracked, root.path, named(command)) if sandbox.mode == "bwrap" else []
     argv = sandbox.wrap(shell, root.path, writable=root.writable, masked=masked)
     done = await run(
@@ -123,6 +123,8 @@ async def run_command(
 
 
 async def _folder(here: Context, working_dir: str) -> tuple[Root, str]:
+    if working_dir.startswith(("/", "~")):  # the folder of a repository, as a person knows it
+        working_dir = await places.named(here, working_dir)
     here, path = await places.opened(here, working_dir, wanted=working_dir.partition("/")[0])
     if path and path == working_dir == here.project_id and len(here.roots) == 1:
         path = ""

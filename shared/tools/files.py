@@ -16,7 +16,7 @@ from pydantic import Field
 
 from shared.errors import ToolError
 from shared.guard.jail import Jail
-from shared.guard.secretfiles import LEFT, SHOWN, is_secret, may_be_key
+from shared.guard.secretfiles import LEFT, SHOWN, is_secret, may_be_key, passed_over
 from shared.guard.touching import touching
 from shared.tools import places
 from shared.tools.context import Context
@@ -30,6 +30,7 @@ category = tier("files")
 CHARACTERS = 100_000  # of one answer: what a model can still use
 WIDTH = 2000  # characters of one line that read_file shows
 ENTRIES = 1000
+_NAMED = 20  # files of secrets that a search names
 
 Lines = Annotated[int, Field(ge=1, le=20_000)]
 Most = Annotated[int, Field(ge=1, le=2000)]
@@ -95,7 +96,7 @@ async def list_directory(
 
     Without a path it lists the repositories, or the top folder of the only one. `workspace` names one.
     """
-    workspace = workspace or await places.named(context, repo_id)
+    workspace = await places.named(context, workspace or repo_id, project_id)
     context, path = await places.opened(context, path, project_id, repo_id, wanted=workspace)
     own(context, project_id)
     if not path and not workspace and len(context.roots) > 1:
@@ -146,16 +147,17 @@ async def grep(
         per_file=1 if output_mode == "files_with_matches" else max_results + 1,
     )
     found = await _everywhere(here, path, query, max_results)
+    left = await _passed_over(here, path)
     if output_mode == "files_with_matches":
-        return _marked(found.truncated, files=[hit.path for hit in found.hits])
+        return _marked(found.truncated, files=[hit.path for hit in found.hits]) | left
     if output_mode == "count":
         counts = [{"path": hit.path, "count": hit.number} for hit in found.hits]
-        return _marked(found.truncated, counts=counts, total=sum(hit.number for hit in found.hits))
+        return _marked(found.truncated, counts=counts, total=sum(hit.number for hit in found.hits)) | left
     matches = _matches(found.hits)
     if context:
         there, _ = await places.opened(here, path)
         await asyncio.to_thread(_surround, there, matches, context)
-    return _marked(found.truncated, matches=matches)
+    return _marked(found.truncated, matches=matches) | left
 
 
 @category.tool(effect="pure", detail=_path, touches=touching("files", path=SHOWN))
@@ -172,7 +174,20 @@ async def search_files(
         found = await _everywhere(context, path, Query(mode="files", globs=[glob]), ENTRIES)
         return _marked(found.truncated, files=[hit.path for hit in found.hits])
     found = await _everywhere(context, path, Query(pattern), 100)
-    return _marked(found.truncated, matches=_matches(found.hits))
+    return _marked(found.truncated, matches=_matches(found.hits)) | await _passed_over(context, path)
+
+
+async def _passed_over(context: Context, path: str) -> Result:
+    """Which files were not searched, whatever they hold: that one matches is not told either."""
+    context, path = await places.opened(context, path)
+    left: list[str] = []
+    for root, inner in within(context, path):
+        names = await asyncio.to_thread(passed_over, root.path, inner, _NAMED)
+        left += [full(root, name) for name in names]
+    if not left:
+        return {}
+    how = "they hold secrets: name one as `path` to search it, which needs the person's permission"
+    return {"not_searched": left[:_NAMED], "why_not": how}
 
 
 def _matches(hits: tuple[Hit, ...]) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ What comes back was written by others, and is marked so: `"source": "repository"
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -19,7 +20,7 @@ from shared.tools import places
 from shared.tools.context import Context, Root
 from shared.tools.diffs import told
 from shared.tools.registry import Category, Result
-from shared.tools.roots import checked, full, one
+from shared.tools.roots import checked, full, one, own
 from shared.tools.tiers import tier
 
 category = tier("git")
@@ -27,6 +28,7 @@ history = Category("history", "Find out who wrote a line, when, and with what co
 
 TEXT = 100_000  # bytes of a diff that are shown: what a model can still use
 FILES = 2000
+_SOURCE: Result = {"source": "repository"}  # what comes back was written by others
 RECENT = 5  # commits that a status shows
 
 Line = Annotated[int, Field(ge=1)]
@@ -43,13 +45,31 @@ async def get_git_status(
     context: Context, project_id: str = "", workspace: str = "", repo_id: str = ""
 ) -> Result:
     """Get the git status of a project's repositories: branch, what is not committed, the newest commits."""
-    workspace = workspace or await places.named(context, repo_id)
+    context, roots = await _meant(context, project_id, workspace, repo_id)
+    return {"repos": [await _status(context, root) for root in roots], "source": "repository"}
+
+
+async def _meant(
+    context: Context, project_id: str, workspace: str, repo_id: str
+) -> tuple[Context, list[Root]]:
+    """The one root that a call names, else all of the project."""
+    workspace = await places.named(context, workspace or repo_id, project_id)
     context, _ = await places.opened(context, "", project_id, repo_id, wanted=workspace)
     if workspace or project_id in context.roots or len(context.roots) < 2:
-        roots = [one(context, project_id, workspace)[0]]
-    else:
-        roots = list(context.roots.values())
-    return {"repos": [await _status(context, root) for root in roots], "source": "repository"}
+        return context, [one(context, project_id, workspace)[0]]
+    own(context, project_id)
+    return context, list(context.roots.values())
+
+
+async def _each(roots: list[Root], read: Callable[[Root], Awaitable[Result]]) -> Result:
+    """What is read of each of several repositories; one that cannot be read says why."""
+    told: list[Result] = []
+    for root in roots:
+        try:
+            told.append(await read(root))
+        except PromptDockError as error:
+            told.append({"workspace": root.name, "error": str(error)})
+    return {"repos": told, "source": "repository"}
 
 
 async def _status(context: Context, root: Root) -> dict[str, Any]:
@@ -81,16 +101,19 @@ async def git_log(
     path: str = "",
     repo_id: str = "",
 ) -> Result:
-    """Show recent git commits for a project's repository, or those that changed a file or folder (`path`)."""
+    """Show recent git commits of a project's repositories, or those that changed a file or folder (`path`)."""
+
+    async def log(root: Root, inner: str = "") -> Result:
+        git = places.checkout(context, root)
+        commits = await git.log(count, _inside(root, inner))
+        told = [asdict(commit) for commit in commits]
+        return {"workspace": root.name, "branch": await git.branch(), "log": told}
+
+    if not path:
+        context, roots = await _meant(context, project_id, workspace, repo_id)
+        return await _each(roots, log) if len(roots) > 1 else await log(roots[0]) | _SOURCE
     context, root, inner = await places.root(context, project_id, workspace, repo_id, path)
-    git = places.checkout(context, root)
-    commits = await git.log(count, _inside(root, inner))
-    return {
-        "workspace": root.name,
-        "branch": await git.branch(),
-        "log": [asdict(commit) for commit in commits],
-        "source": "repository",
-    }
+    return await log(root, inner) | _SOURCE
 
 
 @category.tool(effect="pure", detail=_detail, touches=touching("files", path=SHOWN))
@@ -103,14 +126,22 @@ async def git_diff(
     path: str = "",
     repo_id: str = "",
 ) -> Result:
-    """Show the git diff for a project's repository against a base branch, else what is not committed."""
+    """Show the git diff for a project's repositories against a base branch, else what is not committed."""
+    most, base = TEXT, base_branch or "HEAD"
+
+    async def diff(root: Root, inner: str = "") -> Result:
+        git = places.checkout(context, root)
+        text = await git.diff(base, _inside(root, inner), limit=most)
+        answer: Result = {"workspace": root.name, "base_branch": base}
+        answer |= {"truncated": True} if len(text.encode()) > most else {}
+        return answer | ({"diff": text} if is_secret(inner) else await told(git, text, base))
+
+    if not path:
+        context, roots = await _meant(context, project_id, workspace, repo_id)
+        most = TEXT // len(roots)
+        return await _each(roots, diff) if len(roots) > 1 else await diff(roots[0]) | _SOURCE
     context, root, inner = await places.root(context, project_id, workspace, repo_id, path)
-    git = places.checkout(context, root)
-    base = base_branch or "HEAD"
-    diff = await git.diff(base, _inside(root, inner), limit=TEXT)
-    answer: Result = {"workspace": root.name, "base_branch": base, "source": "repository"}
-    answer |= {"truncated": True} if len(diff.encode()) > TEXT else {}
-    return answer | ({"diff": diff} if is_secret(inner) else await told(git, diff, base))
+    return await diff(root, inner) | _SOURCE
 
 
 @category.tool(effect="pure", detail=_detail, touches=touching("files"))

@@ -73,7 +73,7 @@ async def _can_push(
     repo_id: str = "",
     branch_name: str = "",
 ) -> None:
-    """ToolError where there is no such branch, or no remote that takes it: nobody is asked for leave in vain."""
+    """ToolError where there is no such branch, or no remote that takes it: nobody is asked for permission in vain."""
     at = await _place(here, project_id, workspace, repo_id, change=False)
     await at.git.can_push(branch or branch_name or await _current(at.git), reach=places.reach(here))
 
@@ -133,10 +133,6 @@ async def _requested(
 # The tools ----------------------------------------------------------------------------------------
 
 
-def _left_out(at: _Place) -> list[str]:
-    return [f"{path}: it holds secrets, and git does not have it yet" for path in at.git.left_out[:50]]
-
-
 @category.tool(effect="idempotent", detail=_words("commit"), touches=touching("files"))
 async def git_commit(
     here: Context, message: Message, project_id: str = "", workspace: str = "", repo_id: str = ""
@@ -144,7 +140,7 @@ async def git_commit(
     """Stage all changes and create a commit in a repository."""
     at = await _place(here, project_id, workspace, repo_id)
     sha = await _commit(at, message)
-    left: Result = {"left_out": _left_out(at)} if at.git.left_out else {}
+    left: Result = {"left_out": at.git.left_out.told()} if at.git.left_out else {}
     if sha is None:
         return {"committed": False, "message": "Nothing to commit: no file has changed"} | left
     return {
@@ -321,7 +317,7 @@ async def commit_changes(here: Context, message: Message, project_id: str = "", 
     at = await _place(here, project_id, "", repo_id)
     sha = await _commit(at, message)
     told: Result = {"status": "committed", "commit": sha} if sha else {"status": "nothing_to_commit"}
-    told |= {"left_out": _left_out(at)} if at.git.left_out else {}
+    told |= {"left_out": at.git.left_out.told()} if at.git.left_out else {}
     return told | await at.warning()
 
 

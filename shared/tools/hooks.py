@@ -134,7 +134,7 @@ async def create_hook(
 
 
 def _person(here: Context) -> str:
-    """Who allowed this very call, or called it themselves; "" where it needed nobody's leave."""
+    """Who allowed this very call, or called it themselves; "" where it needed nobody's permission."""
     return here.allowed_by or (here.user_id if here.by_person else "")
 
 

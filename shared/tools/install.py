@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 category = tier("agent")
 
+_UNREAD = (
+    "no worker reads a profile's model, prompt or tools yet: tasks that name it go to the agent of its name"
+)
 SECONDS = 600.0
 LARGEST = 256 * 1024  # bytes of a profile that comes from elsewhere
 _NAMES = {
@@ -121,7 +124,7 @@ async def check_profile(here: Context, profile_id: str) -> Result:
     absent = sorted({name for name in commands if starts.program(name) is None})
     told: Result = {"profile_id": row.slug, "valid": not missing and not absent, "missing": missing}
     told |= {"mcp_commands_missing": absent} if absent else {}
-    return told | profiles.unknown(here, row.tools)
+    return told | {"note": _UNREAD} | profiles.unknown(here, row.tools)
 
 
 @category.tool(effect="idempotent", detail=_profile, touches=touching("code", "address"))
@@ -137,7 +140,7 @@ async def install_profile(here: Context, profile_id: str) -> Result:
             failed[kind] = why
     left = await asyncio.to_thread(_missing, folder, manifest(row.install))
     installed = [name for kind, names in missing.items() for name in names if name not in left.get(kind, [])]
-    told: Result = {"profile_id": row.slug, "installed": installed, "missing": left}
+    told: Result = {"profile_id": row.slug, "installed": installed, "missing": left, "note": _UNREAD}
     if failed:
         raise ToolError(
             f"not everything of profile {row.slug!r} was installed",

@@ -12,7 +12,7 @@ from shared.guard.touching import touching
 from shared.store.records import Task, TaskDependency, TaskEvent, derived
 from shared.store.row import now
 from shared.tasks import machine
-from shared.tools import rows
+from shared.tools import plans, rows
 from shared.tools.context import Context
 from shared.tools.detail import words
 from shared.tools.registry import Result
@@ -216,14 +216,25 @@ async def restore_task(here: Context, task_id: str) -> Result:
 async def approve_task(here: Context, task_id: str) -> Result:
     """Manually approve and complete a task that is AWAITING_APPROVAL."""
     task = await rows.task(here.store, task_id)
+    rows.need_word(here, task)
     await _move(here, task, "approved", ended_at=now())
     return {"approved": task.slug, "title": task.title} | await _unblocked(here, task)
 
 
 @category.tool(effect="idempotent", detail=_task, touches=touching("approval"))
 async def approve_plan(here: Context, task_id: str) -> Result:
-    """Approve the plan of a task that is AWAITING_PLAN_APPROVAL: it becomes READY."""
-    task = await _move(here, await rows.task(here.store, task_id), "plan_approved")
+    """Approve the plan of a task that is AWAITING_PLAN_APPROVAL: the plan's tasks are written and begin.
+
+    A task that waits without a plan becomes READY.
+    """
+    task = await rows.task(here.store, task_id)
+    rows.need_word(here, task)
+    if task.plan.get("tasks"):
+        open_now = task.status == "AWAITING_PLAN_APPROVAL"
+        written = await plans.approved(here, task) if open_now else []
+        task = await _move(here, task, "plan_written", ended_at=now())
+        return {"approved": task.slug, "title": task.title, "status": task.status, "written": written}
+    task = await _move(here, task, "plan_approved")
     if task.status == "READY" and await machine.waits_for(here.store, task):
         task = await _move(here, task, "dependency_added")
     return {"approved": task.slug, "title": task.title, "status": task.status}
@@ -242,6 +253,7 @@ async def reject_plan(here: Context, task_id: str, feedback: Feedback) -> Result
 async def delete_plan(here: Context, task_id: str) -> Result:
     """Delete the plan of a task that is AWAITING_PLAN_APPROVAL; the task counts as completed."""
     task = await rows.task(here.store, task_id)
+    rows.need_word(here, task)
     task = await _move(here, task, "plan_deleted", plan={}, ended_at=now())
     return {"deleted_plan": task.slug, "title": task.title, "status": task.status}
 
@@ -270,5 +282,6 @@ async def set_task_status(here: Context, task_id: str, status: Override) -> Resu
     """Manually override the status of a task, bypassing its rules. It is audited."""
     task = await rows.task(here.store, task_id)
     if task.status != status:
+        rows.need_word(here, task)
         await machine.override(here.store, task, status, here.agent, here.user_id, _key(here, task))
     return {"task_id": task.slug, "old_status": task.status, "new_status": status, "title": task.title}

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from shared.conversation import prompt
 from shared.guard.touching import touching
 from shared.store.origin import MADE, mark, marked
 from shared.store.query import IN_LIMIT
@@ -100,7 +101,7 @@ async def _said(here: Context) -> list[_Text]:
     where: dict[str, Any] = {"session_id": here.session_id}
     order: Any = [("seq", "desc")]
     found = await here.store.select(ConversationMessage, where, order=order, limit=SAID)
-    words = [(row, "\n".join(b["text"] for b in row.content if b.get("type") == "text")) for row in found]
+    words = [(row, prompt.spoken(row.content)) for row in found]
     return [
         _Text(
             "conversation",

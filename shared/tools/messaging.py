@@ -40,8 +40,13 @@ async def send_message(
     if here.cluster is None:
         raise ToolError("the message was not sent", "no cluster is at hand", "use it in a conversation")
     heard = await here.cluster.post(f"discord:{channel_id}", content, here.step_id)
-    told: Result = {"sent": True, "to": channel_id}
-    return told if heard else told | {"warning": "no gateway was listening"}
+    if not heard:
+        raise ToolError(
+            "the message was not sent",
+            f"no gateway listens on the channel {channel_id}, and nothing is kept for one",
+            "start the gateway and send it again, or say it here",
+        )
+    return {"sent": True, "to": channel_id, "listening": heard}
 
 
 # Taken from whoever still gives it, and not shown to anybody.

@@ -34,7 +34,8 @@ nobody knows whether it took effect.
 call (it reads, it changes, it widens) and what the shipped permissions say of it: [permissions.md](permissions.md).
 
 **Projects** are named by their id (the name in small letters with hyphens). Where `project_id` may be left
-out the conversation's active project is meant, see `set_active_project`. **Paths** are
+out the conversation's active project is meant, see `set_active_project`. **Repositories** are named by their
+name, id, path or url; one of another project needs its `project_id` beside it. **Paths** are
 `<repository or workspace>/<path in it>`; the first part may be left out where there is only one, and a
 project's id may stand before it.
 
@@ -46,6 +47,7 @@ machine (`gh auth login`, or `GH_TOKEN` in the worker's environment); without it
 """
 _OWN = {
     "consult": "Chatter's: the other agents, tasks for them, and the person",
+    "repos": "Chatter's, beside `add_repo` and `list_repos`",
     "history": "Researcher's: who wrote a line",
     "symbols": "Researcher's: where something is defined",
     "research": "Researcher's: what it found",

@@ -7,6 +7,8 @@ brings none: what a call names is then looked up here, in the active project or 
 from __future__ import annotations
 
 import functools
+import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from shared.guard.checkout import Checkout
 from shared.guard.sandbox import Sandbox
 from shared.store.records import Project, Repo, Workspace, project_key
 from shared.store.row import now
+from shared.tasks.meant import lying, real
 from shared.tasks.repos import Repos
 from shared.tools import rows
 from shared.tools.context import Context, Root
@@ -65,6 +68,43 @@ def repos(here: Context) -> Repos:
     return found
 
 
+async def registered(here: Context, project: Project, place: str, name: str) -> Repo | None:
+    """The row of a folder here or a url that is registered already, `name` being how it is to be called.
+
+    ToolError where it belongs to another project, or is called otherwise.
+    """
+    known = [row for row in await here.store.select(Repo) if row.url or row.home == repos(here).home_id]
+    found = lying(known, place)
+    own = [row for row in found if row.project_id == project.id]
+    if own and name and own[0].name != name:
+        raise ToolError(
+            f"{place[:200]!r} is registered already, as {own[0].name!r}",
+            "a repository has one name in a project",
+            f"use that name, or take it out first: remove_repo (a person: promptdock repo remove {own[0].name})",
+        )
+    if own or not found:
+        return own[0] if own else None
+    slug = (await rows.projects(here.store)).get(found[0].project_id, "")
+    raise ToolError(
+        f"{place[:200]!r} belongs to project {slug!r} already, as {found[0].name!r}",
+        "a repository is of one project",
+        f"go there (promptdock project use {slug}), or take it out there first: "
+        f"promptdock repo remove {found[0].name} --project {slug}",
+    )
+
+
+async def branched(here: Context, project: Project, repo: Repo) -> Repo:
+    """A new repository with the default branch of its project, where that was chosen and is there."""
+    name = project.default_branch
+    if name in ("main", repo.default_branch):
+        return repo
+    git = await repos(here).source(repo)
+    for ref in (f"refs/heads/{name}", f"refs/remotes/origin/{name}"):
+        if await git.commit_of(ref):
+            return repo.model_copy(update={"default_branch": name})
+    return repo
+
+
 async def source(here: Context, repo: Repo, fresh: bool = False) -> Checkout:
     """Where the branches of a repository's tasks lie; Elsewhere where that is another disk."""
     if _is_away(repo, repos(here).home_id):
@@ -103,6 +143,7 @@ async def opened(
     if here.roots or "repos" not in here.extras:
         if here.cluster is not None and project_id in ("", here.project_id):
             await _need_here(here, wanted or head)
+            await _need_ours(here, here.roots, head)
         return here, path
     project = await rows.meant(here, project_id, repo_id)
     found = await _roots(here, project, wanted or head)
@@ -111,11 +152,14 @@ async def opened(
         if other is not None:
             project, path = other, rest
             found = await _roots(here, other, rest.partition("/")[0])
+        else:
+            await _need_ours(replace(here, project_id=project.slug), found, head)
     if not found:
         raise ToolError(
             f"project {project.slug!r} has no repository or workspace here",
             "",
-            "register one with add_repo, or make one with add_workspace",
+            "register one with add_repo (a person: promptdock repo add PATH|URL), make a workspace with "
+            "add_workspace, or go to another project: list_projects, set_active_project",
         )
     return replace(here, roots=found, project_id=project.slug), path
 
@@ -176,21 +220,47 @@ async def _need_here(here: Context, name: str) -> None:
         raise Elsewhere(found.name, found.home, found.path)
 
 
+async def _need_ours(here: Context, roots: Mapping[str, Root], head: str) -> None:
+    """ToolError, with how to go there, for a path that begins with a repository of another project."""
+    if not head or head in roots or _holds(roots, head):
+        return
+    try:
+        found = await here.store.select(Repo, {"name": head}, limit=5)
+    except StoreUnavailable:
+        return  # what lies here can be read without the Store
+    own = project_key(here.project_id)
+    if found and all(repo.project_id != own for repo in found):
+        raise await rows.another(here.store, found, here.project_id)
+
+
+def _holds(roots: Mapping[str, Root], name: str) -> bool:
+    return any(os.path.lexists(root.path / name) for root in roots.values())
+
+
 async def root(
     here: Context, project_id: str = "", workspace: str = "", repo_id: str = "", path: str = ""
 ) -> tuple[Context, Root, str]:
     """The one root that a call means, and the path in it."""
-    wanted = workspace or await named(here, repo_id)
+    wanted = await named(here, workspace or repo_id, project_id)
     here, path = await opened(here, path, project_id, repo_id, wanted)
     found, inner = one(here, project_id, wanted, path)
     return here, found, inner
 
 
-async def named(here: Context, repo_id: str) -> str:
-    """The name of a repository that a call names by its id or name; "" for none."""
-    if not repo_id or repo_id in here.roots:
-        return repo_id
-    return (await rows.repo(here, repo_id)).name
+async def named(here: Context, given: str, project_id: str = "") -> str:
+    """The name of the workspace or repository that a call names in whatever way; "" for none."""
+    if not given or given in here.roots:
+        return given
+    if given.startswith(("/", "~")):
+        path = real(given)
+        if found := [root.name for root in here.roots.values() if str(root.path) == path]:
+            return found[0]
+    if here.roots and here.cluster is None:
+        return given
+    project = project_id if project_id and project_id not in here.roots else here.project_id
+    if await rows.first(here.store, Workspace, project_id=project_key(project), name=given):
+        return given
+    return (await rows.repo(here, given, project_id and project)).name
 
 
 def checkout(here: Context, root: Root, *, change: bool = False) -> Checkout:

@@ -2,48 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
-from typing import Any, Literal, TypeVar
-from uuid import UUID
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from shared.errors import Conflict, ToolError
 from shared.guard.touching import touching
-from shared.store.base import Store
-from shared.store.records import Project, Repo, Row, Task, TaskDependency, TaskEvent, derived, project_key
-from shared.tasks.meant import meant
-from shared.tools import board
+from shared.tools import plans
 from shared.tools.context import Context
-from shared.tools.names import slug
+from shared.tools.plans import PlannedTask
 from shared.tools.registry import Category, Result
-from shared.tools.rows import one_line
 
 category = Category("planning", "Hand in plans, and write them as tasks")
-
-_TRIES = 5
-R = TypeVar("R", bound=Row)
-
-
-class PlannedTask(BaseModel):
-    """One task of a plan; `depends_on` are indexes of earlier tasks of the same plan, from 0."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    title: str = Field(min_length=1, max_length=200)
-    description: str = Field(min_length=1, max_length=50_000)
-    agent: Literal["frontend", "backend"]
-    depends_on: list[int] = Field(default_factory=list, max_length=100)
-    acceptance: list[str] = Field(min_length=1, max_length=50)
-    priority: int = Field(100, ge=0, le=1000)
-    checks: list[str] = Field(default_factory=list, max_length=20)
-    repo: str = Field("", max_length=200)
-
-    @property
-    def plain(self) -> dict[str, Any]:
-        """As it is told again: without what was left out."""
-        return self.model_dump(exclude={name for name in ("checks", "repo") if not getattr(self, name)})
 
 
 @category.tool(effect="keyed", touches=touching("records"))
@@ -61,171 +28,21 @@ async def submit_plan(
     that it depends on (`depends_on`, from 0). `write` also writes the tasks, so that they are scheduled; then
     `repo` names the repository of a task where more than one fits its agent.
     """
-    validate(tasks)
+    plans.validate(tasks)
     plan: dict[str, Any] = {
         "summary": summary,
         "tasks": [{"index": index, **task.plain} for index, task in enumerate(tasks)],
         "risks": list(risks),
     }
     answer: Result = {"plan": plan, "order": list(range(len(tasks)))}
-    if write:
-        answer["written"] = await _write(context, tasks)
+    if write and _is_approved_later(context):
+        answer["note"] = "the person approves this plan first: its tasks are written then"
+    elif write:
+        answer["written"] = await plans.write(context, tasks)
     return answer
 
 
-def validate(tasks: list[PlannedTask]) -> None:
-    """ToolError that lists every dependency that does not lead to an earlier task, and titles given twice.
-
-    Since a task depends only on earlier ones there can be no cycle, and the given order is one to work in.
-    """
-    wrong: list[str] = [] if tasks else ["it has no tasks"]
-    titles: dict[str, int] = {}
-    for index, task in enumerate(tasks):
-        for other in task.depends_on:
-            if not 0 <= other < len(tasks):
-                wrong.append(f"task {index} depends on {other}, and there are tasks 0 to {len(tasks) - 1}")
-            elif other == index:
-                wrong.append(f"task {index} depends on itself")
-            elif other > index:
-                cycle = (
-                    " and that one on it, a cycle" if _reaches(tasks, other, index) else ", which comes later"
-                )
-                wrong.append(f"task {index} depends on {other}{cycle}")
-        if (earlier := titles.setdefault(task.title.strip().casefold(), index)) != index:
-            wrong.append(f"tasks {earlier} and {index} have the same title")
-        if not all(item.strip() for item in task.acceptance):
-            wrong.append(f"task {index} has an empty acceptance criterion")
-    if wrong:
-        raise ToolError(
-            "this plan cannot be used", "; ".join(wrong[:20]), "correct it and call submit_plan again"
-        )
-
-
-def _reaches(tasks: list[PlannedTask], start: int, goal: int) -> bool:
-    """Whether `start` depends on `goal`, also through others."""
-    open_, seen = [start], set[int]()
-    while open_:
-        index = open_.pop()
-        if index == goal:
-            return True
-        if index not in seen and 0 <= index < len(tasks):
-            seen.add(index)
-            open_ += tasks[index].depends_on
-    return False
-
-
-async def _write(context: Context, tasks: list[PlannedTask]) -> list[dict[str, Any]]:
-    """Write what is not there yet: the ids follow from the step, so that a replay finds what it wrote before.
-
-    Rows that are there are left alone, since they may be worked on by now.
-    """
-    project = await _project(context)
-    step = context.step_id or context.turn_id
-    ids = [derived("plan", step, index) for index in range(len(tasks))]
-    known_repos = await context.store.select(Repo, {"project_id": project}, order=[("name", "asc")])
-    written = await _there(context.store, Task, ids)  # then nothing is left to be refused
-    repos = [None] * len(tasks) if written else _repos(tasks, known_repos)
-    for attempt in range(_TRIES):
-        planned = [
-            _row(context, project, task, id, [ids[other] for other in task.depends_on], attempt).model_copy(
-                update={"repo_id": repo.id if repo else None}
-            )
-            for id, task, repo in zip(ids, tasks, repos, strict=True)
-        ]
-        known = {row.id: row for row in await _there(context.store, Task, ids)}
-        history = [board.created(context, row) for row in planned]
-        missing: list[Row] = [row for row in planned if row.id not in known]
-        missing += await _missing(context.store, TaskDependency, _edges(ids, tasks))
-        missing += await _missing(context.store, TaskEvent, history)
-        try:
-            await context.store.upsert(missing)
-        except Conflict:
-            continue  # a name is taken, or another process wrote meanwhile
-        rows = {row.id: row for row in planned} | known
-        names = {repo.id: repo.name for repo in known_repos}
-        return [_told(index, rows[id], names) for index, id in enumerate(ids)]
-    raise ToolError(
-        "the plan's tasks could not be written", "other rows were in the way", "call submit_plan again"
-    )
-
-
-def _told(index: int, row: Task, names: dict[UUID, str]) -> dict[str, Any]:
-    where = {"repo": names[row.repo_id]} if row.repo_id in names else {}
-    return {"index": index, "task_id": row.slug, "status": row.status, **where}
-
-
-def _repos(tasks: list[PlannedTask], known: list[Repo]) -> list[Repo | None]:
-    """The repository of each task; ToolError that names the tasks of which it is not clear.
-
-    None where there is no repository for it yet: one may be registered before the task begins.
-    """
-    found: list[Repo | None] = []
-    wrong = []
-    for index, task in enumerate(tasks):
-        fitting = (
-            [repo for repo in known if repo.name == task.repo] if task.repo else meant(known, task.agent)
-        )
-        if task.repo and not fitting:
-            there = ", ".join(repo.name for repo in known) or "none"
-            wrong.append(f"task {index} names {task.repo!r}, and there are: {there}")
-        elif len(fitting) > 1:
-            several = ", ".join(repo.name for repo in fitting)
-            wrong.append(f"several fit task {index} ({task.agent}): {several}")
-        found.append(fitting[0] if fitting else None)
-    if wrong:
-        raise ToolError(
-            "it is not clear in which repository this plan is to be done",
-            "; ".join(wrong[:20]),
-            "name it in the `repo` of these tasks; where nobody said which, ask the person, who can say: "
-            "in the repository NAME",
-        )
-    return found
-
-
-async def _there(store: Store, kind: type[R], ids: list[UUID]) -> list[R]:
-    return await store.select(kind, {"id": ("in", ids)}) if ids else []
-
-
-async def _missing(store: Store, kind: type[R], rows: Sequence[R]) -> list[R]:
-    met = {row.id for row in await _there(store, kind, [row.id for row in rows])}
-    return [row for row in rows if row.id not in met]
-
-
-def _edges(ids: list[UUID], tasks: list[PlannedTask]) -> list[TaskDependency]:
-    return [
-        TaskDependency(id=derived("edge", str(id), str(ids[other])), task_id=id, depends_on_id=ids[other])
-        for id, task in zip(ids, tasks, strict=True)
-        for other in sorted(set(task.depends_on))
-    ]
-
-
-async def _project(context: Context) -> UUID:
-    found = await context.store.select(Project, {"slug": context.project_id}, limit=1)
-    if found:
-        return found[0].id
-    if context.project_id != "default":
-        raise ToolError(f"there is no project {context.project_id!r}", "", "create it, or plan without write")
-    with suppress(Conflict):  # another process made it meanwhile
-        await context.store.insert(Project(slug="default", name="Default"))
-    return project_key("default")
-
-
-def _row(
-    context: Context, project: UUID, task: PlannedTask, id: UUID, needs: list[UUID], attempt: int
-) -> Task:
-    person, conversation = context.owner
-    return Task(
-        id=id,
-        slug=slug(id, attempt),
-        project_id=project,
-        title=one_line(task.title),
-        description=task.description,
-        acceptance=task.acceptance,
-        status="DEFINED" if needs else "READY",
-        priority=task.priority,
-        plan={"checks": task.checks} if task.checks else {},
-        assignee=task.agent,
-        session_id=conversation,
-        user_id=person,
-        origin=context.origin.kept(),
-    )
+def _is_approved_later(context: Context) -> bool:
+    """Whether it is the work of a task to plan: what comes of it waits for the person."""
+    task = context.extras.get("task")
+    return task is not None and task.type == "plan"

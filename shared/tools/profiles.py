@@ -50,7 +50,7 @@ def _profile(arguments: dict[str, Any]) -> str:
 
 
 def _written(arguments: dict[str, Any]) -> str:
-    """With a name for what is written: leave for one change is none for another."""
+    """With a name for what is written: permission for one change is none for another."""
     return words(_profile(arguments), digest(arguments))
 
 

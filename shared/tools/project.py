@@ -21,6 +21,7 @@ from shared.store.records import (
     Project,
     Repo,
     Row,
+    Setting,
     Task,
     TaskEvent,
     TaskResult,
@@ -94,10 +95,13 @@ async def create_project(
     credit_weight: Weight = 1.0,
     max_concurrent_agents: Agents = 2,
     repo_url: str | None = None,
-    default_branch: str = "main",
+    default_branch: str | None = None,
     auto_create_channels: bool = False,
 ) -> Result:
-    """Create a new project, with a folder of its own; `repo_url` also registers its repository."""
+    """Create a new project, with a folder of its own; `repo_url` also registers its repository.
+
+    `default_branch` is that of its repositories which have it; by default each keeps its own.
+    """
     slug = rows.kebab(name)
     if not slug:
         raise ToolError(f"{name!r} is no name for a project", "it has no letter or digit", "choose another")
@@ -107,19 +111,22 @@ async def create_project(
         name=name.strip(),
         credit_weight=credit_weight,
         max_concurrent_agents=max_concurrent_agents,
-        default_branch=check_ref(default_branch),
+        default_branch=check_ref(default_branch or "main"),
         workspace=str(place) if place else None,
     )
+    known = await places.registered(here, row, repo_url, "") if repo_url else None
     await _insert(here, row)
     if place:
         await asyncio.to_thread(place.mkdir, parents=True, exist_ok=True)
     told: Result = {"created": slug, "name": row.name, "workspace": row.workspace}
     told["auto_create_channels"] = auto_create_channels
     if repo_url:
-        repo = await places.repos(here).add(repo_url, row.id)
-        repo = repo.model_copy(update={"id": derived("repo", slug, repo.name)})
+        repo = known or await places.repos(here).add(repo_url, row.id)
+        repo = await places.branched(here, row, repo)
         await here.store.upsert([repo])
-        told["repo"] = repo.name
+        told |= {"repo": repo.name, "default_branch": repo.default_branch}
+        if default_branch and repo.default_branch != default_branch:
+            told["warning"] = f"{repo.name} has no branch {default_branch!r}: its own is used"
     if auto_create_channels:
         told["warning"] = "no channel was made: nothing here may make channels; link one: set_project_channel"
     return told
@@ -134,18 +141,11 @@ async def _insert(here: Context, row: Project) -> None:
         raise ToolError(
             f"there is a project {row.slug!r} already", "names must differ", "choose another name"
         )
-    await here.store.upsert([_event(here, row, mark, "project_created")])
+    await here.store.upsert([rows.project_event(here, row, mark, "created")])
     try:
         await here.store.insert(row)
     except Conflict:
         raise ToolError(f"there is a project {row.slug!r} already", "", "choose another name") from None
-
-
-def _event(here: Context, row: Project, id: UUID, event: str) -> TaskEvent:
-    detail = {"project": row.slug, "name": row.name}
-    return TaskEvent(
-        id=id, task_id=row.id, project_id=row.id, event=event, actor=here.user_id or here.agent, detail=detail
-    )
 
 
 @category.tool(effect="idempotent", detail=_project, touches=touching("records"))
@@ -153,6 +153,7 @@ async def pause_project(here: Context, project_id: str) -> Result:
     """Pause a project so no new tasks are scheduled. Tasks that run go on."""
     row = await rows.project(here.store, project_id)
     if row.status != "PAUSED":
+        await rows.project_changed(here, row, "paused")
         row = await rows.change(here.store, row, status="PAUSED")
     return {"paused": row.slug, "name": row.name}
 
@@ -162,6 +163,7 @@ async def resume_project(here: Context, project_id: str) -> Result:
     """Resume a paused project."""
     row = await rows.project(here.store, project_id)
     if row.status != "ACTIVE":
+        await rows.project_changed(here, row, "resumed")
         row = await rows.change(here.store, row, status="ACTIVE")
     return {"resumed": row.slug, "name": row.name}
 
@@ -195,14 +197,15 @@ async def edit_project(
     more += ["repo_default_branch"] if repo_default_branch else []
     if not changes and not more:
         raise ToolError("nothing is to be changed", "no field was given", "give at least one")
+    fields = [*({"budget": "budget_limit"}.get(key, key) for key in changes), *more]
+    await rows.project_changed(here, row, "edited", fields=fields)
     if changes:
         row = await rows.change(here.store, row, **changes)
     if discord_channel_id != "":
         await link_channel(here, row, discord_channel_id)
     if repo_default_branch:
         await _set_branch(here, row, repo_default_branch)
-    renamed = {"budget": "budget_limit"}
-    return {"updated": row.slug, "fields": [*(renamed.get(key, key) for key in changes), *more]}
+    return {"updated": row.slug, "fields": fields}
 
 
 async def link_channel(here: Context, project: Project, channel_id: str | None) -> None:
@@ -228,7 +231,8 @@ async def link_channel(here: Context, project: Project, channel_id: str | None) 
 @category.tool(effect="idempotent", detail=_project, touches=touching("records"))
 async def set_default_branch(here: Context, project_id: str, branch: str) -> Result:
     """Set (or change) the default git branch for a project, and for its repositories."""
-    row = await rows.project(here.store, project_id)
+    row, branch = await rows.project(here.store, project_id), check_ref(branch)
+    await rows.project_changed(here, row, "edited", fields=["default_branch"])
     missing = await _set_branch(here, row, branch)
     told: Result = {"project_id": row.slug, "default_branch": branch}
     return told | ({"warning": f"not there yet in: {', '.join(missing)}"} if missing else {})
@@ -272,12 +276,21 @@ async def get_project_for_channel(here: Context, channel_id: str) -> Result:
 
 @category.tool(effect="idempotent", detail=_project, touches=touching("records"))
 async def set_active_project(here: Context, project_id: str | None = None) -> Result:
-    """Set the active project of this conversation; without a project_id it is cleared."""
+    """Set the active project of this conversation, from the next call on; without a project_id it is cleared."""
+    if here.roots:
+        raise ToolError(
+            "the active project cannot be changed here",
+            f"this work began in project {here.project_id!r}, whose repositories are open",
+            "only the conversation with the person can change it; here, name the project_id in each call",
+        )
     row = await rows.project(here.store, project_id) if project_id else None
-    await rows.keep_setting(
-        here.store, rows.session_scope(here), rows.ACTIVE, {"project": row.slug if row else None}
-    )
-    return {"active_project": row.slug if row else None, "name": row.name if row else None}
+    scope = rows.session_scope(here)
+    await rows.keep_setting(here.store, scope, rows.ACTIVE, {"project": row.slug if row else None})
+    now = row or await rows.project(here.store, rows.DEFAULT)
+    found = await here.store.select(Repo, {"project_id": now.id}, order=[("name", "asc")])
+    told: Result = {"active_project": row.slug if row else None, "name": row.name if row else None}
+    told |= {"repositories": [repo.name for repo in found]}
+    return told | {"conversation": scope.removeprefix("session:")}
 
 
 @category.tool(effect="idempotent", detail=_project, touches=touching("loss"))
@@ -295,15 +308,21 @@ async def delete_project(here: Context, project_id: str, archive_channels: bool 
         )
     channels = await here.store.select(Channel, {"project_id": row.id})
     told: Result = {"deleted": row.slug, "name": row.name}
+    if here.project_id == row.slug:
+        told[rows.ACTIVE] = rows.DEFAULT
     if channels:
         told["channel_ids"] = [channel.channel_id for channel in channels]
         told["archive_channels"] = archive_channels
+        if archive_channels:
+            told["warning"] = (
+                "no channel was archived, nothing here may do that; they belong to no project now"
+            )
     told = await rows.removing(here, told | ({"files_kept": row.workspace} if row.workspace else {}))
     await _clear(here, row, [task.id for task in tasks])
     if not await here.store.delete(Project, {"id": row.id, "version": row.version}):
         raise Conflict("the project was changed meanwhile", "", "look at it, then try again")
     mark = derived("project-event", str(row.id), str(row.created_at), "deleted")
-    await here.store.upsert([_event(here, row, mark, "project_deleted")])
+    await here.store.upsert([rows.project_event(here, row, mark, "deleted")])
     return told
 
 
@@ -314,6 +333,9 @@ async def _clear(here: Context, project: Project, tasks: list[UUID]) -> None:
         await _delete(here, (TaskResult, TaskEvent, TokenUsage), {"task_id": ("in", part)})
     await _delete(here, (TaskEvent, TokenUsage, Memory, HookRun, Workspace, Task), {"project_id": project.id})
     await here.store.update(Channel, {"project_id": None}, {"project_id": project.id})
+    for setting in await here.store.select(Setting, {"key": rows.ACTIVE}):
+        if setting.value.get("project") == project.slug:  # one that gets its name is another project
+            await rows.keep_setting(here.store, setting.scope, rows.ACTIVE, {"project": None})
 
 
 async def _delete(here: Context, kinds: Iterable[type[Row]], where: dict[str, Any]) -> None:

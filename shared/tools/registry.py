@@ -59,8 +59,10 @@ class Tool:
     )
     probes: bool = False  # `once`, but it journals what it is about to do, and can tell whether that was done
     personal: bool = False  # for a person's own command alone: no model is shown it, and none may call it
-    later: Later | None = None  # the calls that what it makes will make: they need the leave of who makes it
-    # Raises ToolError for what cannot be done anyway, before a person is asked for leave.
+    later: Later | None = (
+        None  # the calls that what it makes will make: they need the permission of who makes it
+    )
+    # Raises ToolError for what cannot be done anyway, before a person is asked for permission.
     ready: Callable[..., Awaitable[None]] | None = None
     # What a call depends on beside its arguments, as facts by name: a yes is for these, and for no others.
     binds: Binds | None = None

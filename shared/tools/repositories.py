@@ -9,17 +9,19 @@ from typing import Any, Literal
 from shared.errors import Conflict, ToolError, UsageError
 from shared.guard import grounds
 from shared.guard.git import Git, check_ref
-from shared.guard.touching import touching
-from shared.store.records import Repo, RepoKind, Workspace, derived
+from shared.guard.touching import Kind, chosen, touching
+from shared.store.records import Project, Repo, RepoKind, Task, TaskEvent, Workspace, derived
 from shared.tasks.repos import Repos
 from shared.tools import binding, places, rows
 from shared.tools.context import Context
 from shared.tools.detail import PLACE, place, words
-from shared.tools.registry import Result
+from shared.tools.registry import Category, Result
 from shared.tools.tiers import tier
 
 category = tier("project")
+removing = Category("repos", "Take a repository out of a project")
 
+_PUSH: dict[str, Kind] = {"True": "address"}  # to push no more reaches nothing
 Source = Literal["clone", "link", "init"]
 
 
@@ -34,7 +36,7 @@ def _opened(arguments: dict[str, Any]) -> str:
     effect="keyed",
     detail=_opened,
     older=True,
-    touches=touching("root", url="address", path=PLACE, push_tasks="address"),
+    touches=touching("root", url="address", path=PLACE, push_tasks=chosen(**_PUSH)),
     binds=binding.repository,
 )
 async def add_repo(
@@ -44,49 +46,113 @@ async def add_repo(
     path: str | None = None,
     name: str | None = None,
     project_id: str | None = None,
-    kind: RepoKind = "both",
-    push_tasks: bool = False,
+    kind: RepoKind | None = None,
+    push_tasks: bool | None = None,
     default_branch: str | None = None,
 ) -> Result:
     """Register a repository for a project: clone needs a url, link an existing folder, init makes a new one.
 
-    kind says whose code it holds: frontend, backend or both.
+    kind says whose code it holds: frontend, backend or both (that is what is taken for a new one). One that is
+    registered already keeps whatever is not given.
     """
     project = await rows.project(here.store, project_id or here.project_id)
     repos = places.repos(here)
-    place = await _place(here, repos, source, url if source == "clone" else path, name, project.slug)
+    given = await _place(here, repos, source, url if source == "clone" else path, name, project.slug)
+    wanted: dict[str, Any] = {"kind": kind, "push_tasks": push_tasks}
+    wanted |= {"default_branch": check_ref(default_branch)} if default_branch else {}
+    wanted = {field: value for field, value in wanted.items() if value is not None}
+    mark = derived("project-event", here.step_id or str(rows.identity(here)), "repo")
+    known = await places.registered(here, project, given, name or "")
+    if known is None:
+        row = await _opened_at(here, repos, project, given, name)
+        row = (await places.branched(here, project, row)).model_copy(update=wanted)
+        await _need_free(here, project, row)
+        changed: dict[str, Any] = {}
+        event = "repo_added"
+    else:
+        changed = {field: value for field, value in wanted.items() if getattr(known, field) != value}
+        row, event = known.model_copy(update=wanted), "repo_changed"
+    if said := await rows.first(here.store, TaskEvent, id=mark):  # by this very call, before a crash
+        event, changed = said.event.removeprefix("project_"), said.detail["changed"]
+    elif known is None or changed:
+        detail = {"repo": row.name, "changed": changed}
+        await here.store.upsert([rows.project_event(here, project, mark, event, **detail)])
     try:
-        row = await repos.add(place, project.id, name or "", kind, push_tasks)
-    except UsageError as error:
-        raise ToolError(error.what, error.why, error.fix) from error
-    except OSError as error:  # of the path itself: it is too long, or may not be looked at
-        raise ToolError(f"{place[:200]!r} cannot be used", error.strerror or "", "") from None
-    branch = {"default_branch": check_ref(default_branch)} if default_branch else {}
-    row = row.model_copy(update={"id": derived("repo", project.slug, row.name), **branch})
-    known = await rows.first(here.store, Repo, project_id=project.id, name=row.name)
-    if await rows.first(here.store, Workspace, project_id=project.id, name=row.name):
-        raise ToolError(
-            f"the project has a workspace called {row.name!r}", "", "give the repository another name"
-        )
-    if known and (known.path, known.url) != (row.path, row.url):
-        raise ToolError(
-            f"the project has a repository called {row.name!r} already",
-            f"it is {known.url or known.path}",
-            "give the new one another name",
-        )
-    try:
-        await here.store.upsert([row if not known else row.model_copy(update={"id": known.id})])
+        await here.store.upsert([row])
     except Conflict as error:
         raise ToolError(error.what, error.why, error.fix) from error
-    return {
-        "created": row.name,
+    told: Result = (
+        {"created": row.name} if event == "repo_added" else {"updated": row.name, "changed": changed}
+    )
+    return told | {
         "name": row.name,
         "kind": row.kind,
         "source_type": source,
         "checkout_base_path": row.path or "",
         "default_branch": row.default_branch,
+        "push_tasks": row.push_tasks,
         "project_id": project.slug,
     }
+
+
+async def _opened_at(here: Context, repos: Repos, project: Project, given: str, name: str | None) -> Repo:
+    try:
+        return await repos.add(given, project.id, name or "")
+    except UsageError as error:
+        raise ToolError(error.what, error.why, error.fix) from error
+    except OSError as error:  # of the path itself: it is too long, or may not be looked at
+        raise ToolError(f"{given[:200]!r} cannot be used", error.strerror or "", "") from None
+
+
+async def _need_free(here: Context, project: Project, row: Repo) -> None:
+    """ToolError where a path that begins with this name would mean something else already."""
+    if await rows.first(here.store, Workspace, project_id=project.id, name=row.name):
+        raise ToolError(
+            f"the project has a workspace called {row.name!r}", "", "give the repository another name"
+        )
+    if known := await rows.first(here.store, Repo, project_id=project.id, name=row.name):
+        raise ToolError(
+            f"the project has a repository called {row.name!r} already",
+            f"it is {known.url or known.path}",
+            "give the new one another name",
+        )
+
+
+@removing.tool(
+    effect="idempotent",
+    detail=lambda arguments: words(arguments.get("repo_id"), arguments.get("project_id")),
+    touches=touching("loss"),
+)
+async def remove_repo(
+    here: Context, repo_id: str, project_id: str | None = None, force: bool = False
+) -> Result:
+    """Take a repository out of a project. A linked folder stays as it is; a mirror goes, unless work would be lost."""
+    row = await rows.repo(here, repo_id, project_id)
+    project = await rows.first(here.store, Project, id=row.project_id)
+    tasks = await here.store.select(Task, {"repo_id": row.id, "archived": False})
+    if busy := sorted(task.slug for task in tasks if task.status not in ("COMPLETED", "FAILED", "BLOCKED")):
+        raise ToolError(
+            f"the repository {row.name!r} was not removed",
+            f"tasks are to be done in it: {', '.join(busy[:10])}",
+            "stop and delete them, or do them elsewhere, first",
+        )
+    mirror = places.repos(here).mirror(row)
+    if mirror is not None and not force and (left := await mirror.unpushed_branches()):
+        raise ToolError(
+            f"the repository {row.name!r} was not removed",
+            f"its mirror holds commits that are nowhere else: {', '.join(left[:10])}",
+            "push them, or discard these tasks, first; with force they are lost",
+        )
+    told: Result = {"removed": row.name, "project_id": project.slug if project else ""}
+    told |= {"files_kept": row.path} if row.path else {"files_removed": mirror is not None}
+    told = await rows.removing(here, told)
+    if project is not None:
+        mark = derived("project-event", here.step_id or str(rows.identity(here)), "repo")
+        await here.store.upsert([rows.project_event(here, project, mark, "repo_removed", repo=row.name)])
+    await here.store.update(Workspace, {"repo_id": None}, {"repo_id": row.id})
+    await here.store.delete(Repo, {"id": row.id})
+    await places.repos(here).forget(row)
+    return told
 
 
 async def _place(

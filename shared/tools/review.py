@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -11,7 +13,9 @@ from shared.guard import secretfiles
 from shared.guard.checkout import Checkout
 from shared.guard.touching import touching
 from shared.store.records import Repo, Task
-from shared.tasks import merge
+from shared.store.row import new_id, now
+from shared.tasks import fate, merge
+from shared.tasks import prune as pruning
 from shared.tools import places, rows
 from shared.tools.context import Context
 from shared.tools.detail import digest, words
@@ -32,7 +36,8 @@ def _answered(arguments: dict[str, Any]) -> str:
     return words(_task(arguments), digest(arguments))
 
 
-async def _repo(here: Context, task: Task) -> Repo:
+async def repo_of(here: Context, task: Task) -> Repo:
+    """The repository that a task works in."""
     if task.repo_id and (found := await rows.first(here.store, Repo, id=task.repo_id)):
         return found
     known = await here.store.select(Repo, {"project_id": task.project_id}, limit=2)
@@ -44,7 +49,7 @@ async def _repo(here: Context, task: Task) -> Repo:
 async def _merged(here: Context, task_id: str) -> dict[str, str]:
     """Both sides of a merge, and where it is pushed if the repository is a mirror. Nobody is asked for news of them."""
     task = await rows.task(here.store, task_id)
-    repo = await _repo(here, task)
+    repo = await repo_of(here, task)
     address = {"address": repo.url} if repo.url and not repo.path else {}
     git = places.repos(here).here(repo)
     if git is None or not task.branch:
@@ -58,7 +63,8 @@ async def _merged(here: Context, task_id: str) -> dict[str, str]:
 async def merge_task(here: Context, task_id: str) -> Result:
     """Merge what a task made into its repository's default branch, and complete it; on conflicts only name them."""
     task = await rows.task(here.store, task_id)
-    repo = await _repo(here, task)
+    rows.need_word(here, task)
+    repo = await repo_of(here, task)
     key = here.step_id or f"{task.slug}:{task.version}"
     done = await merge.merge(places.repos(here), repo, here.store, task, here.agent, key)
     told: Result = {
@@ -71,6 +77,33 @@ async def merge_task(here: Context, task_id: str) -> Result:
     return told | ({"commit": done.commit} if done.commit else {"warning": "it was merged before"})
 
 
+async def _undone(here: Context, task_id: str) -> dict[str, str]:
+    """The default branch from which work is taken out, and where that is pushed."""
+    task = await rows.task(here.store, task_id)
+    repo = await repo_of(here, task)
+    git = places.repos(here).here(repo)
+    address = {"address": repo.url} if repo.url and not repo.path else {}
+    return address | ({"into": await places.repos(here).base(repo, git)} if git is not None else {})
+
+
+@category.tool(effect="idempotent", detail=_task, binds=_undone, touches=touching("merge"))
+async def unmerge_task(here: Context, task_id: str) -> Result:
+    """Undo the merge of a task: its work leaves the default branch; its own branch stays, to be merged again."""
+    task = await rows.task(here.store, task_id)
+    key = here.step_id or f"{task.slug}:{new_id()}"
+    done = await merge.unmerge(
+        places.repos(here), await repo_of(here, task), here.store, task, here.agent, key
+    )
+    told: Result = {
+        "unmerged": task.slug,
+        "branch": task.branch,
+        "from": done.into,
+        "commit": done.commit or None,
+    }
+    told |= {"went_with_it": done.along} if done.along else {}
+    return told
+
+
 @category.tool(effect="idempotent", detail=_task, touches=touching("loss"))
 async def discard_task(here: Context, task_id: str) -> Result:
     """Throw away a task's branch and worktree. Its receipt stays."""
@@ -80,8 +113,34 @@ async def discard_task(here: Context, task_id: str) -> Result:
     told = {"discarded": task.slug, "branch": task.branch, "title": task.title}
     told = await rows.removing(here, told)
     key = here.step_id or f"{task.slug}:{task.version}"
-    await merge.discard(places.repos(here), await _repo(here, task), here.store, task, here.agent, key)
+    await merge.discard(places.repos(here), await repo_of(here, task), here.store, task, here.agent, key)
     return told
+
+
+@category.tool(
+    effect="idempotent",
+    detail=lambda arguments: "look" if arguments.get("dry_run", True) else "remove",
+    touches=touching("records", dry_run="loss"),
+)
+async def prune_tasks(
+    here: Context,
+    project_id: str | None = None,
+    days: Annotated[float, Field(ge=0, le=36_500)] | None = None,
+    dry_run: bool = True,
+) -> Result:
+    """Clear away what merged and discarded tasks have left: branches, worktrees. Work that is not merged stays.
+
+    With `days` also tasks that ended longer ago, with their histories. With `dry_run` nothing is removed.
+    """
+    project = (await rows.project(here.store, project_id)).id if project_id else None
+    before = now() - timedelta(days=days) if days is not None else None
+    found = await pruning.prune(places.repos(here), here.store, project, before, really=not dry_run)
+    return {
+        "dry_run": dry_run,
+        "branches": found.branches,
+        "worktrees": found.worktrees,
+        "tasks": found.tasks,
+    }
 
 
 @category.tool(effect="pure", detail=_task, touches=touching("files"))
@@ -89,18 +148,23 @@ async def review_task(here: Context, task_id: str) -> Result:
     """What a task changed, file by file, and whether it merges as it is."""
     task = await rows.task(here.store, task_id)
     if not task.branch:
-        raise ToolError(f"the task {task_id} has no branch", f"it is {task.status}", "")
-    repo = await _repo(here, task)
+        raise ToolError(f"the task {task_id} has no branch", await fate.nothing(here.store, task), "")
+    repo = await repo_of(here, task)
     repos = places.repos(here)
     git = await merge.source(repos, repo)
     start = await repos.base(repo, git)
     trial = await git.trial(start, task.branch)
+    became = (await fate.fates(here.store, [task.id])).get(task.id)
+    if became == fate.MERGED and not trial.changed and task.base_commit:
+        changed = await git.changed_files(task.base_commit, task.branch)  # as it was before
+        trial = replace(trial, base=task.base_commit, changed=changed)
     diffs = [await _diff(git, trial.base, path, task.branch) for path in trial.changed[:_FILES]]
     told: Result = {
         "task_id": task.slug,
         "branch": task.branch,
         "base": trial.base,
         "into": repo.default_branch,
+        "merged": became == fate.MERGED,
         "merges": not trial.clashes,
         "conflicts": trial.clashes,
         "files": diffs,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from shared.errors import ToolError
+from shared.errors import Missing, ToolError
 from shared.guard.jail import Jail
 from shared.guard.secretfiles import is_secret, veiled
 from shared.tools.context import Context, Root
@@ -37,9 +37,7 @@ def one(context: Context, project_id: str = "", workspace: str = "", path: str =
     if not workspace:
         return context.locate(path)
     if workspace not in context.roots:
-        raise ToolError(
-            f"there is no workspace {workspace!r}", f"there are: {', '.join(context.roots) or 'none'}"
-        )
+        raise Missing.named("repository or workspace", workspace, context.roots)
     head, _, rest = path.partition("/")
     return context.roots[workspace], rest if head == workspace else path
 

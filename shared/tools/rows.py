@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 from uuid import UUID
 
+from shared.conversation.sessions import ACTIVE, DEFAULT
 from shared.errors import Conflict, Missing, ToolError
 from shared.store.base import Store
 from shared.store.origin import Origin
@@ -22,18 +24,19 @@ from shared.store.records import (
     Row,
     Setting,
     Task,
+    TaskEvent,
     Workspace,
     derived,
     new_id,
-    project_key,
 )
 from shared.store.row import Versioned
+from shared.tasks.meant import named
 from shared.tools.context import Context
 
 R = TypeVar("R", bound=Row)
 
-DEFAULT = "default"
-ACTIVE = "active_project"  # the setting of a conversation: {project: slug | null}
+__all__ = ["ACTIVE", "DEFAULT"]
+
 SLUG = 64  # characters
 
 
@@ -60,6 +63,13 @@ async def change(store: Store, row: R, **changes: Any) -> R:
     return found[0]
 
 
+def need_word(here: Context, task: Task) -> None:
+    """ToolError where a task waits for a person's review or approval, and no person stands behind the call."""
+    if task.status in ("AWAITING_APPROVAL", "AWAITING_PLAN_APPROVAL"):
+        fix = f"ask the person to: promptdock tasks approve {task.slug}"
+        here.need_word(f"the task {task.slug} waits for its person", fix)
+
+
 async def removing(here: Context, told: dict[str, Any]) -> dict[str, Any]:
     """Journal what a call that removes something is about to say; what it said already before a crash.
 
@@ -82,7 +92,7 @@ async def project(store: Store, slug: str) -> Project:
     if found := await first(store, Project, slug=slug):
         return found
     if slug != DEFAULT:
-        raise Missing(f"there is no project called {slug!r}", "", "list_projects shows them")
+        raise Missing.named("project", slug, sorted((await projects(store)).values()))
     row = Project(slug=slug, name="Default")
     with suppress(Conflict):  # another process made it meanwhile
         await store.insert(row)
@@ -104,32 +114,75 @@ async def projects(store: Store) -> dict[UUID, str]:
     return {row.id: row.slug for row in await store.select(Project)}
 
 
+def project_event(here: Context, row: Project, id: UUID, change: str, **detail: Any) -> TaskEvent:
+    """That a project was changed: hooks of that project, and who listens, hear of it by this row."""
+    told = {"project": row.slug, "name": row.name, **detail}
+    actor = here.user_id or here.agent
+    return TaskEvent(
+        id=id, task_id=row.id, project_id=row.id, event=f"project_{change}", actor=actor, detail=told
+    )
+
+
+async def project_changed(here: Context, row: Project, change: str, **detail: Any) -> None:
+    """Note what is about to be changed; a replay notes it once."""
+    await here.store.upsert(
+        [project_event(here, row, identity(here, "project-event", change), change, **detail)]
+    )
+
+
 async def repo(here: Context, repo_id: str, project_id: str | None = None) -> Repo:
-    """A repository by its name or key: in the named project, else in the active one, else in any."""
-    where: dict[str, Any] = {"id": key} if (key := _uuid(repo_id)) else {"name": repo_id}
-    if project_id:
-        where["project_id"] = (await project(here.store, project_id)).id
-    found = await here.store.select(Repo, where, order=[("created_at", "asc")], limit=20)
-    own = [row for row in found if row.project_id == project_key(here.project_id)]
-    if len(own or found) == 1:
-        return (own or found)[0]
+    """A repository by its name, key, path or url: in the named project, else in the active one.
+
+    One of another project is refused with how to go there; its key, which is nobody else's, leads to it.
+    """
+    owner = await project(here.store, project_id or here.project_id)
+    known = await here.store.select(Repo, order=[("name", "asc")])
+    found = named(known, repo_id)
+    own = [row for row in found if row.project_id == owner.id]
+    if len(own) == 1:
+        return own[0]
+    if own:
+        names = ", ".join(row.name for row in own)
+        raise ToolError(
+            f"several repositories are meant by {repo_id[:200]!r}", f"they are: {names}", "name one"
+        )
+    if found and not project_id and _uuid(repo_id):
+        return found[0]
     if found:
-        raise ToolError(f"several projects have a repository called {repo_id!r}", "", "name the project_id")
-    raise Missing(f"there is no repository called {repo_id!r}", "", "list_repos shows them")
+        raise await another(here.store, found, owner.slug)
+    there = [row.name for row in known if row.project_id == owner.id]
+    raise Missing.named("repository", repo_id, there, "Register one with add_repo")
+
+
+async def another(store: Store, found: Sequence[Repo], owner: str) -> ToolError:
+    """Why a repository of another project is not meant, and how to go there."""
+    names = await projects(store)
+    slugs = [names.get(row.project_id, "") for row in found]
+    return ToolError(
+        f"the repository {found[0].name!r} belongs to project {' and '.join(map(repr, slugs))}",
+        f"this is about project {owner!r}",
+        f"name project_id {slugs[0]!r} in the call, or go there with set_active_project "
+        f"(a person: promptdock project use {slugs[0]})",
+    )
 
 
 async def workspace(here: Context, workspace_id: str, project_id: str | None = None) -> Workspace:
     """A workspace by its key or name, as a repository is found."""
+    owner = await project(here.store, project_id or here.project_id)
     where: dict[str, Any] = {"id": key} if (key := _uuid(workspace_id)) else {"name": workspace_id}
-    if project_id:
-        where["project_id"] = (await project(here.store, project_id)).id
     found = await here.store.select(Workspace, where, limit=20)
-    own = [row for row in found if row.project_id == project_key(here.project_id)]
-    if len(own or found) == 1:
+    own = [row for row in found if row.project_id == owner.id]
+    if own or (found and key and not project_id):
         return (own or found)[0]
     if found:
-        raise ToolError(f"several projects have a workspace {workspace_id!r}", "", "name the project_id")
-    raise Missing(f"there is no workspace {workspace_id!r}", "", "list_workspaces shows them")
+        slug = (await projects(here.store)).get(found[0].project_id, "")
+        raise ToolError(
+            f"the workspace {found[0].name!r} belongs to project {slug!r}",
+            f"this is about project {owner.slug!r}",
+            f"name project_id {slug!r} in the call, or go there with set_active_project",
+        )
+    there = await here.store.select(Workspace, {"project_id": owner.id}, order=[("name", "asc")])
+    raise Missing.named("workspace", workspace_id, [row.name for row in there], "Make one with add_workspace")
 
 
 async def task(store: Store, slug: str) -> Task:
@@ -190,8 +243,8 @@ def one_line(text: object) -> str:
 
 
 def session_scope(here: Context) -> str:
-    """The scope of settings that belong to this conversation."""
-    return f"session:{here.session_id}"
+    """The scope of settings that belong to this conversation: of a person's own command, the one that they mean."""
+    return f"session:{here.owner[1] or here.session_id}"
 
 
 async def setting(store: Store, scope: str, key: str) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def _rules(arguments: dict[str, Any]) -> str:
 
 
 async def _possible(here: Context, **arguments: Any) -> None:
-    """Before anybody is asked for leave: who may not grant a change need not be asked for it."""
+    """Before anybody is asked for permission: who may not grant a change need not be asked for it."""
     mine = _own(here)
     if "new_profile" in arguments:
         row = await rows.first(here.store, Profile, slug=own.slug(here.agent))

@@ -53,6 +53,7 @@ def registry() -> Registry:
             project.category,
             workspaces.category,
             repositories.category,
+            repositories.removing,
             agents.category,
             outcome.errors,
             profiles.category,

@@ -195,13 +195,14 @@ async def find_merge_conflict_workspaces(here: Context, project_id: str | None =
 
 
 @category.tool(effect="idempotent", detail=_workspace, touches=touching("records"))
-async def release_workspace(here: Context, workspace_id: str) -> Result:
-    """Force-release a stuck workspace lock. Whoever held it can change its row no more."""
-    row = await rows.workspace(here, workspace_id)
+async def release_workspace(here: Context, workspace_id: str, project_id: str | None = None) -> Result:
+    """Force-release the lock of a workspace that another program took; tasks, which have worktrees, take none."""
+    row = await rows.workspace(here, workspace_id, project_id)
     if row.agent or row.task_id or row.lease_until:
         free = {"agent": None, "task_id": None, "lease_until": None, "epoch": row.epoch + 1}
         await rows.change(here.store, row, **free)
-    return {"released": row.name, "was_locked_by": row.agent}
+        return {"released": row.name, "was_locked_by": row.agent}
+    return {"released": row.name, "was_locked_by": None, "warning": "nobody had it"}
 
 
 @category.tool(effect="idempotent", detail=_workspace, touches=touching("loss"))

@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from shared import faults, log
-from shared.bus.base import Bus
+from shared.bus.base import Bus, Script
 from shared.bus.keys import CHATTER_OUTPUT, Names, is_agent
 from shared.errors import BusUnreachable, ConfigurationError, Conflict, PromptDockError, StoreUnavailable
 from shared.store import records
@@ -32,6 +32,16 @@ from shared.veil import redacted
 BATCH = 500
 _KEPT = 64 * 1024  # bytes of what cannot be stored, in the dead letters
 _PLAIN = 4 << 20  # bytes of an entry up to which it stays JSON
+_OTHERS = 5.0  # seconds between two looks at desks that have workers of their own, or programs
+# KEYS[1] is a desk -> 1 where something waits there to be stored. What was said is a stream that is read, not emptied.
+_WAITS = Script(
+    "waits",
+    """#!lua
+if redis.call('XLEN', KEYS[1]..'archive') > 0 then return 1 end
+local last = redis.call('XREVRANGE', KEYS[1]..'out', '+', '-', 'COUNT', 1)[1]
+return last and last[1] ~= redis.call('GET', KEYS[1]..'archive:said') and 1 or 0
+""",
+)
 _LOCK_MS = 3_000  # how long the rows of a dead drainer wait for another; two at once store the same twice
 Apply = Callable[[Store, list[dict[str, Any]]], Awaitable[None]]  # the changes of one batch, in order
 _TABLES: dict[str, type[Row]] = {
@@ -97,18 +107,17 @@ class Archive:
             key = f"{self._names.desk(self._agent)}archive"
             await self._bus.command("XADD", key, "*", "kind", "rows", "data", pack(rows))
 
-    async def run(self, pause: float = 1.0) -> None:
-        """Drain until cancelled; with the Store down, wait for it."""
-        quiet, drained = True, 0.0
+    async def run(self, pause: float = 1.0, others: float = _OTHERS) -> None:
+        """Drain until cancelled, our own desk each `pause` seconds; with the Store down, wait for it."""
+        quiet, drained = True, float("-inf")
         while True:
             try:
-                if woken := self._wake.is_set():
-                    self._wake.clear()
-                    moved = await self._desk(self._agent, anyway=True)
-                if (
-                    not woken or time.monotonic() - drained > pause
-                ):  # wakes that never end hold up no other desk
+                woken = self._wake.is_set()
+                self._wake.clear()
+                if not quiet or time.monotonic() - drained >= others:
                     drained, moved = time.monotonic(), await self.drain()
+                else:
+                    moved = await self._own(anyway=woken)
                 if not quiet:
                     log.get().info("The store answers again", stored=moved)
                 quiet = True
@@ -128,17 +137,34 @@ class Archive:
     async def drain(self) -> int:
         """Store what waits on all desks; how many entries it was."""
         known = [name.decode("utf-8", "replace") for name in await self._agents()]
+        agents = sorted({name for name in known if is_agent(name)} | {self._agent})
+        waits = await asyncio.gather(*(self._tried(agent, self._waits(agent)) for agent in agents))
         moved = 0
-        for agent in sorted({name for name in known if is_agent(name)} | {self._agent}):
-            try:
-                moved += await self._desk(agent)
-            except (BusUnreachable, ConfigurationError, StoreUnavailable):
-                raise
-            except PromptDockError as error:
-                if agent not in self._broken:
-                    log.get().error("An archive could not be drained", desk=agent, why=str(error))
-                self._broken.add(agent)
+        for agent, some in zip(agents, waits, strict=True):
+            moved += await self._tried(agent, self._desk(agent)) if some else 0
         return moved
+
+    async def _own(self, anyway: bool) -> int:
+        """Store what waits on our own desk; `anyway` also where another worker drains it."""
+        name = self._agent
+        if not await self._tried(name, self._waits(name)):
+            return 0
+        return await self._tried(name, self._desk(name, anyway))
+
+    async def _waits(self, agent: str) -> int:
+        return int(await self._bus.script(_WAITS, self._names.desk(agent)))
+
+    async def _tried(self, agent: str, work: Awaitable[int]) -> int:
+        """What came of it; a desk whose keys are of the wrong kind is no reason to end."""
+        try:
+            return await work
+        except (BusUnreachable, ConfigurationError, StoreUnavailable):
+            raise
+        except PromptDockError as error:
+            if agent not in self._broken:
+                log.get().error("An archive could not be drained", desk=agent, why=str(error))
+            self._broken.add(agent)
+            return 0
 
     async def _agents(self) -> list[bytes]:
         return list(await self._bus.command("SMEMBERS", self._names.agents))

@@ -17,7 +17,7 @@ from shared.bus.signing import Signer
 from shared.errors import Refused
 from shared.turns.desk import Entry
 
-MAY = frozenset({"approve", "command", "force", "roles", "session", "shutdown", "task"})
+MAY = frozenset({"approve", "command", "force", "roles", "session", "shutdown", "speak", "task"})
 _ANSWERS = [*messages.ANSWERS, "progress"]
 
 
@@ -62,7 +62,7 @@ class Authority:
     def _person(self, plain: dict[str, Any]) -> dict[str, Any]:
         kind = plain.get("type", "message")
         if kind == "approval" and not self.may("approve"):
-            raise _refused("an answer to a request for leave", "approve", "promptdock approvals")
+            raise _refused("an answer to a request for permission", "approve", "promptdock approvals")
         if kind == "command" and not self.may("command"):
             raise _refused("a command", "command", "promptdock tools call")
         if plain.get("force") and not self.may("force"):
@@ -74,7 +74,7 @@ class Authority:
         plain.pop("shared", None)
         user, session = plain.get("user_id"), plain.get("session_id")
         if session is None and isinstance(user, str):
-            plain["session_id"] = f"{messages.PLAIN}{user.replace(' ', '_')}"[:200]
+            plain["session_id"] = messages.default_session(user, messages.PLAIN)
         elif isinstance(session, str) and session.startswith(messages.RESERVED_SESSIONS):
             raise _refused("a message to the session of a person", "session", "promptdock ask")
         return plain

@@ -17,7 +17,7 @@ from shared.bus.base import Argument, Bus, Script
 from shared.errors import BusUnreachable, Fenced, PromptDockError
 from shared.turns import scripts
 
-Place = Literal["mail", "reply", "word", "claim", "join", "front", "answer", "dead"]
+Place = Literal["mail", "reply", "word", "claim", "join", "front", "aim", "add", "answer", "dead"]
 Keep = Literal["", "shown", "news", "always"]  # until a gateway acknowledges it: see scripts/parts.py
 JOURNAL = 8 << 20  # bytes of a turn's journal: more than a server takes at once is not even sent
 DEADLINE_MS = 15 * 60 * 1000
@@ -92,6 +92,8 @@ class Ending:
     window: Sequence[bytes] = field(default_factory=tuple)
     seq: int | None = None
     keep: Keep = ""  # the output
+    events: Sequence[str] = field(default_factory=tuple)  # live events, of which the last closes the turn
+    listens: tuple[str, str] = ("", "")  # the stream that keeps them, and their channel
     window_ms: int = keys.DAY * 1000  # how long the window stays in Redis when nothing more comes
 
 
@@ -287,7 +289,9 @@ class Desk:
 
     async def _finish(self, session: str | bytes, epoch: int, ending: Ending) -> None:
         window = list(ending.window)
-        tail = [] if ending.seq is None else [ending.seq]
+        tail: list[Argument] = ["" if ending.seq is None else ending.seq]
+        if ending.events:
+            tail += [*ending.listens, *ending.events]
         reply = await self._call(
             scripts.FINISH,
             *(session, epoch, ending.channel, ending.output, ending.archive, ending.dead, ending.drop),
@@ -352,6 +356,12 @@ class Desk:
         """What became of a message: `accepted`, `done`, `withdrawn`, or "" for one that is not known."""
         found = await self.bus.command("GET", f"{self.prefix}msg:{message_id}")
         return found.decode().partition(":")[0] if found else ""
+
+    async def taken_back(self, message_id: str) -> str:
+        """The id of the stop that took a waiting message back; "" where none did."""
+        found = await self.bus.command("GET", f"{self.prefix}msg:{message_id}")
+        state, _, by = (found or b"").decode().partition(":")
+        return by if state == "withdrawn" else ""
 
     async def size(self) -> int:
         """How many accepted messages have not ended."""

@@ -24,18 +24,21 @@ _ID: TypeAdapter[str] = TypeAdapter(messages.Id, config=ConfigDict(defer_build=T
 
 
 def human(names: Names, message: messages.AnyHuman, data: bytes, trusted: bool = True) -> Mail:
-    """A person's message on `human-input`. Words that name a running turn may join it; a stop goes first.
+    """A person's message on `human-input`. Words that name a running turn may join it; a stop goes first. What names a
+    turn that does not run stops and amends no other.
 
-    An answer to a request for leave goes to a session of its own: nobody's running turn delays it. Of what is not
+    An answer to a request for permission goes to a session of its own: nobody's running turn delays it. Of what is not
     `trusted` nobody knows who sent it: it has a share of the desk together with all others of its kind.
     """
     _reserved(message)
     place: Place = "mail"
     session, reply = message.session, ""
     if isinstance(message, messages.Stop):
-        place = "front"
+        reply = message.turn_id or message.request_id or ""
+        place = "aim" if reply else "front"
     elif isinstance(message, messages.Amend):
-        place = "join"
+        reply = message.turn_id or ""
+        place = "add" if reply else "join"
     elif isinstance(message, messages.Approval):
         session = f"approval:{message.approval_id}"
     elif isinstance(message, messages.Said):
@@ -65,9 +68,7 @@ def _reserved(message: messages.AnyHuman) -> None:
     named = message.session_id or ""
     if not named.startswith(messages.RESERVED_SESSIONS) or faults.without("session-owner"):
         return
-    kind, _, whose = named.partition(":")
-    own = kind in ("user", "command") and whose == message.user_id.replace(" ", "_")
-    if not own:
+    if named not in (messages.default_session(message.user_id, kind) for kind in messages.PERSONAL):
         raise Refused(
             f"the session {named} is not {message.user_id}'s", "", "leave session_id out, or name another"
         )
@@ -104,7 +105,7 @@ def dead(names: Names, channel: str, data: bytes, error: BadMessage) -> Mail:
         sender = _sender(data)
         if sender:
             # Who did not sign is told in a session of their own: a stranger fills nobody's chat.
-            session = f"{messages.PLAIN}{sender[0].replace(' ', '_')}"[:200]
+            session = messages.default_session(sender[0], messages.PLAIN)
             session = session if isinstance(error, Refused) else sender[2]
             refusal = error_output(names, sender[0], sender[1], str(error), session)
     elif asked := _request(data):
@@ -126,8 +127,8 @@ def error_output(names: Names, user: str, message_id: str, text: str, session: s
         user_id=user,
         content=text,
         status="error",
-        id=f"{message_id or 'unread'}.error",
-        session_id=session or f"user:{user.replace(' ', '_')}",
+        id=f"{message_id or uuid4()}.error",  # two that cannot be read are two answers
+        session_id=session or messages.default_session(user),
         in_reply_to=message_id or None,
         answers=[message_id] if message_id else [],
     )

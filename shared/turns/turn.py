@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from shared import faults, log
+from shared.bus.activity import Activity
 from shared.errors import Fenced
 from shared.turns.desk import Claim, Desk, Ending, Entry, Keep
 from shared.turns.records import Record, pack, unpack
@@ -55,6 +56,7 @@ class Turn:
         self.project_id: UUID | None = None  # what its cost is booked on
         self.task_id: UUID | None = None
         self.spent: Record | None = None  # the budget that ended it: scope, name, dollars
+        self.activity = Activity(self.id, claim.now)  # its runner says of what, its live events what is done
         self._lock = asyncio.Lock()
         self._seen = len(self.given)
 
@@ -62,6 +64,14 @@ class Turn:
     def id(self) -> str:
         """The id of the message that opened the turn; requests made in it are named after it."""
         return self.given[0].id if self.given else self.session
+
+    def is_named(self, name: object) -> bool:
+        """Whether a stop or an amendment that names this turn, or a message that it answers, is meant for it."""
+        return not name or name == self.id or any(entry.id == name for entry in self.given)
+
+    def now(self) -> int:
+        """Milliseconds, by the server's clock."""
+        return self.claimed_at + self.elapsed_ms()
 
     def elapsed_ms(self) -> int:
         """How long it is ours."""

@@ -1,4 +1,4 @@
-"""Requests for leave, as a gateway lists and answers them, and what people allowed for good."""
+"""Requests for permission, as a gateway lists and answers them, and what people allowed for good."""
 
 from __future__ import annotations
 
@@ -6,19 +6,25 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any, Literal
 
 from shared.bus.messages import Decision, Output
-from shared.errors import Denied, TimedOut, UsageError
-from shared.guard import bound, grants
+from shared.errors import Denied, PromptDockError, TimedOut, UsageError
+from shared.guard import about, bound, grants
+from shared.guard.about import About
 from shared.guard.approvals import Approvals, Decided
 from shared.guard.approvals import Card as Asked
-from shared.guard.display import plain
 from shared.store.records import Approval
+from shared.veil import redacted
 from shared.visitor.visitor import Visitor
 
 Card = dict[str, Any]
 _LOOK = 0.1  # seconds between two looks for the decision
+NUMBERED = {"1": "yes", "2": "always", "3": "no"}
+_REACH = 3.0  # seconds that looking for the words of a request may take
+_LEAST = 4  # letters of an id that name a request
+_NEWEST = 500  # of the requests of before
 
 
 async def listing(visitor: Visitor, everything: bool = False, limit: int = 200) -> list[Card]:
@@ -28,27 +34,110 @@ async def listing(visitor: Visitor, everything: bool = False, limit: int = 200) 
         rows = await store.select(Approval, order=[("created_at", "desc")], limit=limit)
     else:
         rows = await store.select(Approval, {"state": "pending"}, order=[("created_at", "asc")], limit=limit)
-    return [
-        {
-            "id": row.approval_id,
-            "agent": row.agent,
-            "user_id": row.user_id,
-            "session": row.session_id,
-            "action": row.action,
-            "arguments": row.arguments,
-            "why": row.why,
-            "bound": row.bound,
-            "bound_to": bound.told(row.bound),
-            "state": row.state,
-            "decided_by": row.decided_by,
-            "reason": row.reason,
-            "pattern": row.pattern,
-            "scope": row.scope,
-            "created_at": row.created_at.isoformat(),
-            "expires_at": row.expires_at.isoformat() if row.expires_at else None,
-        }
-        for row in rows
-    ]
+    cards = await _cards(visitor, [row.approval_id for row in rows])
+    return [_listed(row, cards.get(row.approval_id) or of_row(row)) for row in rows]
+
+
+async def _cards(visitor: Visitor, ids: list[str]) -> dict[str, Asked]:
+    """The requests as they were put, by their ids; {} while the cluster is down."""
+    if not ids:
+        return {}
+    try:
+        async with asyncio.timeout(_REACH):
+            await visitor.reach()
+            found = [await Approvals(visitor.bus, visitor.names).find(id) for id in ids]
+    except (PromptDockError, TimeoutError):
+        return {}
+    return {card.id: card for card in found if card is not None}
+
+
+def of_row(row: Approval) -> Asked:
+    """A request as the Store has it, which is without its words."""
+    return Asked(
+        id=row.approval_id, call=row.call_id or "", agent=row.agent, session=row.session_id or "",
+        user_id=row.user_id or "", turn=row.turn_id or "", home="", tool=row.action.split(":")[1],
+        action=row.action, arguments=row.arguments, arguments_hash=row.arguments_hash, why=row.why,
+        pattern=row.pattern or "", project="", at=_ms(row.created_at),
+        expires_at=_ms(row.expires_at or row.created_at), bound=row.bound,
+    )  # fmt: skip
+
+
+def _ms(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
+
+
+def _listed(row: Approval, card: Asked) -> Card:
+    return {
+        "id": row.approval_id,
+        "short": row.approval_id[: about.SHORT],
+        "agent": row.agent,
+        "user_id": row.user_id,
+        "session": row.session_id,
+        "action": row.action,
+        "arguments": row.arguments,
+        "why": row.why,
+        "bound": row.bound,
+        "bound_to": bound.told(row.bound),
+        "state": row.state,
+        "decided_by": row.decided_by,
+        "reason": row.reason,
+        "pattern": row.pattern,
+        "scope": row.scope,
+        "created_at": row.created_at.isoformat(),
+        "expires_at": row.expires_at.isoformat() if row.expires_at else None,
+        "project": card.project,
+        "does": about.does(card),
+        "about": redacted(About.of(card.about).kept()),
+    }
+
+
+async def shown(visitor: Visitor, name: str) -> Card:
+    """One request, whole: `lines` is how every surface puts it. UsageError for an unknown one."""
+    store = await visitor.store()
+    rows = await store.select(Approval, {"approval_id": name}, limit=1)
+    if not rows:
+        newest = await store.select(Approval, order=[("created_at", "desc")], limit=_NEWEST)
+        rows = [row for row in newest if len(name) >= _LEAST and row.approval_id.startswith(name)]
+    if len(rows) != 1:
+        raise _unknown(name, [row.approval_id for row in rows])
+    card = (await _cards(visitor, [rows[0].approval_id])).get(rows[0].approval_id) or of_row(rows[0])
+    return _listed(rows[0], card) | {"lines": about.lines(card)}
+
+
+async def find(visitor: Visitor, name: str) -> Asked:
+    """The request of that id, or the open one whose id begins so; UsageError for none, or for several."""
+    approvals = Approvals(visitor.bus, visitor.names)
+    if card := await approvals.find(name):
+        return card
+    open_now = await approvals.everywhere() if len(name) >= _LEAST else []
+    found = [card for card in open_now if card.id.startswith(name.lower())]
+    if len(found) != 1:
+        raise _unknown(name, [card.id for card in found])
+    return found[0]
+
+
+def _unknown(name: str, found: list[str]) -> UsageError:
+    if found:
+        return UsageError(f"several requests begin with {name!r}", ", ".join(found), "give more of the id")
+    return UsageError(f"there is no request for permission {name!r}", "", "promptdock approvals list")
+
+
+async def decided(visitor: Visitor, id: str) -> bool:
+    """Whether a request has its answer."""
+    return await Approvals(visitor.bus, visitor.names).decision(id) is not None
+
+
+def worded(text: str) -> str:
+    """What a person typed at a request: a number by its word, `1 b35d865e` as `yes b35d865e`."""
+    number, _, rest = text.strip().partition(" ")
+    return f"{NUMBERED[number]} {rest}".strip() if number in NUMBERED else text
+
+
+async def mine(visitor: Visitor, user_id: str) -> list[Asked]:
+    """The requests that wait for this person, in whichever session, the oldest first."""
+    await visitor.reach()
+    everywhere = await Approvals(visitor.bus, visitor.names).everywhere()
+    return [card for card in everywhere if card.user_id == user_id]
 
 
 async def waiting(visitor: Visitor, session: str, user_id: str) -> list[Output]:
@@ -57,9 +146,7 @@ async def waiting(visitor: Visitor, session: str, user_id: str) -> list[Output]:
     return [
         Output(
             user_id=user_id,
-            content=f"{card.agent.capitalize()} waits for your permission: {plain(card.action)}\n"
-            f"Why: {plain(card.why)}"
-            + (f"\nBound to: {plain(told)}" if (told := bound.told(card.bound)) else ""),
+            content="\n".join(about.lines(card, "waits for your permission")),
             status="awaiting_approval",
             id=f"{card.turn}.ask.{card.id}",
             session_id=session,
@@ -92,9 +179,8 @@ async def answer(
     """Answer a request and await what holds then. UsageError for an unknown one, Denied where it is refused."""
     await visitor.reach()
     approvals = Approvals(visitor.bus, visitor.names)
-    card = await approvals.find(approval_id)
-    if card is None:
-        raise UsageError(f"there is no request for leave {approval_id!r}", "", "promptdock approvals list")
+    card = await find(visitor, approval_id)
+    approval_id = card.id
     if decision == "always":
         _usable(card, pattern, scope)
     async with visitor.outputs() as heard:

@@ -11,9 +11,11 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import secrets
+import shlex
+import shutil
 import signal
-import socket
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +24,10 @@ from typing import Any
 
 from shared import log
 from shared.bus import messages
-from shared.errors import BadMessage, BusUnreachable, Fenced, PromptDockError
+from shared.bus.presence import PASSING, instance_of
+from shared.errors import BadMessage, BusUnreachable, Fenced, PromptDockError, UsageError
+from shared.guard import starts
+from shared.guard.plan import AGENTS
 from shared.guard.process import Finished, run
 from shared.store.records import Task, TaskResult
 from shared.store.row import derived
@@ -55,13 +60,39 @@ class Bridged:
     about: str = ""
 
 
+# What a shell does by itself, or reads as part of its grammar: no program of that name need exist.
+_SHELL = re.compile(
+    r"[({!]|[A-Za-z_]\w*=|(?:if|for|while|until|case|cd|exec|eval|set|export|read|printf|echo|test|\[|:|\.|true|false"
+    r"|trap|umask|ulimit|unset|shift|wait|command|type|alias|exit)(?:\s|$)"
+)
+
+
+def check(command: str) -> None:
+    """UsageError where the command starts a program that there is not; what only a shell can tell is let be."""
+    try:
+        first = shlex.split(command, comments=True)[:1]
+    except ValueError as error:
+        raise UsageError("the command cannot be read", str(error), "close its quotes") from None
+    if not first:
+        raise UsageError("there is no command", "", 'give one with --exec "…"')
+    if _SHELL.match(command.strip()) or set(first[0]) & set("$`*?~<>|&;"):
+        return
+    if shutil.which(first[0], path=starts.absolute(os.environ.get("PATH", os.defpath))) is None:
+        there = Path(first[0]).exists()
+        raise UsageError(
+            f"there is no program {first[0]!r} to run",
+            "the file cannot be executed" if there else "no such file, and no program of that name on PATH",
+            f"chmod +x {first[0]}" if there else "install it, or give its full path with --exec",
+        )
+
+
 class Bridge:
     """One process of a bridged agent."""
 
     def __init__(self, visitor: Visitor, bridged: Bridged) -> None:
         self._visitor, self._bridged = visitor, bridged
         self._names, self._settings = visitor.names, visitor.settings
-        self.instance = f"{socket.gethostname()[:20]}-{os.getpid()}-{secrets.token_hex(2)}"
+        self.instance = instance_of(os.getpid()) + secrets.token_hex(2)
         self._desk = Desk(visitor.bus, visitor.names, bridged.name, lease_ms=visitor.settings.lease_ms)
         self._channel = visitor.names.agent(bridged.name)
         self._wake, self._stopping = asyncio.Event(), asyncio.Event()
@@ -93,6 +124,8 @@ class Bridge:
                     if self._turn is not None:
                         await self._turn.release()
                     await self._visitor.presence.leave(self._bridged.name, self.instance)
+                    if self._bridged.name not in AGENTS:
+                        await self._visitor.presence.retire(self._bridged.name)
 
     def stop(self) -> None:
         """Take nothing more."""
@@ -161,7 +194,7 @@ class Bridge:
                         "uptime": round(time.monotonic() - self._since, 1),
                         "started": self._started,
                         "about": self._bridged.about or f"answers with: {self._bridged.command[:80]}",
-                        "kind": "bridge",
+                        "kind": PASSING,
                         "pid": os.getpid(),
                     },
                 )
@@ -249,7 +282,7 @@ class Bridge:
     async def _close(self, turn: Turn, request: messages.Agent, payload: Payload) -> None:
         """Deliver the answer, then close the request: a successor delivers the same one again, and it counts once."""
         task = await self._task(request) if request.type == "task" else None
-        if task is not None and payload.get("status") == "completed" and machine.to_review(task):
+        if task is not None and payload.get("status") == "completed" and machine.to_review(task, ""):
             payload = payload | {"status": machine.REVIEW}
         message = self._message(request, "error" if payload.get("error") else "response", payload)
         channel = f"agent:{request.sender}"

@@ -11,6 +11,7 @@ from shared import log
 from shared.bus import messages
 from shared.errors import BadMessage, UsageError
 from shared.veil import redacted
+from shared.visitor.matching import pick
 from shared.visitor.pending import preview
 from shared.visitor.visitor import Visitor
 from shared.visitor.words import Sent
@@ -32,6 +33,7 @@ class Dead:
         """How it is listed."""
         return {
             "key": self.key,
+            "at_ms": _moment(self.key)[0],
             "agent": self.agent,
             "id": self.id,
             "session": self.session,
@@ -65,11 +67,20 @@ def _moment(key: str) -> tuple[int, int]:
 
 
 async def find(visitor: Visitor, name: str) -> Dead:
-    """The dead letter of that key, or the newest of that message id."""
-    for letter in await letters(visitor, 10_000):
-        if name in (letter.key, letter.id):
-            return letter
-    raise UsageError(f"there is no dead letter {name!r}", "", "promptdock dead list shows them")
+    """The dead letter of that key, or the newest of that message id; a part is enough."""
+    found = await letters(visitor, 10_000)
+    names = {text for letter in found for text in (letter.key, letter.id) if text}
+    meant = pick(name, names, "dead letter", "promptdock dead list shows them")
+    return next(letter for letter in found if meant in (letter.key, letter.id))
+
+
+async def drop(visitor: Visitor, name: str | None) -> int:
+    """Throw away the dead letter of that key or id, or all for None; how many."""
+    dropped = [await find(visitor, name)] if name is not None else await letters(visitor, 100_000)
+    for letter in dropped:
+        stream = f"{visitor.names.desk(letter.agent)}dead"
+        await visitor.bus.command("XDEL", stream, letter.key.rpartition("/")[2])
+    return len(dropped)
 
 
 async def replay(visitor: Visitor, name: str) -> Sent:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from shared.bus.keys import SCHEMA
+from shared.bus.keys import CHATTER, SCHEMA
 from shared.errors import BusUnreachable, ConfigurationError, PromptDockError, StoreUnavailable
-from shared.visitor import dead, look, machine
+from shared.visitor import dead, look, machine, supervision
 from shared.visitor.findings import Finding
 from shared.visitor.visitor import Visitor
 
@@ -24,16 +25,25 @@ async def examine(visitor: Visitor, env_file: Path) -> AsyncGenerator[Finding, N
     yield machine.python()
     yield machine.agents()
     yield machine.git()
-    for found in machine.files(settings, env_file):
+    for found in (
+        *machine.files(settings, env_file),
+        *machine.secrets(settings),
+        *machine.written(settings),
+    ):
         yield found
     yield machine.disk(settings)
     yield await asyncio.to_thread(machine.sandbox, settings)
-    for maybe in (machine.server(settings), machine.port(settings), machine.leftovers(settings)):
+    for maybe in (
+        machine.executor(settings),
+        machine.server(settings),
+        machine.port(settings),
+        machine.leftovers(settings),
+    ):
         if maybe is not None:
             yield maybe
     async for found in _redis(visitor):
         yield found
-    yield await _store(visitor)
+    yield await store(visitor)
     try:
         async with asyncio.timeout(_PATIENCE):
             yield await machine.model(settings)
@@ -153,8 +163,24 @@ async def _password(visitor: Visitor) -> Finding | None:
         return await _anybody(visitor)
     if parts.password:
         return Finding("password", "ok", f"Redis on {parts.hostname} asks for a password")
+    fix = "set requirepass or an ACL, and put the password into REDIS_URL"
+    if await _private_network(parts.hostname or "", parts.port or 6379):
+        told = (
+            f"Redis on {parts.hostname} asks for no password: all of its private network command the agents"
+        )
+        return Finding("password", "warn", told, f"keep the network to the cluster alone, or {fix}")
     told = f"Redis on {parts.hostname} answers without a password: whoever reaches it commands the agents"
-    return Finding("password", "fail", told, "set requirepass or an ACL, and put the password into REDIS_URL")
+    return Finding("password", "fail", told, fix)
+
+
+async def _private_network(host: str, port: int) -> bool:
+    """Whether a host is reached by addresses alone that no other network leads to, as in compose or on Render."""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port)
+        addresses = {ipaddress.ip_address(str(one[4][0]).partition("%")[0]) for one in found}
+    except (OSError, ValueError):
+        return False
+    return bool(addresses) and all(address.is_private for address in addresses)
 
 
 async def _schema(visitor: Visitor) -> Finding:
@@ -203,18 +229,34 @@ async def _present(visitor: Visitor) -> Finding:
     if late:
         who = ", ".join(f"{card['agent']} ({int(card['age_ms']) / 1000:.0f} s)" for card in late)
         return Finding("presence", "warn", f"no heartbeat lately: {who}", "see promptdock logs")
-    if "chatter" not in [*here, *state["unannounced"]]:
-        return Finding("presence", "warn", "Chatter is not here, so nobody answers", "promptdock up")
-    if state["offline"]:
-        gone = ", ".join(name for name in state["offline"] if name not in state["unannounced"])
-        if gone:
-            return Finding(
-                "presence", "warn", f"not here: {gone}", f"start it: python -m agents.{state['offline'][0]}"
-            )
+    gone = [name for name in state["offline"] if name not in state["unannounced"]]
+    if state["failed"]:
+        name, why = next(iter(state["failed"].items()))
+        told = f"{name} cannot start: {why}"
+        return Finding("presence", "warn", told, "it is tried again by itself once its folder is edited")
+    missing = [name for name in gone if name in state["expected"]]
+    if CHATTER not in [*here, *state["unannounced"]]:
+        return Finding("presence", "fail", "Chatter is not here, so nobody answers", _start(visitor, CHATTER))
+    if missing:
+        return Finding("presence", "warn", f"not here: {', '.join(missing)}", _start(visitor, missing[0]))
+    waited_for = [name for name in gone if state["queues"].get(name)]
+    if waited_for:
+        told = f"messages wait for {', '.join(waited_for)}, who is not here"
+        fix = f"start it where it ran, or: promptdock agents forget {waited_for[0]} --force"
+        return Finding("presence", "warn", told, fix)
     return Finding("presence", "ok", f"here: {' '.join(here)}")
 
 
-async def _store(visitor: Visitor) -> Finding:
+def _start(visitor: Visitor, agent: str) -> str:
+    """How an agent that should be here is started."""
+    found = supervision.running(visitor.settings.home)
+    if found is None:
+        return "promptdock up" if visitor.settings.redis_url is None else f"python -m agents --name {agent}"
+    return f"promptdock logs {agent}" if agent in found.agents else f"promptdock up -d --with {agent}"
+
+
+async def store(visitor: Visitor) -> Finding:
+    """Whether what is to stay can be stored."""
     where = "Supabase" if visitor.settings.supabase_url else f"SQLite in {visitor.settings.home}"
     try:
         await visitor.store()

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import AliasChoices, SecretStr
 
 from shared import folders
-from shared.settings import Settings
+from shared.settings import RECOMMENDED, Settings
 
 
 def facts(settings: Settings) -> list[dict[str, Any]]:
@@ -18,7 +18,10 @@ def facts(settings: Settings) -> list[dict[str, Any]]:
         alias = info.validation_alias
         names = [str(name) for name in (alias.choices if isinstance(alias, AliasChoices) else [alias])]
         source, name = _source(names, given)
-        found.append({"name": name, "value": _shown(getattr(settings, field)), "source": source})
+        value = getattr(settings, field)
+        if field == "model" and value is None:  # what is in force where nothing is set
+            value = "demo" if settings.demo else RECOMMENDED
+        found.append({"name": name, "value": _shown(value), "source": source})
     return found
 
 

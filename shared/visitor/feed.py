@@ -19,6 +19,7 @@ from shared.errors import BusUnreachable, PromptDockError
 from shared.visitor.words import Event, Heard
 
 _BLOCK_MS = 2000
+_PLAIN = 1000  # outputs of a foreign Chatter that wait to be judged; more are dropped
 _READY = 5.0  # seconds that a subscription may take before we go on without
 
 
@@ -41,6 +42,9 @@ class Line(Protocol):
     @property
     def bus(self) -> Bus: ...
 
+    async def believes(self, channel: str, data: bytes) -> bool:
+        """Whether what no worker of ours keeps may be taken for Chatter's words."""
+
     async def moved(self) -> object:
         """Look whether the cluster is on another server now."""
 
@@ -58,12 +62,13 @@ class Feed:
         self._stream = f"{visitor.names.desk(CHATTER)}out"
         self._channel = visitor.names.channel(CHATTER_OUTPUT)
         self._queue: asyncio.Queue[Heard | None] = asyncio.Queue()
+        self._plain: asyncio.Queue[tuple[Output, bytes]] = asyncio.Queue(_PLAIN)
         self._subscribed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def open(self) -> None:
         """Start to listen; comes back when nothing can be missed any more, or Redis is away."""
-        self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._hear())]
+        self._tasks = [asyncio.create_task(work) for work in (self._read(), self._hear(), self._judge())]
         for task in self._tasks:
             task.add_done_callback(lambda _task: self._queue.put_nowait(None))
         with contextlib.suppress(TimeoutError):
@@ -99,14 +104,23 @@ class Feed:
 
         def take(_channel: str, data: bytes) -> None:
             output = parse(data)
-            if output is not None and output.via != self._channel:
-                self._queue.put_nowait(Heard(output, self.cursor))
+            if output is not None and output.via != self._channel and not self._plain.full():
+                self._plain.put_nowait((output, data))
 
         async def ready() -> None:
             self._subscribed.set()
 
         # By a pattern: who listens so is not counted among those who acknowledge nothing (PUBSUB NUMSUB).
         await self._visitor.subscribe([], [self._channel], take, ready)
+
+    async def _judge(self) -> None:
+        """Anybody may publish there: where Chatter is ours, what it says is in its stream."""
+        while True:
+            output, data = await self._plain.get()
+            if await self._visitor.believes(self._channel, data):
+                self._queue.put_nowait(Heard(output, self.cursor))
+            else:
+                log.get().debug("What looks like an output is not shown", why="no worker of ours said it")
 
 
 async def entries(visitor: Line, stream: str, after: str) -> AsyncGenerator[tuple[str, bytes], None]:

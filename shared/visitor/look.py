@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from shared import log
+from shared.bus import embedded
+from shared.bus.activity import Activity, act, stream_of
+from shared.bus.activity import doing as activities
 from shared.bus.keys import CHATTER
+from shared.bus.presence import instance_of
 from shared.errors import PromptDockError
 from shared.visitor import supervision
 from shared.visitor.findings import Finding
+from shared.visitor.plain import line
+from shared.visitor.release import release as release
+from shared.visitor.times import ago
 from shared.visitor.visitor import Visitor
 
+_RECENT = 5  # events among which the last act is found
+USUAL_PORT = embedded.PORT
 
-def release() -> str:
-    """The version of this release."""
-    try:
-        return version("promptdock")
-    except PackageNotFoundError:
-        return "0.1.0"
+
+def usual_port_taken(redis: dict[str, Any]) -> bool:
+    """Whether the embedded server is elsewhere because another program has its usual port."""
+    elsewhere = redis["embedded"] and not redis["address"].endswith(f":{USUAL_PORT}")
+    return elsewhere and embedded.free_port(USUAL_PORT) != USUAL_PORT
 
 
 async def status(visitor: Visitor) -> dict[str, Any]:
@@ -40,17 +48,33 @@ async def status(visitor: Visitor) -> dict[str, Any]:
         "unannounced": [
             name for name, ears in heard.items() if ears and not any(card["agent"] == name for card in cards)
         ],
+        "doing": [working.row() for working in await doing(visitor, cards)],
         "queues": queues,
         "dead": {name: count for name in known if (count := await _length(visitor, name, "dead"))},
+        "dead_newest_ms": max([await _newest_dead(visitor, name) for name in known], default=0),
         "redis": await redis(visitor),
-        "model": next((str(card.get("model", "")) for card in cards), ""),
+        "model": _speaks(cards, "model"),
+        "provider": _speaks(cards, "provider"),
         "demo": any(card.get("demo") for card in cards),
         "store": next((str(card.get("store", "")) for card in cards), ""),
         "home": str(visitor.settings.home),
-        "supervised": supervision.running(visitor.settings.home) is not None,
+        "expected": supervision.expected(visitor.settings.home),
+        "supervised": (ours := supervision.running(visitor.settings.home)) is not None,
+        "failed": dict(ours.failed) if ours else {},
         "left": supervision.left(visitor.settings.home),
         "outbox": len(list(visitor.outbox.folder.glob("*.json"))),
     }
+
+
+def speaks(cards: list[dict[str, Any]]) -> str:
+    """The name of the model that people speak with; DEMO where it is the scripted one."""
+    return "DEMO" if any(card.get("demo") for card in cards) else _speaks(cards, "model")
+
+
+def _speaks(cards: list[dict[str, Any]], field: str) -> str:
+    """Of Chatter, with whom people speak, else of whoever thinks with a model at all."""
+    first = sorted((card for card in cards if card.get(field)), key=lambda card: card["agent"] != CHATTER)
+    return str(first[0][field]) if first else ""
 
 
 def other_homes(cards: list[dict[str, Any]]) -> Finding | None:
@@ -94,6 +118,13 @@ async def _length(visitor: Visitor, agent: str, stream: str) -> int:
     return int(await visitor.bus.command("XLEN", f"{visitor.names.desk(agent)}{stream}"))
 
 
+async def _newest_dead(visitor: Visitor, agent: str) -> int:
+    """When an agent's newest dead letter came, in milliseconds since 1970; 0 where it has none."""
+    stream = f"{visitor.names.desk(agent)}dead"
+    found = await visitor.bus.command("XREVRANGE", stream, "+", "-", "COUNT", 1)
+    return int(found[0][0].partition(b"-")[0]) if found else 0
+
+
 @dataclass(frozen=True)
 class Pulse:
     """What is known of an agent that was asked: milliseconds since its heartbeat, and what it did last."""
@@ -105,23 +136,60 @@ class Pulse:
 async def pulse(visitor: Visitor, agent: str, request_id: str) -> Pulse:
     """Look how an agent is and what it last did for a request."""
     cards = await visitor.presence.here(agent)
-    stream = visitor.names.stream(f"{agent}:{request_id}"[:200])
-    newest = await visitor.bus.command("XREVRANGE", stream, "+", "-", "COUNT", 1)
-    doing = _doing(newest[0][1][1]) if newest else ""
+    doing = await _last(visitor, stream_of(agent, request_id))
     return Pulse(min((int(card["age_ms"]) for card in cards), default=None), doing)
 
 
-def _doing(data: bytes) -> str:
+@dataclass(frozen=True)
+class Working:
+    """One turn of an agent that is here, and for how many seconds it runs."""
+
+    agent: str
+    activity: Activity
+    seconds: float
+
+    def told(self, width: int = 200) -> str:
+        """As one line, with what may be cut at its end: how long, who, on what, what was done last."""
+        act = f" · {self.activity.act}" if self.activity.act else ""
+        return line(f"{ago(self.seconds)} {self.agent}: {self.activity.about}{act}", width)
+
+    def row(self) -> dict[str, Any]:
+        """For programs."""
+        return {"agent": self.agent, **self.activity.card(), "seconds": round(self.seconds, 1)}
+
+
+async def doing(visitor: Visitor, cards: Sequence[dict[str, Any]] | None = None) -> list[Working]:
+    """Who works on what now, each with what it did last; those that work the longest come first."""
+    cards = await visitor.presence.here() if cards is None else cards
+    found = []
+    for card in cards:
+        now = int(card.get("seen") or 0) + int(card.get("age_ms") or 0)
+        for activity in activities(card):
+            if activity.events and (last := await _last(visitor, activity.events)):
+                activity.act = last
+            found.append(Working(str(card["agent"]), activity, max(0, now - activity.since) / 1000))
+    return sorted(found, key=lambda working: -working.seconds)
+
+
+async def _last(visitor: Visitor, session: str) -> str:
+    newest = await visitor.bus.command("XREVRANGE", visitor.names.stream(session), "+", "-", "COUNT", _RECENT)
+    return next((told for _, fields in newest if (told := _act(fields[1]))), "")
+
+
+def _act(data: bytes) -> str:
     try:
         event = json.loads(data)
     except ValueError:
         return ""
-    if not isinstance(event, dict):
+    if not isinstance(event, dict) or event.get("event") == "tool_result":
         return ""
-    if event.get("event") in ("tool_call", "tool_result"):
-        arguments = event.get("arguments") or {}
-        return " ".join([str(event.get("tool", "")), *(str(value) for value in arguments.values())])[:80]
-    return {"thinking": "thinks", "chunk": "writes"}.get(str(event.get("event")), "")
+    return act(str(event.get("event")), event)
+
+
+async def processes(visitor: Visitor, pids: Iterable[int]) -> set[int]:
+    """Those of these processes of this machine that are here as workers."""
+    instances = [str(card.get("instance")) for card in await visitor.presence.here()]
+    return {pid for pid in pids if any(one.startswith(instance_of(pid)) for one in instances)}
 
 
 async def serves(visitor: Visitor, agent: str = CHATTER) -> bool:

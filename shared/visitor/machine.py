@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib.util
+import os
 import platform
+import re
 import shutil
 import stat
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from pydantic import AliasChoices
+
+from shared import folders, secret
 from shared.bus import embedded
 from shared.errors import ConfigurationError, PromptDockError
 from shared.guard import starts
 from shared.settings import Settings
-from shared.visitor import key, supervision
+from shared.visitor import key, models, supervision
 from shared.visitor.findings import Finding
 
 _MB = 1 << 20
 _FULL, _SCARCE = 16 * _MB, 256 * _MB
+_ALIKE, _ALIKE_OUTSIDE = 0.85, 0.9  # how much a name must look like a setting's to be taken for a slip
 _ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -57,7 +64,7 @@ def sandbox(settings: Settings) -> Finding:
         case "bwrap":
             return Finding("sandbox", "ok", found.explain())
         case "landlock":
-            fix = "install bubblewrap, or promptdock[sandbox], and allow user namespaces"
+            fix = f"install bubblewrap, or {starts.installing('sandbox')}, and allow user namespaces"
             return Finding("sandbox", "warn", found.explain(), fix)
         case "none":
             return Finding("sandbox", "warn", found.why, "unset SANDBOX to have commands confined")
@@ -66,14 +73,47 @@ def sandbox(settings: Settings) -> Finding:
             return Finding("sandbox", "warn", f"commands of agents are refused: {told}", fix)
 
 
+def written(settings: Settings) -> Iterator[Finding]:
+    """What stands in the environment and in `.env` and means nothing: lines, and names that look misspelt."""
+    for file, why in folders.unreadable(settings.home):
+        yield Finding(".env", "warn", f"{file}: {why}", f"correct {file}: one NAME=value a line")
+    known = variables()
+    for place, values in folders.written(settings.home):
+        alike = _ALIKE_OUTSIDE if place == "the environment" else _ALIKE
+        for name in sorted(set(values) - known):
+            if not re.fullmatch(r"[A-Z][A-Z0-9_]*", name) or name.endswith("_MODEL"):
+                continue
+            if meant := difflib.get_close_matches(name, known, 1, alike):
+                told = f"{name} in {place} is no setting"
+                yield Finding("settings", "warn", told, f"{meant[0]} may be meant: rename it")
+
+
+def variables() -> set[str]:
+    """The names of all settings."""
+    found = set[str]()
+    for field in Settings.model_fields.values():
+        alias = field.validation_alias
+        found |= {str(name) for name in (alias.choices if isinstance(alias, AliasChoices) else [alias])}
+    return found
+
+
 def files(settings: Settings, env_file: Path) -> Iterator[Finding]:
     """Who else may read the secrets and the history."""
     if env_file.exists():
         yield _private(".env", env_file, 0o600)
-    if settings.home.exists():
-        yield _private("home", settings.home, 0o700)
+    home = settings.home
+    existing = next(place for place in (home, *home.parents) if place.exists())
+    fix = "set PROMPTDOCK_HOME to a folder that you may write to"
+    if not existing.is_dir():
+        yield Finding("home", "fail", f"{home} can be no data folder: {existing} is a file", fix)
+    elif existing == home:
+        yield _private("home", home, 0o700)
+        if not os.access(home, os.W_OK | os.X_OK):
+            yield Finding("home", "fail", f"nothing can be written to {home}", fix)
+    elif not os.access(existing, os.W_OK | os.X_OK) or os.statvfs(existing).f_blocks == 0:
+        yield Finding("home", "fail", f"{home} cannot be made: {existing} takes no folder of yours", fix)
     else:
-        told = f"{settings.home} does not exist yet"
+        told = f"{home} does not exist yet"
         yield Finding("home", "ok", f"{told}: the first `promptdock up` makes it")
 
 
@@ -137,6 +177,30 @@ def leftovers(settings: Settings) -> Finding | None:
     return Finding("supervisor", "warn", told, fix)
 
 
+def secrets(settings: Settings) -> Iterator[Finding]:
+    """Whether the secrets that this data folder keeps are some; one that is not there yet is made by `up`."""
+    kept = ["secret"] if settings.secret is None else []
+    kept += ["redis/password"] if settings.redis_url is None else []
+    for file in (settings.home / name for name in kept):
+        if file.is_file():
+            try:
+                secret.kept(file)
+            except ConfigurationError as error:
+                yield Finding("secret", "fail", f"{error.what}: {error.why}", error.fix)
+            except OSError as error:
+                yield Finding("secret", "fail", f"{file}: {error.strerror}", "have it belong to you")
+
+
+def executor(settings: Settings) -> Finding | None:
+    """Whether what the settings name to carry out tasks is installed."""
+    if settings.executor != "claude-code" or importlib.util.find_spec("claude_agent_sdk") is not None:
+        return None
+    told = "PROMPTDOCK_EXECUTOR is claude-code, which is not installed: every task would fail"
+    return Finding(
+        "executor", "fail", told, f"{starts.installing('claude-code')}, or unset PROMPTDOCK_EXECUTOR"
+    )
+
+
 async def model(settings: Settings) -> Finding:
     """Whether the model's key is taken."""
     if settings.anthropic_api_key is None:
@@ -152,4 +216,11 @@ async def model(settings: Settings) -> Finding:
         return Finding("model", "fail", f"{error.what}: {error.why}".rstrip(": "), error.fix)
     if verdict == "unknown":
         return Finding("model", "warn", f"the key could not be checked: {why}", "promptdock key check, later")
-    return Finding("model", "ok", "Anthropic takes the key")
+    try:
+        wrong = models.missing(settings, await models.listed(settings))
+    except PromptDockError as error:  # one that lists no models, as a gateway may
+        return Finding("model", "ok", f"Anthropic takes the key; its models are not known: {error.what}")
+    if wrong:
+        return Finding("model", "fail", "; ".join(one.told for one in wrong), wrong[0].fix)
+    names = ", ".join(dict.fromkeys(models.chosen(settings).values()))
+    return Finding("model", "ok", f"Anthropic takes the key, and has {names}")

@@ -7,12 +7,14 @@ from typing import Any
 
 from shared import log
 from shared.bus.keys import CHATTER
+from shared.guard import about
 from shared.guard.approvals import Approvals
-from shared.guard.display import plain
 from shared.visitor import look
+from shared.visitor.plain import line
 from shared.visitor.visitor import Visitor
 
 Row = dict[str, Any]
+_QUOTED = 60  # of the one that another waits for
 _PREVIEW = 200  # characters of a message
 
 
@@ -45,21 +47,26 @@ async def pending(visitor: Visitor, limit: int = 1000) -> list[Row]:
     return found
 
 
+async def behind(visitor: Visitor, session: str, message_id: str) -> str:
+    """What a message of a conversation waits behind there, in its words; "" where it is the next."""
+    rows = [row for row in await pending(visitor) if (row["agent"], row["session"]) == (CHATTER, session)]
+    before = next(iter(rows), None)  # the oldest, which is worked on first
+    return "" if before is None or before["id"] == message_id else line(before["content"], _QUOTED)
+
+
 async def _explain(visitor: Visitor, rows: list[Row], sessions: set[str]) -> None:
     """Say what each waits for: a permission, the message before it, a worker."""
     approvals = Approvals(visitor.bus, visitor.names)
     cards = {(c.agent, c.home): c for session in sessions for c in await approvals.waiting(session)}
-    busy = {(row["agent"], row["session"]): row["id"] for row in rows if row["state"] == "running"}
+    busy = {(row["agent"], row["session"]): row for row in rows if row["state"] == "running"}
     served: dict[str, bool] = {}
     for row in rows:
         here = row["agent"], row["session"]
         if row["state"] == "running":
             if card := cards.get(here):
-                row["waits_for"] = (
-                    f"permission of {card.user_id}: {plain(log.redact(card.action))[:_PREVIEW]}"
-                )
+                row["waits_for"] = f"permission of {card.user_id}: {about.does(card)[:_PREVIEW]}"
         elif here in busy:
-            row["waits_for"] = f"message {busy[here]}"
+            row["waits_for"] = f"message {busy[here]['id']}: {line(busy[here]['content'], _QUOTED)}"
         else:
             if row["agent"] not in served:
                 served[row["agent"]] = await look.serves(visitor, row["agent"])

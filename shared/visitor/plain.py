@@ -6,6 +6,9 @@ import json
 import re
 from typing import Any
 
+from shared.plain import LONGEST as LONGEST
+from shared.plain import dollars as dollars
+
 # Whole escape sequences first (CSI, then OSC and its kin up to their end), so that no rest of them is shown.
 _SEQUENCES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"

@@ -44,7 +44,7 @@ class Journal:
 class Check:
     """One row of the audit log, read: the tool, its category, its detail, what was touched.
 
-    `own`: a person's own command, which is their leave wherever the rules ask.
+    `own`: a person's own command, which is their permission wherever the rules ask.
     """
 
     tool: str

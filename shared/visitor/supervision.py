@@ -9,16 +9,20 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 from shared.errors import ConfigurationError, PromptDockError, TimedOut, UsageError
 from shared.folders import FOLDER
+from shared.guard import plan as plans
 from shared.guard import remains, starts
 from shared.guard.birth import birth
 
+AGENTS = plans.AGENTS
+counts, own = plans.counts, plans.own
+RETURN = 30.0  # seconds in which a worker that was restarted should be back
 DRAIN = 45.0  # seconds: the workers have 20, what does not end is killed after 25, Redis goes last
 
 
@@ -29,6 +33,21 @@ class Supervised:
     pid: int
     agents: tuple[str, ...]
     processes: frozenset[int] = frozenset()
+    workers: Mapping[str, int] = field(default_factory=dict)  # the process of each replica
+    replicas: tuple[str, ...] = ()  # that should run
+    failed: Mapping[str, str] = field(default_factory=dict)  # of them, those that cannot start, and why
+
+
+@dataclass(frozen=True)
+class Change:
+    """What `up` is asked for beyond the five agents."""
+
+    without: Sequence[str] = ()
+    added: Sequence[str] = ()
+    scale: Mapping[str, int] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.without or self.added or self.scale)
 
 
 def _locked(home: Path) -> bool:
@@ -52,10 +71,28 @@ def running(home: Path) -> Supervised | None:
         note: dict[str, Any] = json.loads((home / "cluster.json").read_text())
         if not note["birth"] or birth(int(note["pid"])) != note["birth"]:
             return None  # a killed one's note, which its successor has not replaced yet
-        processes = frozenset(process.pid for process in remains.living(home))
-        return Supervised(int(note["pid"]), tuple(note["agents"]), processes)
+        living = remains.living(home)
+        return Supervised(
+            int(note["pid"]),
+            tuple(note["agents"]),
+            frozenset(process.pid for process in living),
+            {process.name: process.pid for process in living if process.name != remains.REDIS},
+            tuple(note.get("replicas") or note["agents"]),
+            dict(note.get("failed") or {}),
+        )
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def expected(home: Path) -> list[str]:
+    """Who should be here: what `up` runs in this home, else the five."""
+    found = running(home)
+    return sorted(found.agents if found else AGENTS)
+
+
+def is_up(home: Path) -> bool:
+    """Whether a cluster runs in this home, or just begins to."""
+    return _locked(home)
 
 
 def refuse_second(home: Path) -> None:
@@ -68,20 +105,43 @@ def refuse_second(home: Path) -> None:
         )
 
 
+def alter(home: Path, change: Change) -> None:
+    """Have the cluster that runs take up a change; UsageError for an agent that there is not."""
+    plan = plans.read(home) or plans.Plan()
+    plans.write(home, plan.changed(change.added, change.without, change.scale).checked(home))
+
+
+def check(home: Path, change: Change) -> None:
+    """UsageError for an agent that there is not."""
+    plans.Plan().changed(change.added, change.without, change.scale).checked(home)
+
+
+def wanted(home: Path) -> list[str]:
+    """The replicas that the plan of this home asks for, as far as it can be read."""
+    return (plans.read(home) or plans.Plan()).replicas(home)
+
+
 def log_file(home: Path) -> Path:
     """What the supervisor itself has to say."""
     return home / "logs" / "cluster.log"
 
 
-def start(home: Path, without: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+def start(
+    home: Path, without: Sequence[str] = (), added: Sequence[str] = (), scale: Mapping[str, int] | None = None
+) -> subprocess.Popen[bytes]:
     """Start the supervisor, in a session of its own: what a Ctrl-C means is decided by whoever started it."""
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
     file = log_file(home)
-    file.parent.mkdir(exist_ok=True, mode=0o700)
-    left_out = [part for agent in without for part in ("--without", agent)]
+    try:
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file.parent.mkdir(exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise unmade(home, error) from error
+    words = [part for agent in without for part in ("--without", agent)]
+    words += [part for agent in added for part in ("--with", agent)]
+    words += [part for agent, count in (scale or {}).items() for part in ("--scale", f"{agent}={count}")]
     with file.open("wb") as out:
         return subprocess.Popen(
-            starts.command("agents", *left_out),
+            starts.command("agents", *words),
             cwd=starts.where(),
             stdin=subprocess.DEVNULL,
             stdout=out,
@@ -89,6 +149,16 @@ def start(home: Path, without: Sequence[str] = ()) -> subprocess.Popen[bytes]:
             start_new_session=True,
             env={**starts.surroundings(os.environ), **stands(home)},
         )
+
+
+def unmade(home: Path, error: OSError) -> ConfigurationError:
+    """A data folder that cannot be made or written to."""
+    place = Path(error.filename or home)
+    in_the_way = next((one for one in (place, *place.parents) if one.exists() and not one.is_dir()), None)
+    why = f"{in_the_way} is a file" if in_the_way else f"{place}: {error.strerror or error}"
+    return ConfigurationError(
+        f"the data folder {home} cannot be used", why, "set PROMPTDOCK_HOME to a folder that you may write to"
+    )
 
 
 def stands(home: Path) -> dict[str, str]:
@@ -129,6 +199,47 @@ def why(home: Path, code: int) -> PromptDockError:
             "end them with promptdock down, or start anew with promptdock up",
         )
     return kind(f"the cluster ended with exit code {code}", last[0][:300], f"see {file}")
+
+
+def restart(home: Path, replica: str, here: Callable[[int], bool]) -> int | None:
+    """End one worker, drained, and wait until its successor is here; its process, or None where it had none.
+
+    TimedOut where it does not come back; ConfigurationError where a setting is wrong by now.
+    """
+    found = running(home)
+    old = next((one for one in remains.living(home) if one.name == replica), None)
+    if found is None or old is None:
+        return None
+    old.signal(signal.SIGTERM)
+    ends = time.monotonic() + DRAIN + RETURN
+    while time.monotonic() < ends:
+        if old.alive and time.monotonic() > ends - RETURN:
+            old.signal(signal.SIGKILL)
+        found = running(home)
+        if found is None:
+            raise PromptDockError("the cluster ended", f"nothing runs in {home}", "start it: promptdock up")
+        pid = found.workers.get(replica)
+        if pid is not None and pid != old.pid and here(pid):
+            return pid
+        time.sleep(0.05)
+    agent = plans.agent_of(replica)
+    why = (
+        found.failed.get(replica, "") or last_error(home, replica) or f"it was not here after {RETURN:.0f} s"
+    )
+    raise TimedOut(f"{replica} did not come back", why, f"see promptdock logs {agent}")
+
+
+def last_error(home: Path, name: str) -> str:
+    """What a worker, or `cluster` for the supervisor, complained of last; "" where nothing is known."""
+    with contextlib.suppress(OSError):
+        for line in reversed(
+            (home / "logs" / f"{name}.log").read_text("utf-8", "replace").splitlines()[-50:]
+        ):
+            with contextlib.suppress(ValueError, AttributeError):
+                event = json.loads(line)
+                if event.get("level") in ("error", "critical"):
+                    return ". ".join(str(event[key]) for key in ("event", "why", "fix") if event.get(key))
+    return ""
 
 
 def stop(home: Path, patience: float = DRAIN) -> list[str]:

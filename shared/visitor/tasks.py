@@ -2,40 +2,68 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import contextlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, get_args
 from uuid import UUID
 
 from shared.errors import PromptDockError, ToolError, UsageError
-from shared.store.base import Store
+from shared.store.base import Where
 from shared.store.origin import PERSON, Origin
-from shared.store.records import Project, Repo, Task, TaskEvent, TaskResult
+from shared.store.records import Project, Repo, Task, TaskEvent, TaskResult, TaskStatus, project_key
+from shared.tasks import questions, scheduler
+from shared.tasks.fate import fates, waiting
+from shared.visitor import named
+from shared.visitor.matching import pick
+from shared.visitor.times import ago
 from shared.visitor.visitor import Visitor
 
 if TYPE_CHECKING:
+    from shared.guard.git import Git
     from shared.tasks.repos import Repos
 
 Card = dict[str, Any]
-_FATES = ("merged", "discarded")
+_STATES = f"name one of: {', '.join(get_args(TaskStatus))}"
 
 
-async def tasks(visitor: Visitor, limit: int = 50, everything: bool = False) -> list[Card]:
-    """The newest tasks first; those that are archived only with `everything`."""
+@dataclass(frozen=True)
+class Filter:
+    """Which tasks are listed: of these states, of one project, of one person; the archived ones too."""
+
+    statuses: Sequence[str] = ()
+    project: str | None = None
+    user: str | None = None
+    everything: bool = False
+    limit: int = 50
+
+
+async def _where(visitor: Visitor, wanted: Filter) -> Where:
+    """As the Store is asked; UsageError for a state or a project that there is not."""
+    where: dict[str, Any] = {} if wanted.everything else {"archived": False}
+    if wanted.statuses:
+        states = [
+            pick(state.upper().replace("-", "_"), get_args(TaskStatus), "state", _STATES)
+            for state in wanted.statuses
+        ]
+        where["status"] = ("in", states)
+    if wanted.project:
+        where["project_id"] = project_key(await named.project(visitor, wanted.project))
+    if wanted.user:
+        where["user_id"] = wanted.user
+    return where
+
+
+async def tasks(visitor: Visitor, wanted: Filter | None = None) -> list[Card]:
+    """Tasks, the newest first."""
+    wanted = wanted or Filter()
     store = await visitor.store()
-    where = {} if everything else {"archived": False}
-    rows = await store.select(Task, where, order=[("created_at", "desc")], limit=limit)
+    where = await _where(visitor, wanted)
+    rows = await store.select(Task, where, order=[("created_at", "desc")], limit=wanted.limit)
     slugs = {row.id: row.slug for row in await store.select(Project)}
-    became = await _became(store, [row.id for row in rows])
+    became = await fates(store, [row.id for row in rows])
     return [_card(row, slugs, became.get(row.id)) for row in rows]
-
-
-async def _became(store: Store, tasks: list[UUID]) -> dict[UUID, str]:
-    """What became of the work of each: merged or discarded; those that began again since are left out."""
-    if not tasks:
-        return {}
-    where = {"task_id": ("in", tasks), "event": ("in", [*_FATES, "started"])}
-    events = await store.select(TaskEvent, where, order=[("created_at", "asc")])
-    last = {event.task_id: event.event for event in events}
-    return {id: event for id, event in last.items() if event in _FATES}
 
 
 def _card(row: Task, projects: dict[UUID, str], became: str | None) -> Card:
@@ -45,13 +73,22 @@ def _card(row: Task, projects: dict[UUID, str], became: str | None) -> Card:
         "status": row.status,
         "work": became,
         "assignee": row.assignee,
+        "user_id": row.user_id,
         "project": projects.get(row.project_id, ""),
         "branch": row.branch,
         "error": row.error or None,
         "made": _made(row) or None,
         "created_at": row.created_at.isoformat(),
         "ended_at": row.ended_at.isoformat() if row.ended_at else None,
+        "again_in": again_in(row),
     }
+
+
+def again_in(row: Task) -> float | None:
+    """Seconds until a task that failed is tried again; None where that is not what it waits for."""
+    if row.status != "FAILED" or row.archived or row.attempts >= row.max_retries:
+        return None
+    return max(0.0, scheduler.retry_at(row.updated_at.timestamp(), row.attempts) - time.time())
 
 
 def _made(row: Task) -> str:
@@ -63,28 +100,30 @@ def _made(row: Task) -> str:
 
 
 def state(card: Card) -> str:
-    """A task's state, with what became of its work: `COMPLETED, merged`."""
-    return f"{card['status']}, {card['work']}" if card["work"] else str(card["status"])
+    """A task's state, with what became of its work or waits: `COMPLETED, merged`, `FAILED, again in 30 s`."""
+    again = f"again in {ago(card['again_in'])}" if card.get("again_in") is not None else ""
+    work = card["work"] or waiting(card["status"], card["branch"], card["error"], card["work"])
+    return ", ".join(part for part in (card["status"], work, again) if part)
 
 
-async def _find(visitor: Visitor, name: str) -> Task:
+async def find(visitor: Visitor, name: str) -> Task:
+    """The task that is meant, by its id or a part of it."""
     store = await visitor.store()
-    found = await store.select(Task, {"slug": name}, limit=1)
-    if not found:
-        raise UsageError(f"there is no task {name!r}", "", "promptdock tasks list shows them")
-    return found[0]
+    return (await store.select(Task, {"slug": await named.task(visitor, name)}, limit=1))[0]
 
 
 async def task(visitor: Visitor, name: str) -> Card:
     """A task with its history, and what each attempt did as the harness recorded it."""
-    row = await _find(visitor, name)
+    row = await find(visitor, name)
     store = await visitor.store()
     events = await store.select(TaskEvent, {"task_id": row.id}, order=[("created_at", "asc")])
     results = await store.select(TaskResult, {"task_id": row.id}, order=[("created_at", "asc")])
     slugs = {project.id: project.slug for project in await store.select(Project)}
-    became = await _became(store, [row.id])
+    became = await fates(store, [row.id])
+    asked = await questions.of(store, row)
     return _card(row, slugs, became.get(row.id)) | {
         "description": row.description,
+        "question": asked.card() if asked else None,
         "history": [
             {
                 "at": event.created_at.isoformat(),
@@ -136,7 +175,7 @@ async def repos(visitor: Visitor) -> list[Card]:
 
 async def diff(visitor: Visitor, name: str) -> str:
     """What a task changed, by git, between the base and the last commit of its receipt."""
-    row = await _find(visitor, name)
+    row = await find(visitor, name)
     store = await visitor.store()
     results = await store.select(TaskResult, {"task_id": row.id}, order=[("created_at", "desc")], limit=1)
     if not results or not results[0].commits or not results[0].base_commit:
@@ -154,6 +193,15 @@ async def diff(visitor: Visitor, name: str) -> str:
         f"its branch is {made.branch}",
         "fetch it where it was made",
     )
+
+
+async def gits(visitor: Visitor, task: Task) -> list[Git]:
+    """git in the repositories of this machine in which the task may have worked."""
+    found = []
+    for repo in await _candidates(visitor, task):
+        with contextlib.suppress(ToolError):
+            found.append(await _repos(visitor).source(repo))
+    return found
 
 
 async def _candidates(visitor: Visitor, row: Task) -> list[Repo]:

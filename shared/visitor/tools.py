@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from shared.errors import ToolError, UsageError
+from shared.visitor.matching import pick
 
 Card = dict[str, Any]
 
@@ -21,14 +22,21 @@ def catalogue(category: str | None = None) -> list[Card]:
     return [_card(tool) for tool in registry if category in (None, tool.category)]
 
 
-def tool(name: str) -> Card:
-    """One tool, by any of its names; UsageError for an unknown one."""
+def tool(name: str, exact: bool = False) -> Card:
+    """One tool, by any of its names, or by a part of one; UsageError for an unknown one.
+
+    One that is to be run is named whole: `exact`.
+    """
     from shared.tools import toolbox
 
+    registry = toolbox.registry()
     try:
-        return _card(toolbox.registry().get(name))
+        return _card(registry.get(name))
     except ToolError as error:
-        raise UsageError(error.what, "", "promptdock tools list shows them all") from None
+        if exact:
+            raise UsageError(error.what, "", "promptdock tools list shows them all") from None
+        names = (found.name for found in registry)
+        return _card(registry.get(pick(name, names, "tool", "promptdock tools list shows them all")))
 
 
 def _card(found: Any) -> Card:

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from shared import folders
-from shared.settings import Settings
 from shared.visitor.typed import runnable
 
+if TYPE_CHECKING:
+    from shared.settings import Settings
 
-def ask() -> None:
-    """Ask about the folders that would decide something; where nobody can answer, say that they do not count."""
+
+def ask(always: bool = False) -> None:
+    """Ask about the folders that would decide something; where nobody can answer, say that they do not count.
+
+    Once for each folder and what it brings, unless `always`: then also where it was asked before.
+    """
     found = folders.untrusted()
     if not found:
         return
     brings = "; ".join(f"{folder}: {what}" for folder, what in found.items())
+    if not folders.is_news(f"trust {folders.here()}", brings) and not always:
+        return
     if sys.stdin.isatty() and sys.stderr.isatty():
         print(f"Trust this folder? It brings settings: {brings} [y/N] ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().casefold() in ("y", "yes"):
@@ -37,9 +45,11 @@ def trust(folder: Path) -> Path:
     return real
 
 
-def told(settings: Settings) -> list[str]:
-    """What stands in a `.env` and does not count."""
-    return folders.ignored(settings.home)
+def told(settings: Settings, always: bool = False) -> list[str]:
+    """What stands in a `.env` and does not count; unless `always`, only what was not told before."""
+    found = folders.ignored(settings.home)
+    news = found and folders.is_news(f"ignored {settings.home} {folders.here()}", "\n".join(found))
+    return found if news or always else []
 
 
 def own_file(settings: Settings) -> Path:

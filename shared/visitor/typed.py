@@ -8,18 +8,26 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from shared.bus.messages import Output
+from shared.folders import find_home
 from shared.visitor.plain import labelled
 
+if TYPE_CHECKING:
+    from shared.bus.messages import Output
+
+HOME = "PROMPTDOCK_HOME"
 CALLED = "PROMPTDOCK_CALLED"  # set by a process of ours that becomes another one
+_PYTHON = re.compile(r"(?<![\w./-])python (?=-m (?:agents|gateways)\b)")
 _NAMED = re.compile(r"(?<![\w./-])promptdock (?=[a-z])")
 
 
 def called() -> str:
     """How `promptdock` is called here."""
-    if told := os.environ.get(CALLED):
-        return told
+    return os.environ.get(CALLED) or f"{_home()}{_program()}"
+
+
+def _program() -> str:
     program = Path(sys.argv[0])
     if program.name != "promptdock":
         return f"{shlex.quote(_short(Path(sys.executable)))} -m gateways.cli"
@@ -29,9 +37,24 @@ def called() -> str:
     return shlex.quote(_short(program))
 
 
+def _home() -> str:
+    """What leads to the same cluster where the data folder was named: it may have been for one command alone."""
+    given = os.environ.get(HOME)
+    if not given or (named := Path(given).expanduser().resolve()) == find_home():
+        return ""
+    return f"{HOME}={shlex.quote(str(named))} "
+
+
 def runnable(text: str) -> str:
-    """A remedy in whose words `promptdock` is a command that works as printed."""
-    return _NAMED.sub(lambda _: f"{called()} ", text)
+    """A remedy in whose words `promptdock`, and a module of ours, is a command that works as printed."""
+    text = _PYTHON.sub(lambda _: f"{shlex.quote(_short(Path(sys.executable)))} ", text)
+    command, home = called(), _home()
+
+    def typed(found: re.Match[str]) -> str:
+        before = text[: found.start()]
+        return found.group() if home and before.endswith(home) else f"{command} "  # it is spelled out already
+
+    return _NAMED.sub(typed, text)
 
 
 def told(output: Output) -> str:

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import random
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
-from shared import log
+from shared import faults, log
 from shared.bus import embedded
 from shared.bus.base import Bus, OnMessage, OnReady
 from shared.bus.keys import CHATTER, HUMAN_INPUT, Names
+from shared.bus.messages import COMMANDS, default_session
 from shared.bus.presence import Presence
 from shared.bus.signing import Signer
 from shared.errors import BusUnreachable, Busy, PromptDockError, TimedOut
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 
 _DISK_MS = 1500  # how long one wait for the server's disk may take
 _DISK_TRIES = 3
+_LOOK = 1.0  # seconds for which it is known whether Chatter is here
 _LEAVE = 3.0  # seconds that closing waits for what is under way
 
 
@@ -48,8 +52,10 @@ class Visitor:
         self._bus: Bus | None = None
         self._moves = asyncio.Event()
         self._store: Store | None = None
+        self._opening = asyncio.Lock()
         self._letters: list[Letter] = []
         self._adopted = False
+        self._looked, self._ours = float("-inf"), True  # when, and whether, a Chatter of ours was here
         self._posting = asyncio.Lock()
         self._again: asyncio.Task[None] | None = None
         self._confirming: set[asyncio.Task[None]] = set()
@@ -150,11 +156,16 @@ class Visitor:
 
     async def store(self) -> Store:
         """The Store, opened on first use; StoreUnavailable or ConfigurationError where that cannot be."""
-        if self._store is None:
-            store = connect.make_store(self.settings)
-            await store.open()
-            self._store = store
-        return self._store
+        async with self._opening:  # whoever looks at two things at once opens it once
+            if self._store is None:
+                store = connect.make_store(self.settings)
+                try:
+                    await store.open()
+                except BaseException:
+                    await store.close()
+                    raise
+                self._store = store
+            return self._store
 
     # -- saying ----------------------------------------------------------------------------------------------
 
@@ -210,7 +221,7 @@ class Visitor:
         roles: Sequence[str] = (),
         arguments_hash: str | None = None,
     ) -> Sent:
-        """Answer a request for leave."""
+        """Answer a request for permission."""
         words = {"type": "approval", "approval_id": approval_id, "decision": decision, "user_id": user_id}
         more = {"session_id": session_id, "pattern": pattern, "reason": reason, "roles": list(roles) or None}
         more |= {"scope": scope, "arguments_hash": arguments_hash}
@@ -225,6 +236,7 @@ class Visitor:
         patience: float = 60.0,
         profile: str | None = None,
         session: str = "",
+        roles: Sequence[str] = (),
     ) -> dict[str, Any]:
         """Run one tool in the cluster; its result, with an `error` key where it failed. TimedOut.
 
@@ -239,8 +251,9 @@ class Visitor:
             "tool": tool,
             "arguments": arguments,
             "profile": profile,
+            "roles": list(roles) or None,
         }
-        session = session or f"command:{user_id.replace(' ', '_')}"  # so that it waits behind no conversation
+        session = session or default_session(user_id, COMMANDS)  # so that it waits behind no conversation
         async with self.outputs() as heard:
             await self.send(HUMAN_INPUT, {**words, "session_id": session})
             try:
@@ -355,6 +368,25 @@ class Visitor:
             yield listener
         finally:
             await listener.close()
+
+    async def believes(self, channel: str, data: bytes) -> bool:
+        """Whether what was published beside Chatter's stream may be taken for its words.
+
+        It may where no Chatter of ours is here, whose place a foreign one then has; where it is signed; and where
+        the owner lets everybody speak.
+        """
+        may = self.settings.unsigned_may
+        if "speak" in may or "all" in may or faults.without("own-words"):
+            return True
+        try:
+            if self.signer.signed(channel, json.loads(data)):
+                return True
+            now = time.monotonic()
+            if now - self._looked > _LOOK:  # of a flood not each one is asked about
+                self._looked, self._ours = now, bool(await self.presence.here(CHATTER))
+            return not self._ours
+        except (PromptDockError, ValueError):
+            return False
 
     def shown(self, heard: Heard) -> None:
         """Acknowledge, beside everything else, that the person was shown this: it is not told them again."""

@@ -37,13 +37,14 @@ class Consult:
         return self.state in ("sent", "working")
 
     def told(self, now: float, width: int = 100) -> str:
-        """It as one line: who, doing what, how long, alive or not, how it ended."""
+        """It as one line: how long, who, alive or not, asked what or doing what by now, how it ended."""
         if not self.open:
             spent = f" in {self.ms / 1000:.1f} s" if self.ms else ""
             return line(f"{self.agent} {_ENDED.get(self.state, self.state)}{spent}", width)
         waited = now - self.since
-        parts = [f"{self.agent}: {self.question or 'asked'}", f"{waited:.0f} s", *self._health(waited)]
-        return line(" · ".join(parts), width)
+        news = self.pulse.doing if self.pulse is not None and waited > NEWS else ""
+        head = " ".join([f"{waited:.0f} s", self.agent, *self._health(waited)])  # what may not be cut
+        return line(f"{head}: {news or self.question or 'asked'}", width)
 
     def silent(self, now: float) -> bool:
         """Whether it was looked at, and has given no sign of life for longer than one lives."""
@@ -57,7 +58,7 @@ class Consult:
             return []
         if self._late(self.pulse):
             return ["silent" if waited > LIFE_MS / 1000 else "no heartbeat yet"]
-        return [f"alive, {self.pulse.doing}" if waited > NEWS and self.pulse.doing else "alive"]
+        return ["alive"]
 
 
 @dataclass
@@ -66,7 +67,6 @@ class Work:
 
     turn: str = ""  # that runs, or ran last
     running: bool = False
-    text: str = ""  # of the answer that is being written
     consults: dict[str, Consult] = field(default_factory=dict)
     tasks: list[str] = field(default_factory=list)  # that the turn assigned
     _asked: dict[str, str] = field(default_factory=dict)
@@ -75,13 +75,9 @@ class Work:
         """Take an event in; the consult that it changed, if it was one."""
         match kind:
             case "start":
-                self.turn, self.running, self.text = str(payload.get("turn_id", "")), True, ""
+                self.turn, self.running = str(payload.get("turn_id", "")), True
                 self.consults.clear()
                 self.tasks.clear()
-            case "chunk":
-                self.text += str(payload.get("content", ""))
-            case "waiting":
-                self.text = ""
             case "tool_result":
                 self._result(payload.get("content"))
             case "tool_call":
@@ -89,23 +85,22 @@ class Work:
             case "consult":
                 return self._consult(payload)
             case "done" | "error":
-                self.running, self.text = False, ""
+                if payload.get("turn_id") in (None, self.turn):  # else of another turn, which ran beside it
+                    self.running = False
         return None
 
     def end(self) -> None:
         """The turn is closed, whether or not its last events came."""
-        self.running, self.text = False, ""
+        self.running = False
         for consult in self.open:
             consult.state = "stopped"
 
     def _call(self, tool: str, arguments: Any) -> None:
-        self.text = ""
         if isinstance(arguments, dict) and tool.startswith("consult_"):
             agent = str(arguments.get("agent") or tool.removeprefix("consult_"))
             self._asked[agent] = str(arguments.get("question", ""))
 
     def _result(self, content: Any) -> None:
-        self.text = ""
         if isinstance(content, dict) and content.get("status") == "assigned" and content.get("task_id"):
             self.tasks.append(str(content["task_id"]))
 

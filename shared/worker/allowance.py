@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+from shared import plain
 from shared.bus import messages
 from shared.errors import PromptDockError, StoreUnavailable, ToolError
 from shared.store.records import Project, Setting, Task
@@ -24,14 +25,14 @@ _SPLIT = (
 )
 _SPLIT_TASK = (
     "[The person wants the task {slug} ({title}) split, for which the money did not suffice; it is ended. Make "
-    "smaller tasks of what is left of it with create_task, in their order, each of use by itself; each later one "
-    "depends_on the one before it. {made} The task was:]\n{description}"
+    "smaller tasks of what is left of it with create_task, in its project ({project}), in their order, each of use "
+    "by itself; each later one depends_on the one before it. {made} The task was:]\n{description}"
 )
 _NOTHING_LEFT = (
     "Of this budget nothing is left, so that not even a first piece could be begun. Answer raise, or stop."
 )
 _SHARED = ("day", "project", "session")  # budgets that every piece would have to be paid from too
-_RAISED = "[The person raised {budget} by ${dollars:.2f}. Go on with what was left.]"
+_RAISED = "[The person raised {budget} by {dollars}. Go on with what was left.]"
 
 
 def question(budget: Asked) -> str:
@@ -39,7 +40,7 @@ def question(budget: Asked) -> str:
     of = {"day": "for today", "session": "of this conversation", "turn": "of one turn"}
     name = of.get(str(budget.get("scope")), f"of the {budget.get('scope')} {budget.get('name')}")
     return (
-        f"The budget {name} (${float(budget.get('dollars') or 0):.2f}) is spent. "
+        f"The budget {name} ({plain.dollars(float(budget.get('dollars') or 0))}) is spent. "
         "Answer raise (by the same amount again), split (into smaller pieces), or stop."
     )
 
@@ -92,8 +93,10 @@ async def _split(parts: Parts, asked: Asked, said: messages.Said) -> str:
     for task in await parts.store.select(Task, {"slug": slug}, limit=1) if slug else []:
         await _stop(parts, asked, said)
         made = f"What it made until now is on its branch {task.branch}." if task.branch else ""
-        text = task.description[:_LONG]
-        return _SPLIT_TASK.format(slug=slug, title=task.title, made=made, description=text)
+        projects = await parts.store.select(Project, {"id": task.project_id}, limit=1)
+        where = f"project_id {projects[0].slug}" if projects else "the active one"
+        told = {"slug": slug, "title": task.title, "project": where, "made": made}
+        return _SPLIT_TASK.format(**told, description=task.description[:_LONG])
     return ""
 
 
@@ -112,8 +115,8 @@ async def _raise(parts: Parts, asked: Asked, said: messages.Said) -> tuple[str, 
             await store.update(Task, changes, {"id": task.id})
     if slug := asked.get("task"):
         await _resume(parts, str(slug), said)
-        return "", f"The budget is raised by ${dollars:.2f}. Task {slug} goes on."
-    return _RAISED.format(budget=f"the budget of the {scope}", dollars=dollars), ""
+        return "", f"The budget is raised by {plain.dollars(dollars)}. Task {slug} goes on."
+    return _RAISED.format(budget=f"the budget of the {scope}", dollars=plain.dollars(dollars)), ""
 
 
 async def _resume(parts: Parts, slug: str, said: messages.Said) -> None:

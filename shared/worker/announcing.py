@@ -1,9 +1,10 @@
-"""A Store whose changes to tasks are heard at once by whoever schedules: it need not wait for its next look."""
+"""A Store whose changes are heard at once by whoever acts on them: the scheduler and the hooks need not look."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from shared import log
@@ -11,44 +12,67 @@ from shared.bus.base import Bus
 from shared.bus.keys import Names
 from shared.errors import PromptDockError
 from shared.store.base import Order, R, Store, Where
-from shared.store.records import Project, Row, Task, TaskDependency
+from shared.store.records import (
+    Agent,
+    Hook,
+    HookRun,
+    Profile,
+    Project,
+    Repo,
+    Row,
+    Setting,
+    Task,
+    TaskDependency,
+    TaskEvent,
+)
 
-_HEARD = (Task, TaskDependency, Project)
+_HEARD = (Task, TaskDependency, TaskEvent, Project, Repo, Profile, Agent, Setting, Hook, HookRun)
+_AGAIN = 1.0  # seconds until what could not be said is said again
 
 
 class Announcing(Store):
-    """Wraps a Store. What it says is a hint that may be lost, and that nobody's write ever waits for."""
+    """Wraps a Store. It says the names of tables; nobody's write ever waits for that."""
 
     def __init__(self, store: Store, bus: Bus, names: Names) -> None:
         self._store, self._bus, self._channel = store, bus, names.board
         self.name = store.name
-        self._due = False
+        self._due: set[str] = set()
         self._saying: asyncio.Task[None] | None = None
 
     def _changed(self, *kinds: type[Row]) -> None:
-        if any(issubclass(kind, _HEARD) for kind in kinds):
-            self._due = True  # also while one is under way, which may have been heard before this change
+        if told := {kind.table for kind in kinds if issubclass(kind, _HEARD)}:
+            self._due |= told  # also while one is under way, which may have been heard before this change
             if self._saying is None or self._saying.done():
                 self._saying = asyncio.create_task(self._say())
 
     async def _say(self) -> None:
         while self._due:
-            self._due = False
+            told, self._due = self._due, set()
             try:
-                await self._bus.publish(self._channel, "changed")
+                await self._bus.publish(self._channel, " ".join(sorted(told)))
             except PromptDockError as error:
-                log.get().debug("That tasks changed was not said", why=str(error))
+                log.get().debug("That rows changed was not said", why=str(error))
+                self._due |= told
+                await asyncio.sleep(_AGAIN)
 
     async def open(self) -> None:
         await self._store.open()
 
+    @contextlib.contextmanager
+    def _telling(self, *kinds: type[Row]) -> Iterator[None]:
+        """Say it also where the call failed: a write whose answer was lost may have been made."""
+        try:
+            yield
+        finally:
+            self._changed(*kinds)
+
     async def insert(self, row: Row, beside: Sequence[Row] = ()) -> None:
-        await self._store.insert(row, beside)
-        self._changed(type(row), *map(type, beside))
+        with self._telling(type(row), *map(type, beside)):
+            await self._store.insert(row, beside)
 
     async def upsert(self, rows: Sequence[Row]) -> None:
-        await self._store.upsert(rows)
-        self._changed(*map(type, rows))
+        with self._telling(*map(type, rows)):
+            await self._store.upsert(rows)
 
     async def select(
         self,
@@ -66,15 +90,19 @@ class Announcing(Store):
     async def update(
         self, kind: type[R], changes: Mapping[str, Any], where: Where, beside: Sequence[Row] = ()
     ) -> list[R]:
-        found = await self._store.update(kind, changes, where, beside)
+        kinds: tuple[type[Row], ...] = (kind, *map(type, beside))
+        try:
+            found = await self._store.update(kind, changes, where, beside)
+        except BaseException:
+            self._changed(*kinds)
+            raise
         if found:
-            self._changed(kind)
+            self._changed(*kinds)
         return found
 
     async def delete(self, kind: type[Row], where: Where) -> int:
-        count = await self._store.delete(kind, where)
-        self._changed(kind)
-        return count
+        with self._telling(kind):
+            return await self._store.delete(kind, where)
 
     async def close(self) -> None:
         if self._saying is not None:

@@ -1,4 +1,4 @@
-"""A person's answer to a request for leave, in a turn of its own: taken in, told to who waits, closed."""
+"""A person's answer to a request for permission, in a turn of its own: taken in, told to who waits, closed."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Answering:
 
     async def failed(self, error: PromptDockError, dead: str = "") -> None:
         """It cannot be taken in; whoever sent it is told."""
-        await self._close("error", str(error), dead)
+        await self._close("error", error.told(), dead)
 
     async def _close(self, status: messages.Status, text: str, dead: str = "") -> None:
         channel = self._parts.names.channel(CHATTER_OUTPUT)

@@ -12,7 +12,7 @@ from shared import faults
 from shared.bus import messages
 from shared.bus.keys import CHATTER, CHATTER_OUTPUT
 from shared.errors import StoreUnavailable, UsageError
-from shared.guard import bound, grants
+from shared.guard import about, grants
 from shared.guard.approvals import Approvals, Card, Decided, How, storable
 from shared.turns.archive import Archive
 from shared.turns.records import Record
@@ -26,7 +26,7 @@ AUDITED: dict[How, str] = {
     "expired": "expired",
     "withdrawn": "expired",
 }
-GONE = "There is no such request for leave. It may have ended already."
+GONE = "There is no such request for permission. It may have ended already."
 
 
 @dataclass(frozen=True)
@@ -61,17 +61,13 @@ class Asking:
 
     def _output(self, card: Card, channel: str) -> str:
         shown = card.shown()
-        facts = f"Bound to: {told}\n" if (told := bound.told(shown["bound"])) else ""
-        text = (
-            f"{card.agent.capitalize()} asks for leave: {shown['action']}\nWhy: {shown['why']}\n{facts}"
-            f"Answer yes, always or no; or: promptdock approvals allow {card.id}"
-        )
+        text = "\n".join([*about.lines(card), f"Answer yes, always or no; or: {about.command(card)}"])
         return messages.Output(
             user_id=card.user_id,
             content=text,
             status="awaiting_approval",
             id=f"{card.turn}.ask.{card.id}",
-            session_id=card.session or f"user:{card.user_id.replace(' ', '_')}",
+            session_id=card.session or messages.default_session(card.user_id),
             in_reply_to=card.turn if card.in_turn else None,
             options=list(shown["options"]),
             approval=shown,
@@ -117,10 +113,16 @@ class Asking:
         flat = await self._parts.bus.command("HKEYS", self.approvals.open_in(said.session))
         open_now = [name.decode() for name in flat]
         _, _, named = (said.in_reply_to or "").rpartition(".ask.")
-        if named not in open_now:
-            named = open_now[0] if len(open_now) == 1 else ""
+        if (short := messages.named(said.content)) or named not in open_now:
+            fitting = [id for id in open_now if id.startswith(short)]
+            named = fitting[0] if len(fitting) == 1 else ""
         if read is None or not named:
-            told = f"Several requests for leave are open: answer one by its id ({', '.join(open_now)})"
+            ids = [id[: about.SHORT] for id in open_now]
+            told = (
+                f"Several requests for permission are open ({', '.join(ids)}): name one, e.g. yes {ids[0]}"
+                if ids
+                else ""
+            )
             return Settled(False, told if len(open_now) > 1 else GONE)
         how, reason = read
         return await self.settle(

@@ -1,8 +1,8 @@
 """Authority follows the maker: what was made by somebody does no more by itself than they may do.
 
 Two bounds, beside the rules of the agent that works. Who makes what will call tools later (a hook) needs for each of
-these calls the leave that a call of their own needs. And work on a task does nothing of lasting effect by a rule alone
-that who made the task may not do by a rule alone.
+these calls the permission that a call of their own needs. And work on a task does nothing of lasting effect by a rule
+alone that who made the task may not do by a rule alone.
 """
 
 from __future__ import annotations

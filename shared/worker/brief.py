@@ -98,8 +98,12 @@ async def command_file(store: Store, task: Task) -> str:
     parts = [text if text.startswith("# ") else f"# {task.title}\n\n{text}".strip()]
     if task.acceptance:
         parts.append("## It is done when\n\n" + "\n".join(f"- {item}" for item in task.acceptance))
+    if task.attachments:
+        parts.append("## Read first\n\n" + "\n".join(f"- {one.get('path', one)}" for one in task.attachments))
     if before := await _before(store, task):
         parts.append("## Done before\n\n" + "\n".join(before))
+    if task.feedback:
+        parts.append(f"## Feedback on what was done before\n\n{task.feedback}")
     if task.error and task.attempts:
         parts.append(f"## How attempt {task.attempts} ended\n\n{task.error}")
     return "\n\n".join(parts)

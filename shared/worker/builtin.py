@@ -28,5 +28,8 @@ class Builtin:
             work.live,
             work.joined,
             self._asked,
+            model=work.model,
+            tokens=work.tokens,
         )
-        return Outcome(done.text, done.kind, done.question, done.usage, done.model, done.demo, done.spent)
+        ended = (done.usage, done.model, done.demo, done.spent, done.limit)
+        return Outcome(done.text, done.kind, done.question, *ended)

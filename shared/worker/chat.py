@@ -12,15 +12,16 @@ from shared.bus import messages
 from shared.bus.keys import HUMAN_INPUT
 from shared.conversation import prompt, sessions, window
 from shared.conversation.past import Past, look_back
-from shared.errors import BadMessage, PromptDockError
+from shared.errors import BadMessage, Missing, PromptDockError, sentences
 from shared.guard import marks
-from shared.loop import Call, Done
+from shared.loop import Call, Done, final
 from shared.loop.transcript import Transcript
+from shared.models.base import Message
 from shared.tools.context import Context
 from shared.tools.trust import CONVERSATION
 from shared.turns.records import Record
 from shared.turns.turn import Turn
-from shared.worker import allowance, condense, inheriting, wording
+from shared.worker import allowance, condense, incidents, inheriting, situation, unfinished, wording
 from shared.worker.colleagues import Colleagues
 from shared.worker.consult import asked_for, repositories
 from shared.worker.door import Asked, asked_by
@@ -42,44 +43,72 @@ class Chat:
         self._human = names.channel(HUMAN_INPUT)
         self._given = sort(turn.given, self._human)
         turn.joined()
-        self._live = Live(self.parts.bus, names, turn.session)
+        self._live = Live(self.parts.bus, names, turn.session, turn.activity)
         self.voice = Voice(self.parts, engine.profile.name, turn, self._given, self._live)
+        turn.activity.kind, turn.activity.session = "message", turn.session
+        turn.activity.events = turn.session
         self._colleagues: Colleagues | None = None
+        self._past: Past | None = None
+        self._opening: list[str] = []
         self._shared = False  # words of somebody else joined the turn
 
     async def run(self) -> None:
         """From claim to finish; whatever goes wrong is said to the person as the closing output."""
         self.engine = await self.engine.current()
         self.voice.who = await self._person()
-        if self._given.stops:
-            stopped = (
-                "Stopped." if len(self.turn.given) > len(self._given.stops) else "There is nothing to stop."
-            )
-            await self.voice.close("complete" if stopped == "Stopped." else "error", stopped)
+        self.turn.activity.user = str(self.voice.who.get("user_id", ""))
+        work = self._given.said or self._given.requests or self._given.answers or self._given.commands
+        if work and self._ended_by(self._given.stops):
+            await self.stopped("Stopped.")
         elif self._given.commands:
             await self._command(self._given.commands[0])
-        elif self._given.said or self._given.requests or self._given.answers:
+        elif work:
             await self._converse()
+        elif self._given.stops:
+            await self.voice.close("error", "There is nothing to stop. It may have ended already.")
         else:
             what = "There is no running turn to amend. It may have ended already."
             await self.voice.close("error", what)
 
-    async def stopped(self) -> None:
+    def _ended_by(self, stops: Sequence[messages.Stop]) -> bool:
+        """Whether one of them ends this turn: not a consult of it, and not another turn."""
+        return any(not stop.request_id and self.turn.is_named(stop.turn_id) for stop in stops)
+
+    async def stopped(self, text: str = "Stopped. What was done until then stays as it is.") -> None:
         """The person ended this turn: everything under way is ended already."""
-        await self.voice.close(
-            "complete", "Stopped. What was done until then stays as it is.", state="stopped"
-        )
+        left = await self._left("stopped by the person, before an answer was given")
+        await self.voice.close("complete", text, state="stopped", **left)
 
     async def failed(self, error: PromptDockError, dead: str = "") -> None:
         """The turn cannot be answered; the message goes to the dead letters where it is to blame."""
         if not self.voice.who:  # it did not even begin
             self.voice.who = await self._person()
-        await self.voice.close("error", str(error), state="error", error=str(error), dead=dead)
+        left = {} if dead else await self._left(f"failed, and gave no answer: {error.what}", error)
+        told, code = error.told(), error.exit_code
+        await self.voice.close("error", told, state="error", error=str(error), dead=dead, code=code, **left)
+
+    async def _left(self, how: str, error: PromptDockError | None = None) -> dict[str, Any]:
+        """What stays of a turn without an answer: the next one knows the question, and what was done for it."""
+        if self._past is None:
+            if not (self._given.said and self.turn.records):
+                return {}  # it did not begin
+            await self._look_back()
+        assert self._past is not None
+        opening = self._opening or [*words(self._given)]
+        if not opening:
+            return {}
+        kept = unfinished.messages(self.turn, opening, how, error)
+        return {"added": self._window(kept, self._past.seq), "past": self._past}
 
     @property
     def deadline(self) -> int:
         """When the message that opened the turn is worth nothing any more (milliseconds; 0: never)."""
         return self.turn.given[0].deadline if self.turn.given else 0
+
+    @property
+    def limit(self) -> int:
+        """When it is ended, though it runs."""
+        return self.deadline
 
     # -- the conversation ------------------------------------------------------------------------------------
 
@@ -87,16 +116,10 @@ class Chat:
         if self._given.said:
             log.get().info(f"Received message from user: {self._given.said[0].user_id}")
         tasks = [answer for answer in self._given.answers if answer.payload.get("task_id")]
-        used = awaited(self.turn.id, self.turn.records)
-        others = [
-            answer
-            for answer in self._given.answers
-            if not answer.payload.get("task_id") and answer.request_id not in used
-        ]
-        past = await look_back(self.parts.store, self.turn, self.parts.settings.conversation_timeout_ms)
+        others = self._late()
+        past = await self._look_back()
         for answer in tasks:
             await self._task_update(answer)
-        inheriting.conversation(self.turn, self.engine.profile, past, self._given)
         note = await self._greeted() if self._given.said else ""
         if note is None:
             return
@@ -111,12 +134,37 @@ class Chat:
         ]
         # What joined the turn before its worker died is in the journal already.
         noted = {record["text"] for record in self.turn.records if record["k"] == "note"}
-        opening = [*opening[:1], *(text for text in opening[1:] if text not in noted)]
-        self._live(
-            "start", {"turn_id": self.turn.id, "task_id": self.turn.id, "model": self.engine.parts.model.name}
-        )
-        done = await self._think(past, opening, decided=bool(note))
+        opening = self._opening = [*opening[:1], *(text for text in opening[1:] if text not in noted)]
+        self._start()
+        try:
+            project = await self._project()
+        except Missing as error:  # another try would not find it either
+            await self.voice.close("error", error.told(), code=error.exit_code)
+            return
+        opening.append(situation.of(self.turn, project))
+        done = await self._think(past, opening, project, decided=bool(note))
         await self._finish(done, opening, past)
+
+    def _late(self) -> list[messages.Agent]:
+        """Answers that nobody awaits any more."""
+        used = awaited(self.turn.id, self.turn.records)
+        answers = [answer for answer in self._given.answers if not answer.payload.get("task_id")]
+        return [answer for answer in answers if answer.request_id not in used]
+
+    async def _look_back(self) -> Past:
+        patience = self.parts.settings.conversation_timeout_ms
+        self._past = await look_back(self.parts.store, self.turn, patience)
+        inheriting.conversation(self.turn, self.engine.profile, self._past, self._given)
+        return self._past
+
+    def _start(self) -> None:
+        """Say that it begins; one that goes on says from which answer of the model on it begins anew."""
+        model = (self._given.said[0].model if self._given.said else None) or self.engine.model
+        told = {"turn_id": self.turn.id, "task_id": self.turn.id, "model": model}
+        answers = [record for record in self.turn.records if record["k"] == "model"]
+        said = final.said((one["content"], one["stop"] in ("max_tokens", "pause_turn")) for one in answers)
+        again = {"again": True, "from": len(said) + 1, "said": said}
+        self._live("start", told | (again if said or self.turn.tries > 1 else {}))
 
     async def _greeted(self) -> str | None:
         """Say what a person missed. Where they answer a question about money: a note, None if that is all."""
@@ -124,7 +172,7 @@ class Chat:
         try:
             decided = await allowance.answered(self.parts, self.turn.session, self._given.said[0])
         except PromptDockError as error:
-            await self.voice.close("error", str(error))
+            await self.voice.close("error", error.told(), code=error.exit_code)
             return None
         note, closing = decided or ("", "")
         if closing:
@@ -132,7 +180,7 @@ class Chat:
             return None
         return note
 
-    async def _think(self, past: Past, opening: list[str], decided: bool) -> Done:
+    async def _think(self, past: Past, opening: list[str], project: str, decided: bool) -> Done:
         said = self._given.said[0] if self._given.said else None
         self._colleagues = Colleagues(
             self.parts,
@@ -143,7 +191,8 @@ class Chat:
             self._live,
             self.voice.say,
         )
-        project = (said.project_id if said else None) or await self._active_project()
+        for answer in self._late():
+            self._colleagues.late(answer)
         context = Context(
             agent=self.engine.profile.name,
             session_id=self.turn.session,
@@ -202,10 +251,15 @@ class Chat:
                     words.append(wording.outcome(answer))
                 elif answer.request_id not in asked:
                     words.append(wording.late(answer))
+                    if self._colleagues:
+                        self._colleagues.late(answer)
             self._share_roles([*more.said, *more.amends])
             words.extend(said(message) for message in more.said)
             words.extend(said(message) for message in more.amends)
-            if any(not stop.request_id for stop in more.stops):
+            for stop in more.stops:
+                if stop.request_id:
+                    self.stop_request(stop.request_id)
+            if self._ended_by(more.stops):
                 raise asyncio.CancelledError("stopped by the person")
         return words
 
@@ -222,7 +276,8 @@ class Chat:
 
     async def _finish(self, done: Done, opening: list[str], past: Past) -> None:
         log.get().info("Publishing response..." if not done.tools else "Publishing final response")
-        added = self._window(done, opening, past.seq)
+        user = {"role": "user", "content": [{"type": "text", "text": text} for text in opening]}
+        added = self._window([user, *done.messages], past.seq)
         extra: dict[str, Any] = {
             "demo": done.demo or None,
             "model": done.model,
@@ -243,39 +298,29 @@ class Chat:
                 part for part in (content, done.question["asked"], done.question["context"]) if part
             )
         elif done.kind == "refusal":
+            incidents.declined(self.engine.profile.name, done.model)
             status = "error"
         elif done.spent and not self._given.requests:
             status = "awaiting_input"
             extra |= await self._out_of_money(self.turn.spent or {"scope": "turn", "dollars": 0})
             content = f"{content}\n{extra['question']}"
-        ms = self.voice.elapsed()
-        self._live(
-            "done",
-            {
-                "turn_id": self.turn.id,
-                "task_id": self.turn.id,
-                "thinking": done.thinking,
-                "has_thinking": bool(done.thinking),
-                "total_time_ms": ms,
-                "session_id": self.turn.session,
-                "usage": extra["usage"],
-                "cost": done.usage.cost,
-            },
-        )
+        if len(content) > len(done.text):  # the question, which is no part of what the model said
+            part = max(1, sum(record["k"] == "model" for record in self.turn.records))
+            self._live("chunk", {"content": content[len(done.text) :], "part": part})
+        live = {"thinking": done.thinking, "has_thinking": bool(done.thinking)}
+        live |= {"usage": extra["usage"], "cost": done.usage.cost}
         faults.point("final bought", self.turn.id)
-        await self.voice.close(status, content, added=added, past=past, **extra)
+        await self.voice.close(status, content, added=added, past=past, live=live, **extra)
         if past.unsummarised(added):
             agent = self.engine.profile.name
             await condense.ask(self.parts, agent, self.turn.session, added[-1]["seq"])
-        await self._live.close()
 
-    def _window(self, done: Done, opening: list[str], seq: int) -> list[Record]:
+    def _window(self, messages: Sequence[Message], seq: int) -> list[Record]:
         """What this turn adds to the conversation, numbered on from `seq`."""
-        user = {"role": "user", "content": [{"type": "text", "text": text} for text in opening]}
         said = self._given.said[0] if self._given.said else None
         foreign = marks.mark(self.turn.records)
         added = []
-        for number, message in enumerate([user, *done.messages], seq + 1):
+        for number, message in enumerate(messages, seq + 1):
             source: dict[str, Any] = {}
             if number == seq + 1 and said:
                 source = {
@@ -295,7 +340,10 @@ class Chat:
     # -- other ways to close ---------------------------------------------------------------------------------
 
     async def _command(self, command: messages.Command) -> None:
-        project = await self._active_project()
+        conversation = self.turn.session
+        if conversation.startswith(messages.COMMANDS):  # it is given beside the conversation that it is about
+            conversation = messages.default_session(command.user_id)
+        project = await sessions.active_project(self.parts.store, conversation)
         live, say = self._live, self.voice.say
         cluster = Colleagues(self.parts, self.engine.profile.name, self.turn, self.voice.who, 0, live, say)
         context = Context(
@@ -304,6 +352,7 @@ class Chat:
             turn_id=self.turn.id,
             store=self.parts.store,
             user_id=command.user_id,
+            on_behalf=(command.user_id, conversation),
             roles=self._roles,
             project_id=str(command.arguments.pop("project", None) or project),
             cluster=cluster,
@@ -318,7 +367,7 @@ class Chat:
         status: messages.Status = "error" if "error" in result else "complete"
         text = str(result.get("error") or f"{command.tool}: done")
         if "error" in result:
-            text = ". ".join(str(result[key]) for key in ("error", "why", "fix") if result.get(key))
+            text = sentences(*(str(result.get(key) or "") for key in ("error", "why", "fix")))
         more = await self._trusted(command, text) if result.get("trusted") == CONVERSATION else {}
         await self.voice.close(status, text, result=result, **more)
 
@@ -371,7 +420,7 @@ class Chat:
     # -- small parts -----------------------------------------------------------------------------------------
 
     def _asked(self) -> Asked:
-        """Who is asked for leave: the person of this turn, or the one on whose behalf an agent asks."""
+        """Who is asked for permission: the person of this turn, or the one on whose behalf an agent asks."""
         for request in self._given.requests:
             return asked_by(request)
         person = str(self.voice.who.get("user_id", ""))
@@ -411,7 +460,14 @@ class Chat:
         script = Transcript(self.turn.id, self.turn.records)
         return frozenset(wording.consulted([*window.messages(past.window), *script.messages]))
 
-    async def _active_project(self) -> str:
+    async def _project(self) -> str:
+        """The project that this turn begins in: the one that its message or request names, else the active one."""
+        if begun := situation.project(self.turn):
+            return begun
+        said = [message.project_id for message in self._given.said[:1]]
+        asked = [request.payload.get("project") for request in self._given.requests[:1]]
+        for named in filter(None, [*said, *asked]):
+            return await sessions.need_project(self.parts.store, str(named))
         return await sessions.active_project(self.parts.store, self.turn.session)
 
     async def _repositories(self, project: str) -> str:

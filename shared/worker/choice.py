@@ -1,4 +1,4 @@
-"""The model that is configured now: a key that is set or changed later needs no restart."""
+"""The model that is configured now: a key or an address that is set or changed later needs no restart."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ class Choice(Model):
         self._settings, self._load = settings, load
         self._files = (file,) if file else folders.files(settings.home)
         self._seen = self._stamp()
-        self._model = _make(settings, self._key)
+        self._model, self._made_of = _make(settings, self._key), _made_of(settings)
+        self._before: list[Model] = []
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -46,7 +47,8 @@ class Choice(Model):
         await self._current().warm()
 
     async def close(self) -> None:
-        await self._model.close()
+        for model in (self._model, *self._before):
+            await model.close()
 
     def _current(self) -> Model:
         stamp = self._stamp()
@@ -56,8 +58,9 @@ class Choice(Model):
                 self._settings = self._load()
             except PromptDockError:
                 return self._model  # a file that is being written; the old settings hold
-            if self._model.demo != self._settings.demo:
-                self._model = _make(self._settings, self._key)
+            if (made_of := _made_of(self._settings)) != self._made_of:
+                self._before.append(self._model)  # a turn may still wait for its answer
+                self._model, self._made_of = _make(self._settings, self._key), made_of
         return self._model
 
     def _key(self) -> str:
@@ -74,6 +77,11 @@ def _stamped(file: Path) -> tuple[int, int]:
     except OSError:
         return (0, 0)
     return (status.st_mtime_ns, status.st_size)
+
+
+def _made_of(settings: Settings) -> tuple[bool, str | None]:
+    """What needs another model when it changes; the key itself is read for each request."""
+    return settings.demo, settings.anthropic_base_url
 
 
 def _make(settings: Settings, key: Callable[[], str]) -> Model:

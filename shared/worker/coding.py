@@ -10,22 +10,32 @@ from typing import Any
 
 from shared import log
 from shared.bus import messages
+from shared.bus.activity import stream_of
 from shared.conversation import prompt
-from shared.errors import Fenced, Lasting, PromptDockError, ToolError
+from shared.errors import (
+    BadMessage,
+    ConfigurationError,
+    Fenced,
+    Lasting,
+    ModelRefused,
+    PromptDockError,
+    ToolError,
+)
 from shared.executors.base import Executor, Outcome, Work
 from shared.models.base import Usage
 from shared.store.records import Repo
-from shared.tasks import receipt
+from shared.tasks import fate, receipt
 from shared.tasks.checks import Plan, Ran
 from shared.tasks.names import slug
 from shared.tasks.worktree import Worktree
 from shared.tools.context import Context, Root
 from shared.turns.turn import Turn
-from shared.worker import executing, inheriting, reply
+from shared.worker import executing, inheriting, reply, situation
 from shared.worker.asking import waited_ms
 from shared.worker.awareness import Awareness
+from shared.worker.consult import asked_for
 from shared.worker.door import asked_by
-from shared.worker.engine import Engine, model_name
+from shared.worker.engine import Engine, beside, model_name, waiting_notice
 from shared.worker.live import Live
 from shared.worker.proof import Proof
 from shared.worker.question import Question
@@ -38,6 +48,12 @@ _NEWS = 10.0  # seconds between progress messages
 Payload = dict[str, Any]
 
 
+def _lasting(error: PromptDockError) -> Payload:
+    """That no other try would end better, where that is so: somebody has to decide or to set something first."""
+    for_good = isinstance(error, (Lasting, ConfigurationError, BadMessage, ModelRefused))
+    return {"lasting": True} if for_good else {}
+
+
 class Coding:
     """Runs one task. Made anew for each turn."""
 
@@ -47,6 +63,10 @@ class Coding:
         self.request = messages.agent({**json.loads(turn.given[0].data), "id": turn.given[0].id})
         self.payload = self.request.payload
         self.ticket = Ticket(self.parts, self.agent, turn, self.request)
+        activity, asked = turn.activity, asked_by(self.request)
+        activity.kind, activity.task, activity.title = "task", self.ticket.id, self.ticket.title
+        activity.user, activity.session = asked.user_id, asked.session
+        activity.events = stream_of(self.agent, turn.session)
         self._tree: Worktree | None = None
         self._proof: Proof | None = None
         self._renewing: Renewing | None = None
@@ -55,6 +75,7 @@ class Coding:
         self._needs: tuple[str, ...] = ()  # branches whose work this one begins with
         self._usage = Usage()
         self._news = 0.0
+        self._saying: asyncio.Task[None] | None = None  # the news that is on its way
         self._clock: asyncio.Timeout | None = None
         self._left = 0.0  # seconds of it, while a person is asked
 
@@ -68,8 +89,9 @@ class Coding:
         self.engine = await self.engine.current()
         log.get().info(f"Received {self.request.type} from {self.request.sender}")
         if self.request.type != "task" or not str(self.payload.get("command_file") or "").strip():
-            raise_as = f"{self.agent} takes tasks with a command_file, not {self.request.type}s without one"
-            await self.failed(PromptDockError(raise_as, "", "send type task with payload.command_file"))
+            what = f"{self.agent} takes tasks with a command_file, not {self.request.type}s without one"
+            log.get().warning("A request was refused", error=what, request=self.request.id)
+            await self.failed(BadMessage(what, "", "send type task with payload.command_file"))
             return
         kept = next((record for record in self.turn.records if record["k"] == "final"), None)
         if kept is None:
@@ -87,7 +109,7 @@ class Coding:
     async def failed(self, error: PromptDockError, dead: str = "") -> None:
         """The task cannot be done; the asker is told why."""
         payload = await self._leave("failed", str(error))
-        await self._close(payload | error.as_dict(), dead)
+        await self._close(payload | error.as_dict() | _lasting(error), dead)
 
     # -- the work --------------------------------------------------------------------------------------------
 
@@ -96,19 +118,31 @@ class Coding:
         if started is None:
             started = int(time.time() * 1000)
             await self.turn.step({"k": "begun", "at": started})
-        started += waited_ms(self.turn.records, int(time.time() * 1000))
-        left = started / 1000 + self.engine.profile.task_minutes * 60 - time.time()
+        left, late = self._bound(started)
         try:
             async with asyncio.timeout(max(1.0, left)) as self._clock:
                 await self._begin()
                 outcome, ran = await self._carry()
         except TimeoutError:
-            minutes = self.engine.profile.task_minutes
-            return await self._leave("timeout", f"The task was ended after {minutes:g} minutes.")
+            return await self._leave("timeout", late)
         except ToolError as error:
-            lasting = {"lasting": True} if isinstance(error, Lasting) else {}
-            return await self._leave("failed", str(error)) | lasting
+            log.get().error("A task cannot be carried out", task=self.ticket.id, why=str(error))
+            return await self._leave("failed", str(error)) | _lasting(error)
         return await self._settle(outcome, ran)
+
+    def _bound(self, started: int) -> tuple[float, str]:
+        """The seconds that are left, and what is said when they are over. What people took to answer does not count."""
+        minutes = self.engine.profile.task_minutes
+        waited = waited_ms(self.turn.records, int(time.time() * 1000))
+        left = (started + waited) / 1000 + minutes * 60 - time.time()
+        # What names none may wait for its turn for a while; how long it may then run is said here alone.
+        named = messages.deadline_ms(self.request.deadline)
+        wanted = (
+            named + waited - self.turn.claimed_at - self.turn.elapsed_ms()
+        ) / 1000  # by the server's clock
+        if named > 0 and wanted < left:
+            return wanted, "The task was ended at its deadline: nobody waits for it any more."
+        return left, f"The task was ended after {minutes:g} minutes."
 
     async def _begin(self) -> None:
         await self.ticket.load()
@@ -123,7 +157,7 @@ class Coding:
         if began:
             await self._renewing.begin(self.agent)
         tree = self._tree = self._renewing.tree
-        self._proof = Proof(self.turn, self.agent, tree, repos, repo)
+        self._proof = Proof(self.turn, self.agent, tree, repos, repo, self.ticket.asked)
         self._aware = Awareness(self.parts, repo, self.ticket.id, tree)
         inheriting.task(self.turn, self.engine.profile, self.request, self.ticket.id, repo.name)
         await self.ticket.move("started", branch=tree.branch, base_commit=tree.base, repo_id=repo.id)
@@ -133,8 +167,9 @@ class Coding:
     async def _carry(self) -> tuple[Outcome, list[Ran]]:
         """The work, its checks, and the work again where they failed."""
         assert self._tree is not None and self._proof is not None
+        activity = self.turn.activity
         plan = await self._proof.plan(self.payload, self.ticket.row)
-        live = Live(self.parts.bus, self.parts.names, f"{self.agent}:{self.turn.session}"[:200])
+        live = Live(self.parts.bus, self.parts.names, activity.events, activity)
         work = self._described(live, plan)
         executor = self._executor(work)
         try:
@@ -162,9 +197,11 @@ class Coding:
         rounds = self._proof.rounds()
         title = self.ticket.title if not rounds else f"{self.ticket.title[:60]}: what its checks found"
         await self._proof.commit(title, outcome.text, "final" if not rounds else f"repair{rounds}")
-        if not plan.commands or await self._tree.git.head() == self._tree.base:
+        unchanged = await self._tree.git.head() == self._tree.base
+        if not plan.commands or (unchanged and (self.ticket.only_tells or self._why_nothing(outcome))):
             return []
         await self._say(f"Running its checks ({plan.origin}): {', '.join(plan.commands)[:300]}", always=True)
+        self.turn.activity.act = f"checks: {'; '.join(plan.commands)}"
         await self.ticket.event("verifying")
         return await self._proof.check(plan, self.parts.sandbox)
 
@@ -192,7 +229,7 @@ class Coding:
             if kind == "tool_call" and time.monotonic() - self._news > _NEWS:
                 self._news = time.monotonic()
                 told = json.dumps(event["arguments"], ensure_ascii=False)[:160]
-                asyncio.ensure_future(self._say(f"{event['tool']} {told}", always=True))  # noqa: RUF006
+                self._saying = asyncio.create_task(self._say(f"{event['tool']} {told}", always=True))
 
         async def joined() -> list[str]:
             await self.turn.look()
@@ -205,15 +242,19 @@ class Coding:
             turn_id=self.turn.id,
             path=tree.path,
             branch=tree.branch,
-            system=prompt.compose(self.engine.profile.prompt, roster={}, repositories=there),
+            system=(
+                *prompt.compose(self.engine.profile.prompt, roster={}, repositories=there),
+                situation.of(self.turn, self.ticket.project),
+            ),
             command=self._command_file(),
-            model=model_name(self.parts, self.engine.profile),
+            model=(wanted := asked_for(self.request))["model"] or model_name(self.parts, self.engine.profile),
+            tokens=wanted["tokens"],
             journal=self.turn,
             lock=tree.lock,
             sandbox=self.parts.sandbox,
             leave=executing.refuse,
             ask=self._asked,
-            live=watch,
+            live=waiting_notice(watch, lambda text: self._say(text, always=True), beside),
             joined=joined,
             scratch=self._scratch(),
             cost=self.parts.settings.budget_turn,
@@ -254,7 +295,7 @@ class Coding:
             await self._proof.commit(self.ticket.title, "Work in progress.", f"step{number}")
 
     def _paused(self, waits: bool) -> None:
-        """The time in which a person is asked for leave does not count."""
+        """The time in which a person is asked for permission does not count."""
         clock, now = self._clock, asyncio.get_running_loop().time()
         if clock is None:
             return
@@ -270,7 +311,7 @@ class Coding:
     def _command_file(self) -> str:
         text = f"[task {self.ticket.id}]\n\n{self.payload['command_file']}"
         row = self.ticket.row
-        if row is not None and row.feedback:
+        if row is not None and row.feedback and row.feedback not in text:
             text += (
                 f"\n\n[feedback on what was done before, which is on this branch already]\n\n{row.feedback}"
             )
@@ -288,6 +329,10 @@ class Coding:
             asked = str((outcome.question or {}).get("asked") or outcome.text)
             left = await self._leave("paused", f"Nobody answered its question: {asked}")
             return left | {"question": asked}
+        if outcome.spent and self.turn.spent is None:  # tokens, which no person is asked for
+            return await self._leave("failed", f"{outcome.spent} is spent. {outcome.text}") | {
+                "lasting": True
+            }
         if outcome.spent:
             left = await self._leave("spent", f"{outcome.spent} is spent. {outcome.text}")
             budget = self.turn.spent or {"scope": "turn", "name": self.turn.id, "dollars": 0}
@@ -299,11 +344,31 @@ class Coding:
             payload["demo"] = True
         failed = [one.command for one in ran if not one.passed]
         if not payload["commits"]:
-            payload |= {"status": "failed", "error": "nothing was changed", "summary": outcome.text}
-        elif failed:
+            payload |= {"unchanged": True} | self._why_nothing(outcome)
+            payload |= {} if await self._was_merged() else {"branch": None}
+        if failed:
             told = ", ".join(f"{command.command} (exit {command.exit_code})" for command in failed[:5])
             payload |= {"status": "failed", "unproved": True, "error": f"its checks failed: {told}"}
+            # Its agent was told so already, and still found nothing to change.
+            payload |= {"lasting": True} if payload.get("unchanged") else {}
         return payload
+
+    async def _was_merged(self) -> bool:
+        row = self.ticket.row
+        return row is not None and await fate.was_merged(self.parts.store, row.id)
+
+    def _why_nothing(self, outcome: Outcome) -> Payload:
+        """How a task ended that changed nothing; {} where its agent says what it found: an end like others."""
+        assert self._proof is not None
+        if outcome.limit:
+            why = f"nothing was changed before it reached a limit: {outcome.limit}"
+            return {"status": "failed", "error": f"{why}. {outcome.text[:500]}"}
+        if refused := self._proof.refused():
+            why = f"nothing was changed: its last call was not allowed ({refused[:200]})"
+            return {"status": "failed", "error": why, "lasting": True}
+        if not outcome.text.strip() or outcome.text.startswith("Done."):
+            return {"status": "failed", "error": "nothing was changed, and its agent does not say why"}
+        return {}
 
     async def _leave(self, how: str, why: str) -> Payload:
         """Keep what there is on the branch, and say why it ends here."""
@@ -329,11 +394,14 @@ class Coding:
         made = await self._proof.receipt(summary, tokens)
         await self._tree.remove(force=True)
         self._tree = None
+        if how == "completed" and not made.commits and self._repo and not await self._was_merged():
+            source = await self.parts.repos.source(self._repo)
+            await source.delete_branch(made.branch, force=True)  # it holds nothing of its own
         return (
             self.ticket.card(how)
             | undone
             | {
-                "summary": summary,
+                "summary": made.summary,
                 "unknown": self._unknown(),
                 "branch": made.branch,
                 "commits": [commit.sha for commit in made.commits],
@@ -353,7 +421,7 @@ class Coding:
         if self._renewing is None or self._repo is None or not (left := await self._renewing.end()):
             return {}
         tree = self._tree = self._renewing.tree
-        self._proof = Proof(self.turn, self.agent, tree, self.parts.repos, self._repo)
+        self._proof = Proof(self.turn, self.agent, tree, self.parts.repos, self._repo, self.ticket.asked)
         into = self._repo.default_branch
         return {"undone": f" The merge of {into} was undone: conflicts were left in {', '.join(left[:10])}."}
 
@@ -363,6 +431,8 @@ class Coding:
         return [content["unknown"] for content in results if isinstance(content.get("unknown"), str)]
 
     async def _close(self, payload: Payload, dead: str = "") -> None:
+        if self._saying is not None:
+            await self._saying  # before the end is told
         if self._tree is not None:
             await self._tree.release()
         if self._aware is not None:
@@ -375,9 +445,8 @@ class Coding:
         state = "complete" if kind == "response" else "error"
         more = await self.ticket.ends(payload)
         await reply.close(self.parts, self.agent, self.turn, state, payload.get("error"), dead, more=more)
-        log.get().info(
-            f"Task {payload['task_id']} {payload['status']}", commits=len(payload.get("commits", []))
-        )
+        told = log.get().warning if payload["status"] in ("failed", "timeout") else log.get().info
+        told(f"Task {payload['task_id']} {payload['status']}", commits=len(payload.get("commits", [])))
 
     async def _say(self, text: str, always: bool = False) -> None:
         if always or time.monotonic() - self._news > _NEWS:

@@ -49,6 +49,7 @@ class Colleagues:
         self._who, self._hops, self._live, self._say = who, hops, live, say
         self._answers: dict[str, dict[str, Any]] = {}
         self._waits: set[str] = set()
+        self._works: dict[str, float] = {}  # requests that wait, and when they were made; dropped once begun
         self.asked: dict[str, str] = {}  # request id -> agent
         self.timeouts = 0
         self._quiet_until = 0.0
@@ -89,6 +90,7 @@ class Colleagues:
     def progress(self, request: str, text: str) -> str:
         """What to tell of an agent's progress; "" where nobody awaits it, or where it says too much."""
         now = time.monotonic()
+        self._begun(request)
         if not text or request not in self._waits or now < self._quiet_until:
             return ""
         self._quiet_until = now + _QUIET
@@ -110,10 +112,11 @@ class Colleagues:
             return {
                 "error": f"{agent} is offline",
                 "why": "no such agent is running, and nobody listens on its channel",
-                "fix": f"start it (python -m agents.{agent}), ask another agent, or go on without it",
+                "fix": f"start it (promptdock up -d --with {agent}), ask another agent, or go on without it",
             }
         self._waits.add(key)
         self.asked[key] = agent
+        self._works[key] = time.monotonic()
         try:
             await self._post(agent, "question", payload, key)
             await self._say(f"Consulting with {agent.capitalize()}...")
@@ -121,6 +124,7 @@ class Colleagues:
             return await self._await(agent, key)
         finally:
             self._waits.discard(key)
+            self._works.pop(key, None)
 
     async def read_at(
         self, home: str, tool: str, arguments: dict[str, Any], project: str, key: str
@@ -190,6 +194,7 @@ class Colleagues:
             ),
             "current": [str(card["current"]) for card in cards if card.get("current")],
             "since": newest.get("started"),
+            "kind": newest.get("kind"),
             "instances": len(cards),
             "queue": queue,
             "last_heartbeat_ms": int(newest["age_ms"]),
@@ -198,6 +203,10 @@ class Colleagues:
     async def roster(self) -> dict[str, str]:
         """The agents that are or were here, with what they say they are for."""
         return await self._parts.presence.roster()
+
+    async def forget(self, agent: str) -> bool:
+        """Take an agent that is not here, and has nothing left to do, off the roster."""
+        return await self._parts.presence.retire(agent)
 
     async def post(self, channel: str, text: str, key: str) -> int:
         """Hand a text to the gateway that listens on a channel of its surface."""
@@ -213,10 +222,16 @@ class Colleagues:
     async def restart(self, reason: str) -> int:
         """A shutdown on behalf of the person; who supervises the workers starts them again."""
         name = self._parts.names.channel(BROADCAST)
+        user, roles = self._who.get("user_id", ""), list(self._who.get("roles") or ())
+        wanted = self._parts.settings.approver_roles
+        if not user or (wanted and not wanted & set(map(str, roles))):
+            # What every worker would refuse is not sent.
+            why = f"that is for the roles {', '.join(sorted(wanted))}" if user else "no person asks for it"
+            raise ToolError("the cluster is not restarted", why, "who runs it can: promptdock restart")
         command = {
             "command": "shutdown",
-            "user_id": self._who.get("user_id", ""),
-            "roles": self._who.get("roles", []),
+            "user_id": user,
+            "roles": roles,
             "reason": reason,
         }
         command["sig"] = self._parts.signer.sign(name, command)
@@ -280,7 +295,7 @@ class Colleagues:
         return receipt.waiting
 
     def _on_behalf(self) -> dict[str, Any] | None:
-        """The person who set this off: whoever works on it asks them for leave."""
+        """The person who set this off: whoever works on it asks them for permission."""
         if not (user := self._who.get("user_id")):
             return None
         session = str(self._who.get("session_id") or self._turn.session)
@@ -308,7 +323,7 @@ class Colleagues:
                 async with asyncio.timeout(min(left, look)):
                     await self._turn.bell.wait()
             except TimeoutError:
-                here = await self._here(agent)
+                here = await self._here(agent, key)
                 silent_since = None if here else silent_since or time.monotonic()
                 if silent_since and time.monotonic() - silent_since > LIFE_MS / 1000:
                     return await self._gave_up(agent, key, started, "offline", f"{agent} went silent")
@@ -348,13 +363,23 @@ class Colleagues:
             "suggestion": "Try again or check agent status. An answer that still comes is told later",
         }
 
-    async def _here(self, agent: str) -> bool:
+    async def _here(self, agent: str, key: str) -> bool:
         try:
-            return bool(await self._parts.presence.here(agent)) or bool(
-                await self._parts.bus.listeners(self._parts.names.agent(agent))
-            )
+            cards = await self._parts.presence.here(agent)
+            if any(key in str(card.get("current") or "").split(", ") for card in cards):
+                self._begun(key)
+            return bool(cards) or bool(await self._parts.bus.listeners(self._parts.names.agent(agent)))
         except PromptDockError:
             return True  # it is Redis that is away, not the agent
+
+    def _begun(self, key: str) -> None:
+        """Say once that whoever was asked works on it."""
+        if (since := self._works.pop(key, None)) is not None:
+            self._event(self.asked[key], key, "working", int((time.monotonic() - since) * 1000))
+
+    def late(self, answer: messages.Agent) -> None:
+        """Say that an answer came that nobody awaits any more; the turn that it opened, or joined, takes it up."""
+        self._event(answer.sender, str(answer.request_id), "late")
 
     def _event(self, agent: str, key: str, state: str, ms: int = 0) -> None:
         self._live("consult", {"agent": agent, "request_id": key, "state": state, "ms": ms})

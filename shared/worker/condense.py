@@ -98,9 +98,11 @@ class Condense:
             return None
         before = self._before["text"] if self._before else ""
         request = summaries.request(model_name(parts, profile), profile.name, before, due)
+        started = self._turn.elapsed_ms()
         answer = await Metered(parts.model, purse, self._turn).answer(request)
+        took = self._turn.elapsed_ms() - started
         first = self._before["first"] if self._before else due[0]["seq"]
-        bought = answer_record(answer) | {"first": first, "last": due[-1]["seq"]}
+        bought = answer_record(answer, took) | {"first": first, "last": due[-1]["seq"]}
         faults.point("model answered", self._turn.id)
         await self._turn.step(bought)
         faults.point("answer stored", self._turn.id)

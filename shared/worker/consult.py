@@ -7,20 +7,26 @@ from typing import Any
 
 from shared import faults, log
 from shared.bus import messages
-from shared.conversation import prompt
-from shared.errors import PromptDockError, StoreUnavailable
+from shared.bus.activity import stream_of
+from shared.conversation import prompt, sessions
+from shared.errors import Missing, PromptDockError, StoreUnavailable
 from shared.loop import Done
 from shared.store.records import Repo, project_key
 from shared.tools import research
 from shared.tools.context import Context, Root
 from shared.turns.turn import Turn
-from shared.worker import inheriting, reply
+from shared.worker import inheriting, reply, situation
 from shared.worker.colleagues import Colleagues
 from shared.worker.door import asked_by
-from shared.worker.engine import Engine
+from shared.worker.engine import Engine, beside, waiting_notice
 from shared.worker.live import Live
 from shared.worker.parts import Parts
 from shared.worker.ticket import Ticket
+
+_PLAN = 20_000  # characters of a plan that is shown again
+
+
+KNOWN = 256  # projects whose repositories are remembered
 
 
 class Consult:
@@ -30,16 +36,29 @@ class Consult:
         self.engine, self.turn, self.parts = engine, turn, engine.parts
         self.agent = engine.profile.name
         self.request = messages.agent({**json.loads(turn.given[0].data), "id": turn.given[0].id})
+        self._project = str(self.request.payload.get("project") or sessions.DEFAULT)
         self._colleagues: Colleagues | None = None
         # A task that needs no worktree is a question whose answer is the work.
         self.ticket = (
             Ticket(self.parts, self.agent, turn, self.request) if self.request.type == "task" else None
         )
 
+        activity, asked = turn.activity, asked_by(self.request)
+        activity.kind, activity.title = "question", str(self.request.payload.get("question") or "")
+        if self.ticket is not None:
+            activity.kind, activity.task, activity.title = "task", self.ticket.id, self.ticket.title
+        activity.user, activity.session = asked.user_id, asked.session
+        activity.events = stream_of(self.agent, turn.session)
+
     @property
     def deadline(self) -> int:
         """When the answer is worth nothing any more."""
         return self.turn.given[0].deadline
+
+    @property
+    def limit(self) -> int:
+        """When it is ended, though it runs."""
+        return self.deadline
 
     async def run(self) -> None:
         """From claim to finish."""
@@ -47,7 +66,13 @@ class Consult:
         log.get().info(f"Received {self.request.type} from {self.request.sender}")
         if self.request.type not in ("question", "task"):
             what = f"{self.agent} takes questions and tasks, not {self.request.type}s"
+            log.get().warning("A request was refused", error=what, request=self.request.id)
             await self.failed(PromptDockError(what, "", "send a question"))
+            return
+        try:
+            await sessions.need_project(self.parts.store, self._project)
+        except Missing as error:  # another try would not find it either
+            await self.failed(error)
             return
         if self.ticket is not None:
             await self.ticket.load()
@@ -100,8 +125,9 @@ class Consult:
 
     async def _think(self) -> tuple[Done, dict[str, Root]]:
         inheriting.request(self.turn, self.engine.profile, self.request)
-        live = Live(self.parts.bus, self.parts.names, f"{self.agent}:{self.turn.session}"[:200])
-        project = str(self.request.payload.get("project") or "default")
+        activity = self.turn.activity
+        live = Live(self.parts.bus, self.parts.names, activity.events, activity)
+        project = self._project
         roots = await roots_of(self.parts, project)
         asked = asked_by(self.request)
         who = {"user_id": asked.user_id, "session_id": asked.session, "roles": sorted(asked.roles)}
@@ -130,17 +156,29 @@ class Consult:
         system = prompt.compose(
             self.engine.profile.prompt, roster=await colleagues.roster(), repositories="\n".join(there)
         )
-        user = {"role": "user", "content": _question(self.request)}
+        now = {"type": "text", "text": situation.of(self.turn, project)}
+        user = {"role": "user", "content": [*self._sent_back(), *_question(self.request), now]}
 
         async def joined() -> list[str]:
             await self.turn.look()
             return []
 
+        told = waiting_notice(live, self._say, beside)
         done = await self.engine.think(
-            self.turn, system, [user], context, live, joined, asked, **asked_for(self.request)
+            self.turn, system, [user], context, told, joined, asked, **asked_for(self.request)
         )
         await live.close()
         return done, roots
+
+    def _sent_back(self) -> list[dict[str, Any]]:
+        """What the person wants to be different of what a task's worker handed in before."""
+        row = self.ticket.row if self.ticket else None
+        if row is None or not row.feedback:
+            return []
+        before = json.dumps(row.plan, ensure_ascii=False)[:_PLAN] if row.plan.get("tasks") else ""
+        plan = f"\n\nYour plan before:\n{before}" if before else ""
+        told = f"[feedback on what you handed in before]\n\n{row.feedback}{plan}"
+        return [{"type": "text", "text": told}]
 
     async def progress(self, request_id: str, text: str) -> None:
         """An agent that this turn asks in its turn says how far it is."""
@@ -181,7 +219,7 @@ def _question(request: messages.Agent) -> list[dict[str, Any]]:
     rest = {
         key: value
         for key, value in payload.items()
-        if key not in ("question", "command_file", "epoch", "request_id") and value
+        if key not in ("question", "command_file", "epoch", "request_id", "project") and value
     }
     asked = payload.get("question") or payload.get("command_file") or "(no question)"
     blocks = [{"type": "text", "text": str(asked)}]
@@ -202,7 +240,11 @@ async def repositories(parts: Parts, project: str) -> list[Repo]:
     """The rows of a project's repositories; with the Store down, as they were last read."""
     try:
         where = {"project_id": project_key(project)}
-        parts.known[project] = await parts.store.select(Repo, where, order=[("name", "asc")])
+        found = await parts.store.select(Repo, where, order=[("name", "asc")])
+        parts.known.pop(project, None)
+        parts.known[project] = found
+        if len(parts.known) > KNOWN:  # anybody may name projects; those that were asked for last are kept
+            del parts.known[next(iter(parts.known))]
     except StoreUnavailable as error:
         log.get().warning("The repositories are taken as last read", why=str(error))
     return parts.known.get(project, [])

@@ -11,24 +11,27 @@ import asyncio
 import posixpath
 import time
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from shared import faults, log
 from shared.bus import messages
 from shared.errors import BusUnreachable, PromptDockError, StoreUnavailable, ToolError
-from shared.guard import bound, caution, grants, marks
+from shared.guard import about, bound, caution, grants, marks
+from shared.guard.about import About
 from shared.guard.approvals import Card, Decided, fingerprint, storable
 from shared.guard.permissions import SHELLS, Policy, Ruling, literal
 from shared.guard.touching import Kind, spelled, told
 from shared.loop import Call, Live, Verdict
+from shared.loop.final import split
 from shared.store.origin import Origin
 from shared.store.row import derived
-from shared.tools import toolbox
+from shared.tools import describe, toolbox
 from shared.tools.context import Context
 from shared.tools.registry import Registry, Tool
+from shared.turns.records import Record
 from shared.turns.turn import Turn
-from shared.worker import authority
+from shared.worker import authority, incidents
 from shared.worker.asking import AUDITED, Asking, asks, decided_record
 from shared.worker.parts import Parts
 
@@ -41,7 +44,7 @@ NOBODY = "a person must allow this, and there is nobody who could be asked"
 
 @dataclass(frozen=True)
 class Asked:
-    """Who is asked for leave, and in which session. `consents`: they called the tool themselves."""
+    """Who is asked for permission, and in which session. `consents`: they called the tool themselves."""
 
     user_id: str = ""
     session: str = ""
@@ -82,6 +85,16 @@ def origin_of(request: messages.Agent) -> Origin:
     )
 
 
+@dataclass(frozen=True)
+class _Wanted:
+    """A call that a person is asked about, with what it takes to put it into words."""
+
+    call: Call
+    tool: Tool
+    checked: dict[str, Any]
+    context: Context | None
+
+
 @dataclass
 class Door:
     """The door of one turn."""
@@ -96,7 +109,7 @@ class Door:
     roots: Collection[str] = ()
     registry: Registry = field(default_factory=toolbox.registry)
     paused: Callable[[bool], None] = lambda _waits: None  # told when the turn begins and ends to wait
-    fresh: set[str] = field(default_factory=set)  # calls that waited for leave until now: they never ran
+    fresh: set[str] = field(default_factory=set)  # calls that waited for permission until now: they never ran
     facts: dict[str, dict[str, str]] = field(default_factory=dict)  # of each call that a person allowed
 
     def __post_init__(self) -> None:
@@ -106,6 +119,8 @@ class Door:
 
     async def leave(self, call: Call, tool: Tool, context: Context | None = None) -> Verdict:
         """Whether the call may run; with its `context`, a yes holds only for what it was shown to be about."""
+        if context is not None:  # the person may have gone to another project within the turn
+            self.asked = replace(self.asked, project=context.project_id)
         try:
             checked = tool.check(call.arguments)
         except ToolError as error:
@@ -119,7 +134,9 @@ class Door:
         self._touched[call.key] = spelled(kinds, tool.reads_only)
         facts = self._facts(tool, checked, context)
         if kept := asks(self.turn.records, call.key):
-            return await self._ask(call, tool, Card(**kept[-1]["card"]), facts, again=True)
+            return await self._ask(
+                _Wanted(call, tool, checked, context), Card(**kept[-1]["card"]), facts, again=True
+            )
         details = self._spellings(tool, detail)
         ruling = self.policy.decide(tool.name, tool.category, details, self._touched[call.key])
         doubt = self._doubt(tool, detail, kinds)
@@ -146,8 +163,10 @@ class Door:
             shown = await facts()
         except PromptDockError as error:
             return self._said(call, action, Ruling("deny", str(error)), tool)
-        card = await self._card(call, tool, action, marks.beside(ruling.why, self.turn.records), shown)
-        return await self._ask(call, tool, card, facts, again=False)
+        why = marks.beside(ruling.why, self.turn.records)
+        wanted = _Wanted(call, tool, checked, context)
+        card = await self._card(wanted, action, why, shown)
+        return await self._ask(wanted, card, facts, again=False)
 
     def _facts(self, tool: Tool, checked: dict[str, Any], context: Context | None) -> Facts:
         """What the call depends on beside its arguments, as it is when this is awaited."""
@@ -224,10 +243,12 @@ class Door:
 
     # -- asking ----------------------------------------------------------------------------------------------
 
-    async def _card(self, call: Call, tool: Tool, action: str, why: str, facts: dict[str, str]) -> Card:
+    async def _card(self, wanted: _Wanted, action: str, why: str, facts: dict[str, str]) -> Card:
+        call, tool = wanted.call, wanted.tool
+        does, *more = await describe.words(wanted.context, tool, wanted.checked, facts)
         now = await self._asking.now()
         asked = len(asks(self.turn.records, call.key))
-        return Card(
+        card = Card(
             id=derived("approval", self.agent, call.key, *([asked] if asked else [])).hex[:16],
             call=call.key,
             agent=self.agent,
@@ -247,9 +268,16 @@ class Door:
             in_turn=self.asked.in_turn,
             bound=facts,
         )
+        each_time = grants.needs_each_time(tool.name, self.parts.sandbox.mode)
+        told = About(
+            *(does, tuple(more), _reason(self.turn.records, call.id), _task(wanted.context)),
+            always=about.always(card, each_time),
+        )
+        return replace(card, about=told.kept())
 
-    async def _ask(self, call: Call, tool: Tool, card: Card, facts: Facts, again: bool) -> Verdict:
+    async def _ask(self, wanted: _Wanted, card: Card, facts: Facts, again: bool) -> Verdict:
         """Ask; and ask anew where what the yes was for had changed until it came."""
+        call, tool = wanted.call, wanted.tool
         # It may have been run already: then what it changed is no reason to ask, and whoever runs it again looks.
         begun = call.again and self._decided(card) is not None
         settled = begun and tool.effect == "once" and not (tool.probes or tool.reads(call.arguments))
@@ -257,7 +285,7 @@ class Door:
             same = card.arguments_hash == fingerprint(call.arguments)
             if not (same or faults.without("exact-arguments")):
                 return self._said(
-                    call, card.action, Ruling("deny", "leave was asked for other arguments"), tool
+                    call, card.action, Ruling("deny", "permission was asked for other arguments"), tool
                 )
             held = self._decided(card) or await self._wait(call, card, again, begun)
             try:
@@ -272,7 +300,7 @@ class Door:
                 return _verdict(held, self.minutes)
             log.get().info("What was allowed has changed: it is asked for again", tool=tool.name)
             why = f"it was allowed by {held.by}, but has changed since: {changed}"
-            card, again = await self._card(call, tool, card.action, why, now), False
+            card, again = await self._card(wanted, card.action, why, now), False
         return self._said(call, card.action, Ruling("deny", "it changes faster than it can be allowed"), tool)
 
     async def _wait(self, call: Call, card: Card, again: bool, begun: bool) -> Decided:
@@ -309,7 +337,7 @@ class Door:
         if held is None:
             await self._asking.put(card)
             self.live("approval", card.shown())
-            log.get().info("Waiting for leave", tool=card.tool, approval=card.id)
+            log.get().info("Waiting for permission", tool=card.tool, approval=card.id)
         while held is None:
             left = card.expires_at - self.turn.claimed_at - self.turn.elapsed_ms()
             if left <= 0:
@@ -342,12 +370,14 @@ class Door:
         return Verdict(True)
 
     def allowed_by(self, call: Call) -> str:
-        """The person who allowed a call that needed leave, now or for good."""
+        """The person who allowed a call that needed permission, now or for good."""
         found = next((r for r in self.turn.records if r["k"] == "check" and r["call"] == call.key), None)
         return str(found["person"]) if found and found["decision"] == "ask_approved" else ""
 
     def refuse(self, call: Call, why: str) -> Verdict:
-        """Deny what is no tool of this agent."""
+        """Deny what is no tool of this agent, or cannot be done as things are."""
+        if call.key not in self._noted:
+            incidents.not_its_own(self.agent, call, why)
         self._keep(call, f"tool:{call.tool}:", "deny", "", {"call": call.key, "why": why})
         return Verdict(False, why)
 
@@ -362,6 +392,8 @@ class Door:
         **more: str,
     ) -> None:
         detail = {"category": tool.category, "call": call.key, "why": ruling.why, "rule": ruling.rule[:200]}
+        if call.key not in self._noted:
+            incidents.decided(self.agent, call, decision, ruling.why, self.policy.name, person)
         detail["touches"] = " ".join(self._touched.get(call.key, ()))
         self._keep(call, action, decision, person, detail | more)
 
@@ -385,13 +417,27 @@ class Door:
         )
 
 
+def _reason(records: list[Record], id: str) -> str:
+    """What the model said in the answer that makes this call."""
+    for record in reversed(records):
+        blocks = record["content"] if record["k"] == "model" else []
+        if any(block.get("type") == "tool_use" and block.get("id") == id for block in blocks):
+            return " ".join(split(blocks)[0].split())
+    return ""
+
+
+def _task(context: Context | None) -> str:
+    row = context.extras.get("task") if context else None
+    return f"{row.slug} ({row.title})" if row is not None else ""
+
+
 def _verdict(held: Decided, minutes: float) -> Verdict:
     if held.allows:
         return Verdict(True)
     if held.how == "expired":
         return Verdict(
-            False, f"nobody answered within {minutes:g} minutes: the request for leave has expired"
+            False, f"nobody answered within {minutes:g} minutes: the request for permission has expired"
         )
     if held.how == "withdrawn":
-        return Verdict(False, "the request for leave was withdrawn")
+        return Verdict(False, "the request for permission was withdrawn")
     return Verdict(False, f"{held.by} denied it" + (f": {held.reason}" if held.reason else ""))

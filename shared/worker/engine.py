@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from shared import faults, log
-from shared.errors import ConfigurationError, Fenced, PromptDockError, ToolError
+from shared.conversation import sessions
+from shared.errors import ConfigurationError, PromptDockError, ToolError
 from shared.guard import marks, presets
 from shared.guard.permissions import Policy
 from shared.loop import Call, Done, Limits, Live, Outcome, Verdict, run
 from shared.models.base import Message, Request
+from shared.settings import RECOMMENDED
 from shared.store.origin import MADE
 from shared.tools.context import Context
 from shared.tools.handler import Handler
@@ -23,6 +26,7 @@ from shared.tools.registry import Registry, Tool
 from shared.tools.shelf import Shelf, Shelved
 from shared.tools.tiers import CORE
 from shared.turns.turn import Turn
+from shared.worker import incidents
 from shared.worker.door import Asked, Door
 from shared.worker.money import Money
 from shared.worker.own import Changes, changed
@@ -30,8 +34,6 @@ from shared.worker.parts import Parts
 from shared.worker.profile import Profile
 from shared.worker.purse import Metered, Purse
 
-_DEFAULT_MODEL = "claude-sonnet-5-5"
-_PATIENCE = 600.0  # seconds that all tries of one model call may take
 _TOLD = 15.0  # seconds of waiting for a provider after which the person hears of it
 Joined = Callable[[], Awaitable[list[str]]]
 
@@ -42,7 +44,7 @@ def model_name(parts: Parts, profile: Profile) -> str:
         return "demo"
     settings = parts.settings
     chosen = settings.own_model(profile.name) or profile.chosen_model
-    return chosen or settings.model_for(profile.name) or profile.model or _DEFAULT_MODEL
+    return chosen or settings.model_for(profile.name) or profile.model or RECOMMENDED
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,11 @@ class Engine:
     async def current(self) -> Engine:
         """This engine with the agent's own changes as they are now: for one turn, from its beginning to its end."""
         return await self._changes.latest(self.parts)
+
+    @property
+    def model(self) -> str:
+        """The model that it thinks with, also after it chose another one itself; as last read."""
+        return model_name(self.parts, self._changes.known.profile)
 
     @cached_property
     def _changes(self) -> Changes[Engine]:
@@ -141,11 +148,15 @@ class Engine:
             max_tokens=self.profile.max_tokens,
             temperature=temperature if temperature is not None else self.profile.temperature,
             agent=self.profile.name,
-            deadline=_PATIENCE,
+            deadline=self.parts.settings.model_patience_ms / 1000,
         )
 
+        def now() -> Context:
+            """As it is for the next call: the person may have said by then to go to another project."""
+            return replace(context, project_id=sessions.project_now(turn.records, context.project_id))
+
         async def act(call: Call) -> Outcome:
-            return await self.act(call, context, turn, door)
+            return await self.act(call, now(), turn, door)
 
         parts = self.parts
         task = context.extras.get("task")
@@ -153,6 +164,11 @@ class Engine:
         money = Money(parts.bus, parts.names)
         purse = Purse(money, parts.store, parts.settings, turn, context.project_id, task, paying)
         await purse.open()
+
+        async def news() -> list[str]:
+            await purse.next()
+            return await joined()
+
         limits = Limits(rounds=self.profile.rounds, cost=parts.settings.budget_turn, tokens=tokens)
         log.get().info("Calling Claude API..." if not self.parts.model.demo else "Calling the demo model...")
         done = await run(
@@ -161,10 +177,10 @@ class Engine:
             journal=turn,
             model=Metered(Shelved(parts.model, shelf, turn.records), purse, turn),
             act=act,
-            leave=lambda call: self._leave(call, door, context),
+            leave=lambda call: self._leave(call, door, now()),
             limits=purse.limits(limits),
             live=live,
-            joined=joined,
+            joined=news,
             side_by_side=lambda name: shelf.runs(name) and self._side_by_side(self.registry.get(name)),
         )
         if done.spent and (budget := purse.over()):
@@ -177,11 +193,11 @@ class Engine:
         tool = self.registry.get(call.tool)
         if tool.personal and not faults.without("mark-person"):
             return door.refuse(call, f"{call.tool} is for a person's own command alone")
-        # What cannot run needs no leave: the handler says what is wrong with it.
+        # What cannot run needs no permission: the handler says what is wrong with it.
         return await self._ready(call, tool, door, context) if _runs(tool, call) else Verdict(True)
 
     async def _ready(self, call: Call, tool: Tool, door: Door, context: Context) -> Verdict:
-        """Leave for a call that can be made; nobody is asked for another."""
+        """Permission for a call that can be made; nobody is asked for another."""
         if tool.ready is not None and not call.again:
             here = replace(context, extras={**context.extras, "own": self._own(door, context)})
             try:
@@ -230,7 +246,7 @@ class Engine:
         return tool.reads_only or (tool.category == "consult" and tool.name.startswith("consult_"))
 
     async def act(self, call: Call, context: Context, turn: Turn, door: Door) -> Outcome:
-        """Run a call that has leave; one that may have run already, and must not twice, is said to be unknown."""
+        """Run a call that has permission; one that may have run already, and must not twice, is said to be unknown."""
         log.get().info(f"Claude requested tool: {call.tool}")
         tool = self.registry.get(call.tool)
         again = call.again and call.key not in door.fresh
@@ -260,6 +276,8 @@ class Engine:
         ends = result if call.tool == "escalate_to_human" and "error" not in result else None
         log.get().info("Continuing conversation with tool result")
         failed = "error" in result
+        if failed:
+            incidents.could_not(self.profile.name, call, result)
         # What a tool that only reads says when it fails is ours.
         marked = bool(result.get(MADE)) and not faults.without("foreign-mark")
         foreign = bool(result.get("source")) or marked or (tool.foreign and not (failed and tool.reads_only))
@@ -292,22 +310,32 @@ def _not_paused(_waits: bool) -> None:
 
 
 def waiting_notice(live: Live, say: Callable[[str], Awaitable[None]], spawn: Callable[[Any], None]) -> Live:
-    """`live`, which also tells the person when the provider makes us wait for long."""
-    since: list[float] = []
+    """`live`, which also tells the person when the provider makes us wait: at once, then every while."""
+    told: list[float] = []
 
     async def tell(text: str) -> None:
-        with contextlib.suppress(Fenced):  # the turn, which goes on beside this, finds that out for itself
+        with contextlib.suppress(
+            PromptDockError
+        ):  # the turn, which goes on beside this, finds that out for itself
             await say(text)
 
     def take(kind: str, payload: dict[str, Any]) -> None:
         live(kind, payload)
-        if kind != "waiting":
+        if kind not in ("waiting", "silent"):
             return
-        if not since:
-            since.append(time.monotonic())
-            spawn(tell(f"The model provider makes us wait: {payload['content']}"))
-        elif time.monotonic() - since[0] > _TOLD:
-            since[0] = time.monotonic()
-            spawn(tell(f"Still waiting for the model provider: {payload['content']}"))
+        if not told or time.monotonic() - told[0] > _TOLD:
+            still = "still makes" if told else "makes"
+            told[:] = [time.monotonic()]
+            spawn(tell(f"The model provider {still} us wait: {payload['content']}. /stop ends it"))
 
     return take
+
+
+_notices: set[asyncio.Future[None]] = set()
+
+
+def beside(call: Coroutine[Any, Any, None]) -> None:
+    """Say something beside what runs."""
+    task = asyncio.ensure_future(call)
+    _notices.add(task)
+    task.add_done_callback(_notices.discard)

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from shared import log
-from shared.errors import PromptDockError, ToolError
+from shared.errors import ConfigurationError, PromptDockError, ToolError
 from shared.executors.base import Executor, Work
-from shared.executors.claude_code import ClaudeCode
+from shared.executors.claude_code import ClaudeCode, library, program
 from shared.loop import Call
+from shared.settings import Settings
 from shared.tasks import orphans
 from shared.tools.context import Context
 from shared.turns.turn import Turn
@@ -20,10 +21,11 @@ from shared.worker.builtin import Builtin
 from shared.worker.door import Asked
 from shared.worker.engine import Engine
 from shared.worker.parts import Parts
+from shared.worker.profile import Profile
 
 
 async def refuse(_tool: str, _arguments: dict[str, Any], _key: str) -> str:
-    """Leave for nothing: what an executor has that asks for none by itself."""
+    """Permission for nothing: what an executor has that asks for none by itself."""
     return "no call is allowed here"
 
 
@@ -35,8 +37,19 @@ def choose(engine: Engine, turn: Turn, context: Context, asked: Asked, work: Wor
     return _Wrapped(engine, turn, context, asked)
 
 
+def check(settings: Settings, profile: Profile) -> None:
+    """ConfigurationError where the executor of an agent's tasks is not installed: every task would fail."""
+    if profile.kind != "coding" or (settings.executor or profile.executor) != "claude-code":
+        return
+    try:
+        program(library())
+    except ToolError as error:
+        fix = f"{error.fix}, or set PROMPTDOCK_EXECUTOR=loop"
+        raise ConfigurationError(error.what, f"the tasks of {profile.called} are given to it", fix) from None
+
+
 class _Wrapped:
-    """Claude Code behind our door: each of its calls needs the leave that a call of ours would need."""
+    """Claude Code behind our door: each of its calls needs the permission that a call of ours would need."""
 
     name = "claude-code"
 

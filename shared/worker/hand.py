@@ -16,6 +16,8 @@ from shared.errors import BadMessage, BusUnreachable, Fenced, ModelError, Prompt
 from shared.turns import archive, route
 from shared.turns.desk import Claim, Desk, Ending
 from shared.turns.turn import Turn
+from shared.worker import incidents
+from shared.worker.asking import waited_ms
 
 DEATHS, FAILURES = 3, 5  # deliveries after which a message goes to the dead letters
 
@@ -35,6 +37,14 @@ class Asker(Protocol):
     """A runner that asks other agents, and tells its own asker how far they are."""
 
     async def progress(self, request_id: str, text: str) -> None: ...
+
+
+@runtime_checkable
+class Timed(Protocol):
+    """A runner that is ended when its message is worth nothing any more; others see to that themselves."""
+
+    @property
+    def limit(self) -> int: ...
 
 
 class Make(Protocol):
@@ -187,7 +197,7 @@ class Hand:
             except BusUnreachable as error:
                 log.get().warning("Redis is away; the turn will be claimed again", why=str(error))
             except ModelError as error:
-                await runner.failed(error)
+                await self._fail(runner, error)
             except Exception as error:
                 await self._failed(turn, runner, error)
 
@@ -207,23 +217,48 @@ class Hand:
 
     async def _attempt(self, turn: Turn, runner: Runner) -> None:
         if turn.spoiled:
-            await runner.failed(_poison("the journal of its turn cannot be read"), dead="unreadable: journal")
+            await self._fail(
+                runner, _poison("the journal of its turn cannot be read"), dead="unreadable: journal"
+            )
         elif turn.tries > DEATHS:
             why = f"{DEATHS} workers died while they answered it"
-            await runner.failed(_poison(why), dead="poison")
+            await self._fail(runner, _poison(why), dead="poison")
         elif turn.fails >= FAILURES:
-            await runner.failed(_poison(f"{FAILURES} tries to answer it failed"), dead="poison")
+            await self._fail(runner, _poison(f"{FAILURES} tries to answer it failed"), dead="poison")
         elif 0 < runner.deadline < turn.claimed_at and not turn.records:
             late = PromptDockError(
                 "The message is too old to be answered",
                 "its deadline passed while it waited",
                 "send it again",
             )
-            await runner.failed(late, dead="expired")
+            await self._fail(runner, late, dead="expired")
         else:
             faults.point("claimed", turn.id)
-            await runner.run()
+            await self._in_time(turn, runner)
         faults.point("finished", turn.id)
+
+    async def _in_time(self, turn: Turn, runner: Runner) -> None:
+        """Run it to its deadline; while a person is asked for permission, time does not count."""
+        limit = runner.limit if isinstance(runner, Timed) else 0
+        try:
+            async with asyncio.timeout(None) as clock:
+                watch = asyncio.create_task(_watch(clock, turn, limit)) if limit > 0 else None
+                try:
+                    await runner.run()
+                finally:
+                    if watch is not None:
+                        watch.cancel()
+        except TimeoutError:
+            if not clock.expired():
+                raise
+            fix = "send it again, in smaller pieces or with a later deadline"
+            late = PromptDockError("The turn was ended at its deadline", "it was not answered by then", fix)
+            await self._fail(runner, late)
+
+    async def _fail(self, runner: Runner, error: PromptDockError, dead: str = "") -> None:
+        """End the turn with an error; whoever reads the log finds the cause there."""
+        incidents.turn_failed(self.desk.agent, error, dead)
+        await runner.failed(error, dead)
 
     async def _cancelled(self, turn: Turn, runner: Runner) -> None:
         """By the person, by a lost lease, or by a drain: each ends the turn in its own way."""
@@ -239,15 +274,20 @@ class Hand:
             await runner.stopped()
 
     async def _failed(self, turn: Turn, runner: Runner, error: Exception) -> None:
-        log.get().exception("A turn failed", tries=turn.tries, fails=turn.fails)
+        log.get().exception("A turn broke off", tries=turn.tries, fails=turn.fails)
         if turn.fails + 1 >= FAILURES or turn.ended:
             with contextlib.suppress(Fenced):
-                await runner.failed(
-                    _poison(f"it failed {FAILURES} times, last with {type(error).__name__}"), dead="poison"
-                )
+                why = f"it failed {FAILURES} times, last with {type(error).__name__}"
+                await self._fail(runner, _poison(why), dead="poison")
             return
         delay = int(200 * 2**turn.fails * (0.5 + secrets.randbelow(1000) / 1000))
         await turn.release(delay, failed=True)
+
+
+async def _watch(clock: asyncio.Timeout, turn: Turn, limit: int) -> None:
+    while (left := limit + waited_ms(turn.records, turn.now()) - turn.now()) > 0:  # noqa: ASYNC110 - time moves on
+        await asyncio.sleep(max(0.1, left / 1000))
+    clock.reschedule(asyncio.get_running_loop().time())
 
 
 def _poison(why: str) -> PromptDockError:

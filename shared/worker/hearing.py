@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from shared import log
+from shared import faults, log
 from shared.bus import messages
 from shared.bus.keys import BROADCAST, HUMAN_INPUT, STATUS
 from shared.errors import BadMessage, PromptDockError
@@ -35,13 +35,13 @@ class Hearing:
         spawn: Spawn,
         *,
         stop: Callable[[], None],
-        met: Callable[[str], None],
+        met: Callable[[str, bool], None],
     ) -> None:
         self._parts, self._profile, self._desk, self._hand = parts, profile, desk, hand
         self._spawn, self._stop, self._met = spawn, stop, met
         self._authority, self._since = parts.authority, time.time() * 1000
         self.broadcast = parts.names.channel(BROADCAST)
-        self.status = parts.names.channel(STATUS)
+        self.status, self.clusters = parts.names.channel(STATUS), parts.names.clusters
 
     def heard(self, channel: str, content: dict[str, Any] | None) -> None:
         """One message of a channel; without a channel, we listen again after a gap."""
@@ -54,9 +54,12 @@ class Hearing:
         kind = content.get("type")
         if channel == self.broadcast:
             self._command(content)
+        elif channel == self.clusters:
+            self._met(str(content.get("cluster") or ""), content.get("asks") is True)
         elif channel == self.status:
             self._parts.presence.met(content)
-            self._met(str(content.get("cluster") or ""))
+            if faults.without("own-words"):
+                self._met(str(content.get("cluster") or ""), True)
         elif channel == self._desk.bell:
             self._rung(content)
         elif kind in (*messages.ANSWERS, "progress"):
@@ -81,7 +84,9 @@ class Hearing:
             held.turn.bell.set()
             self._give_up(held, str(content.get("give_up", "")))
         self._wake_asker(content.get("answered"))
-        self._hand.stop(str(content.get("data", "")))
+        session = str(content.get("data", ""))
+        if (stopped := self._hand.of(session)) and stopped.turn.is_named(content.get("turn")):
+            self._hand.stop(session)
 
     def _answered(self, content: dict[str, Any]) -> None:
         """An answer or a sign of progress, for the turn that asked."""
@@ -114,8 +119,10 @@ class Hearing:
             # What came by plain PUBLISH is taken in by one replica; another may hold the turn that it ends.
             if isinstance(message, messages.Stop) and "via" not in content:
                 told = {"look": message.session, "give_up": given_up}
-                self._ring(told | ({"data": message.session} if stops else {}))
+                self._ring(told | ({"data": message.session, "turn": message.turn_id} if stops else {}))
             return
+        if isinstance(message, messages.Stop) and not held.turn.is_named(message.turn_id):
+            return  # another turn of this session is meant, which does not run
         held.turn.bell.set()
         if "via" in content and not self._authority.signed(channel, content):
             return  # what was accepted is found by the turn

@@ -12,7 +12,7 @@ from shared.store.row import derived, now
 
 _OVERLAP = timedelta(seconds=30)  # clocks of other workers may be behind, and rows come late
 _SEEN = 20_000
-_BATCH = 500
+BATCH = 500
 
 
 class Tail:
@@ -31,7 +31,7 @@ class Tail:
         where = {"created_at": ("ge", self._at - _OVERLAP)}
         order = [("created_at", "asc")]
         rows = await self._store.select(TaskEvent, where, order=order, limit=_SEEN)  # type: ignore[arg-type]
-        fresh = [row for row in rows if row.id not in self._seen][:_BATCH]
+        fresh = [row for row in rows if row.id not in self._seen][:BATCH]
         for row in fresh:
             self._seen[row.id] = None
             self._at = max(self._at, row.created_at)

@@ -1,4 +1,4 @@
-"""The tool door for hooks: nobody can be asked while a hook looks, so what needs leave has it, or is not run.
+"""The tool door for hooks: nobody can be asked while a hook looks, so what needs permission has it, or is not run.
 
 A step is judged by what the hook's maker may do at this moment, and by `standard`. What that asks a person for runs
 only as part of exactly the steps that a person allowed, when the hook was made, changed, or by `allow_hook`. Each
@@ -33,7 +33,7 @@ _MOST = 256 * 1024  # bytes of a page
 
 
 class HookDoor:
-    """The door of one run; `dry`, nothing is run that needs leave, whoever gave it."""
+    """The door of one run; `dry`, nothing is run that needs permission, whoever gave it."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class HookDoor:
         self._allowed_by = leave.by(hook, project.slug)
 
     async def __call__(self, tool: str, arguments: dict[str, Any]) -> Found:
-        """Run one tool; Denied where it has no leave."""
+        """Run one tool; Denied where it has no permission."""
         self._count += 1
         vote, why = await self._ruled(tool, arguments)
         if vote != "deny" and (barred := self._barred(tool, arguments)):
@@ -87,13 +87,13 @@ class HookDoor:
         return strictest.vote, strictest.why
 
     def _barred(self, tool: str, arguments: dict[str, Any]) -> str:
-        """What no leave given before is enough for."""
+        """What no permission given before is enough for."""
         if tool == "http_get":
             host = urlsplit(str(arguments["url"])).hostname or ""
             named = self._parts.settings.hook_hosts
             return "" if host in named else f"{host or 'this address'} is not among HOOK_HOSTS"
         if grants.needs_each_time(tool, self._parts.sandbox.mode):
-            return "there is no sandbox here, so that each command needs leave"
+            return "there is no sandbox here, so that each command needs permission"
         return ""
 
     def _remedy(self, vote: str) -> str:

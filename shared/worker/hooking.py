@@ -32,11 +32,14 @@ from shared.tools.registry import Result
 from shared.turns.archive import Archive
 from shared.turns.desk import Mail
 from shared.turns.lease import Lease
-from shared.worker.history import Tail
+from shared.worker.changes import Changes
+from shared.worker.history import BATCH, Tail
 from shared.worker.hookdoor import AGENT, HookDoor
 from shared.worker.parts import Parts
 
-_PAUSE = 1.0  # seconds between two looks
+_PAUSE = 1.0  # seconds between two looks while a run is in flight
+_IDLE = 60.0  # seconds between two looks where nothing is heard and nothing is due
+_REST = 0.1  # seconds between two looks at least
 _LOOKS = 300.0  # seconds that all steps of a run may take
 ABSENT = 120.0  # seconds in which an agent that is away may come back
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
@@ -94,8 +97,12 @@ async def look(
 class Hooking:
     """One worker's part in hooks; `run` never ends."""
 
-    def __init__(self, parts: Parts, handler: Handler, archive: Archive, instance: str) -> None:
+    def __init__(
+        self, parts: Parts, handler: Handler, archive: Archive, instance: str, changes: Changes
+    ) -> None:
         self._parts, self._store = parts, parts.store
+        self._changes, self._watch = changes, changes.watch(Hook, HookRun, TaskEvent)
+        self._look_at = float("-inf")  # by the monotonic clock
         self._handler, self._archive = handler, archive
         self._lease = Lease(parts.bus, parts.names, AGENT, instance, parts.settings.lease_ms)
         self._tail = Tail(parts.store, AGENT)
@@ -106,11 +113,11 @@ class Hooking:
 
     async def run(self) -> None:
         """Take the lease whenever it is free, and work as long as it is ours."""
-        waits = False
+        waits = ours = False
         try:
             while True:
                 try:
-                    await self._look()
+                    ours = await self._look()
                     waits = False
                 except PromptDockError as error:
                     if (
@@ -118,24 +125,32 @@ class Hooking:
                     ):  # once: each warning is a row on its way to the Store that may be the reason
                         log.get().warning("Hooks wait", why=str(error))
                     waits = True
-                await asyncio.sleep(min(_PAUSE, self._parts.settings.lease_ms / 3000))
+                    self._look_at = time.monotonic() + _PAUSE
+                rest = max(0.0, min(self._look_at - time.monotonic(), self._parts.settings.lease_ms / 3000))
+                await self._watch.pause(rest, _REST, ours)
         finally:
             for task in self._looking.values():
                 task.cancel()
             with contextlib.suppress(PromptDockError, TimeoutError):
                 async with asyncio.timeout(1):
                     await self._lease.drop()
+                    await self._changes.free()
 
-    async def _look(self) -> None:
+    async def _look(self) -> bool:
         epoch = await self._lease.take()
         if not epoch:
             for task in self._looking.values():
                 task.cancel()
-            return
+            self._look_at = time.monotonic() + _IDLE
+            return False
         if epoch != self._epoch:
             await self.recover()
+            self._watch.all()  # what was done meanwhile was not heard
             self._epoch = epoch
-        await self.tick()
+        if self._watch.changed or time.monotonic() >= self._look_at:
+            with self._watch.reading(Hook, HookRun, TaskEvent):
+                self._look_at = time.monotonic() + await self.tick()
+        return True
 
     async def recover(self) -> None:
         """What was looking when its worker went is failed; what is with an agent goes on there."""
@@ -149,12 +164,12 @@ class Hooking:
         agent = str(run.event.get("agent") or CHATTER)
         return await self._parts.desk(agent).state(str(run.turn_id)) in ("accepted", "done")
 
-    async def tick(self) -> None:
-        """One look at everything."""
+    async def tick(self) -> float:
+        """One look at everything; in how many seconds to look again where nothing is heard."""
         hooks = {row.id: row for row in await self._store.select(Hook)}
         events = await self._tail.new()
         if not hooks:
-            return
+            return _IDLE
         moment = now()
         for hook in hooks.values():
             if hook.enabled and (due := triggers.due(hook, moment)):
@@ -175,6 +190,10 @@ class Hooking:
             if busy < launch.AT_ONCE and (owner := hooks.get(run.hook_id)):
                 busy += 1
                 await self._begin(owner, run)
+        moments = [at for hook in hooks.values() if (at := triggers.next_look(hook, moment))]
+        dues = [(at - moment).total_seconds() for at in moments]
+        rest = 0.0 if len(events) == BATCH else _PAUSE if running or self._later else _IDLE
+        return max(0.0, min([*dues, rest]))
 
     # -- launching -------------------------------------------------------------------------------------------
 
@@ -191,11 +210,14 @@ class Hooking:
 
     async def _event(self, hooks: list[Hook], event: TaskEvent) -> None:
         types = triggers.names(event)
-        wanting = [hook for hook in hooks if hook.enabled and triggers.wants(hook, types)]
-        if not wanting:
+        matching = [hook for hook in hooks if hook.enabled and triggers.wants(hook, types)]
+        if not matching:
             return
         tasks = await self._store.select(Task, {"id": event.task_id}, limit=1)
         task = tasks[0] if tasks else None
+        # It is the project's where it happened, also where the task is gone or went elsewhere since.
+        where = event.project_id or (task.project_id if task else None)
+        wanting = [hook for hook in matching if hook.project_id == where]
         told = {
             "type": types[0],
             "event": event.event,
@@ -206,11 +228,12 @@ class Hooking:
             "title": task.title if task else "",
             "error": task.error if task else "",
         }
+        if event.task_id == event.project_id:
+            told = {name: told[name] for name in ("type", "event", "actor")} | event.detail
         told |= {MADE: mark(task)} if task and mark(task) else {}
         depth = await launch.depth_in(self._store, task.session_id if task else None)
         for hook in wanting:
-            if task is None or hook.project_id == task.project_id:
-                await self._launch(hook, f"event:{event.id}", f"event {types[0]}", told, depth)
+            await self._launch(hook, f"event:{event.id}", f"event {types[0]}", told, depth)
 
     # -- a run -----------------------------------------------------------------------------------------------
 

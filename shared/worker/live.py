@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 from shared import log
+from shared.bus.activity import Activity
 from shared.bus.base import Bus, Script
 from shared.bus.keys import Names
 from shared.errors import PromptDockError
@@ -38,36 +39,42 @@ class Live:
     next piece of its text.
     """
 
-    def __init__(self, bus: Bus, names: Names, session: str) -> None:
-        self._bus = bus
+    def __init__(self, bus: Bus, names: Names, session: str, activity: Activity | None = None) -> None:
+        self._bus, self._activity = bus, activity
         self._channel = names.events(session)
         self._stream = names.stream(session)
         self._waiting: list[tuple[str, dict[str, Any]]] = []
         self._task: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
-        self._veil, self._telling = Veil(), ""  # of which text what is held back is a part
+        self._sending = False
+        self._veil = Veil()
+        self._telling: tuple[str, int] = ("", 0)  # of which text what is held back is a part
 
     def __call__(self, kind: str, payload: dict[str, Any]) -> None:
         """Take an event; it goes out within a moment."""
-        if kind != self._telling:
+        if self._activity is not None:
+            self._activity.take(kind, payload)
+        text = (kind, int(payload.get("part") or 0))
+        if text != self._telling:
             self._say_rest()
         if kind in _PIECES:
-            self._telling = kind
-            self._say(kind, self._veil.add(payload["content"]))
+            self._telling = text
+            self._say(text, self._veil.add(payload["content"]))
         else:
             self._waiting.append((kind, dict(payload)))
         self._send()
 
     def _say_rest(self) -> None:
         self._say(self._telling, self._veil.end())
-        self._telling = ""
+        self._telling = ("", 0)
 
-    def _say(self, kind: str, text: str) -> None:
+    def _say(self, text: tuple[str, int], words: str) -> None:
+        kind, part = text
         last = self._waiting[-1] if self._waiting else None
-        if last and last[0] == kind:
-            last[1]["content"] += text
-        elif text:
-            self._waiting.append((kind, {"content": text}))
+        if last and last[0] == kind and last[1].get("part", 0) == part:
+            last[1]["content"] += words
+        elif words:
+            self._waiting.append((kind, {"content": words} | ({"part": part} if part else {})))
 
     def _send(self) -> None:
         if self._waiting and (self._task is None or self._task.done()):
@@ -79,14 +86,32 @@ class Live:
                 await self._closing.wait()
         while self._waiting:
             waiting, self._waiting = self._waiting, []
-            texts = [
-                json.dumps({"event": kind, **redacted(payload)}, ensure_ascii=False, default=str)
-                for kind, payload in waiting
-            ]
+            self._sending = True
             try:
-                await self._bus.script(_EVENTS, self._stream, self._channel, *texts)
+                await self._bus.script(_EVENTS, self._stream, self._channel, *map(_text, waiting))
             except PromptDockError as error:
                 log.get().debug("Live events were not sent", why=str(error))
+            finally:
+                self._sending = False
+
+    async def last(self, kind: str, payload: dict[str, Any]) -> list[str]:
+        """What was taken and is not out yet, and the event that closes the turn: they go out with its end.
+
+        So it is out exactly once, whatever dies: who does not end the turn does not say that it has ended.
+        """
+        if self._activity is not None:
+            self._activity.take(kind, payload)
+        self._say_rest()
+        waiting, self._waiting = [*self._waiting, (kind, dict(payload))], []
+        self._closing.set()
+        if self._task is not None and self._sending:  # what is on its way comes first
+            await asyncio.wait([self._task], timeout=2)
+        return [*map(_text, waiting)]
+
+    @property
+    def listens(self) -> tuple[str, str]:
+        """The stream that keeps the events, and their channel."""
+        return self._stream, self._channel
 
     async def close(self) -> None:
         """Let what was taken go out at once, and wait until it is out."""
@@ -95,3 +120,8 @@ class Live:
         self._closing.set()
         if self._task is not None:
             await asyncio.wait([self._task], timeout=2)
+
+
+def _text(event: tuple[str, dict[str, Any]]) -> str:
+    kind, payload = event
+    return json.dumps({"event": kind, **redacted(payload)}, ensure_ascii=False, default=str)

@@ -24,6 +24,7 @@ from shared.worker.chat import Chat
 from shared.worker.coding import Coding, apply_tasks
 from shared.worker.condense import Condense, condenses
 from shared.worker.consult import Consult
+from shared.worker.ended import Ended, apart
 from shared.worker.engine import Engine
 from shared.worker.hand import Runner
 from shared.worker.homes import Home
@@ -72,6 +73,7 @@ async def serve(settings: Settings, profile: Profile) -> None:
             f"this process is {profile.name}",
             "unset it, or start that agent",
         )
+    executing.check(settings, profile)
     log.get().info(f"{profile.called} agent starting...")
     parts = await composition.build(settings, profile.name)
     log.get().info("Connected to Redis")
@@ -84,6 +86,7 @@ async def serve(settings: Settings, profile: Profile) -> None:
             profile,
             lambda turn: _runner(worker, engine, turn),
             {"task": apply_tasks, "session": sessions.touch},
+            lambda: engine.model,
             lambda instance: {**beside(instance), "home": Home(parts, profile.name, engine.handler).run()},
         )
         worker.listen_for_signals()
@@ -102,6 +105,8 @@ def _runner(worker: Worker, engine: Engine, turn: Turn) -> Runner:
     match engine.profile.kind:
         case "chat" if answers_leave(turn):
             return Answering(engine.parts, turn)
+        case "chat" if apart(turn, engine.parts.names.channel(HUMAN_INPUT)):
+            return Ended(engine.parts, turn)
         case "chat" if condenses(turn, engine.parts.names.channel(HUMAN_INPUT)):
             return Condense(engine, turn)
         case "chat":

@@ -5,40 +5,43 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-from shared.store.records import Agent, Profile, Project, Repo, Task, TaskDependency
+from shared.store.records import Agent, Profile, Project, Repo, Setting, Task, TaskDependency
 from shared.tasks import budgets
 from shared.tasks.estimate import Estimate, Past, estimate, recall
 from shared.tasks.scheduler import RUNNING, Seat, Share, Snapshot, Work
 from shared.worker import brief
+from shared.worker.changes import Watch
 from shared.worker.money import Money, Window
 from shared.worker.parts import Parts
 
-_TRUST = 10.0  # seconds after which everything is read again, whatever seems to have changed
+READ = (Task, TaskDependency, Project, Repo, Profile, Agent, Setting)  # the tables that it reads
+_PAST = 60.0  # seconds that an estimate may rest on older results
 _OPEN = (
     "DEFINED", "READY", "ASSIGNED", "IN_PROGRESS", "WAITING_INPUT", "PAUSED", "VERIFYING",
     "AWAITING_PLAN_APPROVAL", "AWAITING_APPROVAL", "FAILED", "BLOCKED",
 )  # fmt: skip
 _KINDS = {"frontend": frozenset({"frontend", "both"}), "backend": frozenset({"backend", "both"})}
+_BY_TYPE = {"plan": "planner"}  # who does a task of this type that names nobody
 _ANY = frozenset({"frontend", "backend", "both"})
 
 
 class Overview:
     """Reads what changed since the last time; the rows stay at hand for what is decided."""
 
-    def __init__(self, parts: Parts, money: Money) -> None:
-        self._parts, self._store, self._money = parts, parts.store, money
+    def __init__(self, parts: Parts, money: Money, watch: Watch) -> None:
+        self._parts, self._store, self._money, self._watch = parts, parts.store, money, watch
         self.tasks: dict[str, Task] = {}
         self.projects: dict[str, Project] = {}
         self.day_budget: float | None = None
         self._needs: dict[str, list[str]] = {}
         self._repos: dict[UUID, str] = {}
         self._profiles: dict[UUID, str] = {}
+        self._stopped: set[str] = set()  # agents that are paused
+        self._paused = False
         self._past: list[Past] = []
-        self._seen: tuple[Any, ...] = ()
-        self._read_at = self._past_at = float("-inf")
+        self._past_at = float("-inf")
 
     async def snapshot(self, lost: Iterable[str] = (), backoff: float = 30.0) -> Snapshot:
         """How things stand now."""
@@ -51,31 +54,43 @@ class Overview:
             seats=await self._seats(),
             needs=self._needs,
             lost=frozenset(lost),
-            paused=await brief.paused(self._store),
-            left=await self._left(window),
+            paused=self._paused,
+            left=self._left(window),
             backoff=backoff,
         )
 
     async def refresh(self) -> None:
-        """Read the tasks again, if one of them changed."""
-        newest = await self._store.select(Task, order=[("updated_at", "desc")], limit=1)
-        edges = await self._store.count(TaskDependency)
-        mark = (newest[0].id, newest[0].version, newest[0].updated_at) if newest else ()
-        seen = (*mark, await self._store.count(Task), edges)
-        old = time.monotonic() - self._read_at > _TRUST
-        if seen == self._seen and not old:
-            return
-        rows = await self._store.select(Task, {"status": ("in", list(_OPEN))})
-        self.tasks = {str(row.id): row for row in rows}
-        self._needs = {}
-        for edge in await self._store.select(TaskDependency):
-            self._needs.setdefault(str(edge.task_id), []).append(str(edge.depends_on_id))
-        self.projects = {str(row.id): row for row in await self._store.select(Project)}
-        self._repos = {row.id: row.kind for row in await self._store.select(Repo)}
-        self._profiles = {row.id: row.slug for row in await self._store.select(Profile)}
-        if time.monotonic() - self._past_at > 6 * _TRUST:
+        """Read again what changed."""
+        store, reading = self._store, self._watch.reading
+        with reading(
+            Task, TaskDependency
+        ) as changed:  # both: no task may begin before what it waits for is known
+            if changed:
+                rows = await store.select(Task, {"status": ("in", list(_OPEN))})
+                self.tasks = {str(row.id): row for row in rows}
+                needs: dict[str, list[str]] = {}
+                for edge in await store.select(TaskDependency):
+                    needs.setdefault(str(edge.task_id), []).append(str(edge.depends_on_id))
+                self._needs = needs
+        with reading(Project) as changed:
+            if changed:
+                self.projects = {str(row.id): row for row in await store.select(Project)}
+        with reading(Repo) as changed:
+            if changed:
+                self._repos = {row.id: row.kind for row in await store.select(Repo)}
+        with reading(Profile) as changed:
+            if changed:
+                self._profiles = {row.id: row.slug for row in await store.select(Profile)}
+        with reading(Agent) as changed:
+            if changed:
+                self._stopped = {row.name for row in await store.select(Agent, {"state": "paused"})}
+        with reading(Setting) as changed:
+            if changed:
+                self._paused = await brief.paused(store)
+                self.day_budget = await budgets.day(store, self._parts.settings.budget_day)
+        begins = any(task.status in ("READY", *RUNNING) for task in self.tasks.values())
+        if begins and time.monotonic() - self._past_at > _PAST:
             await self._history()
-        self._seen, self._read_at = seen, time.monotonic()
 
     def behind(self, task: str) -> list[str]:
         """The open tasks that cannot begin before this one has ended well, by their names."""
@@ -91,7 +106,7 @@ class Overview:
         self._past_at = time.monotonic()
 
     def _work(self, task: Task) -> Work:
-        wants = task.assignee or self._named(task) or ""
+        wants = task.assignee or self._named(task) or _BY_TYPE.get(task.type or "", "")
         needs = estimate(self._past, task.project_id, wants) if task.status in ("READY", *RUNNING) else None
         begun = task.status == "READY" and task.started_at is not None
         return Work(
@@ -135,8 +150,8 @@ class Overview:
             done=window.calls.get(key, 0),
         )
 
-    async def _left(self, window: Window) -> float | None:
-        limit = self.day_budget = await budgets.day(self._store, self._parts.settings.budget_day)
+    def _left(self, window: Window) -> float | None:
+        limit = self.day_budget
         return None if limit is None else limit + window.raised - window.cost
 
     async def _seats(self) -> list[Seat]:
@@ -154,7 +169,6 @@ class Overview:
             if await self._parts.bus.listeners(self._parts.names.agent(name)):
                 rooms[name] = 1
         rooms.pop("chatter", None)
-        paused = {row.name for row in await self._store.select(Agent, {"state": "paused"})}
         return [
             Seat(
                 name,
@@ -162,7 +176,7 @@ class Overview:
                 _KINDS.get(name, _ANY) if name in coding else frozenset(),
             )
             for name, room in sorted(rooms.items())
-            if name not in paused
+            if name not in self._stopped
         ]
 
 

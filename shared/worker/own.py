@@ -34,6 +34,11 @@ class Changes(Generic[T]):
         self._folder, self._first, self._make = folder, first, make
         self._latest = first
 
+    @property
+    def known(self) -> T:
+        """As it was last read."""
+        return self._latest
+
     async def latest(self, parts: Parts) -> T:
         """What is made of the profile as it is now; the same object as long as nothing changed."""
         if not parts.stale:

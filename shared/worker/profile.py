@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from shared.errors import ConfigurationError
 from shared.guard.presets import Policies
+from shared.plain import complaints
 
 AgentName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")]
 
@@ -27,7 +28,7 @@ class Profile(BaseModel):
     model: str | None = None
     chosen_model: str | None = None  # that it switched to itself
     max_tokens: Annotated[int, Field(ge=1)] = 4096
-    temperature: float | None = None
+    temperature: Annotated[float, Field(ge=0, le=1)] | None = None
     tools: list[str] = []
     on_demand: bool = False  # core tools too, and all others can be loaded
     loadable: list[str] = []  # tools of its own that are not shown before they are loaded, on demand
@@ -50,11 +51,33 @@ class Profile(BaseModel):
 
 def load(folder: Path) -> Profile:
     """Read an agent's folder; ConfigurationError says what is wrong with it."""
+    file = folder / "profile.toml"
     try:
-        data = tomllib.loads((folder / "profile.toml").read_text("utf-8"))
-        prompt = (folder / "prompt.md").read_text("utf-8")
+        data = tomllib.loads(file.read_text("utf-8"))
+        file = folder / "prompt.md"
+        prompt = file.read_text("utf-8")
         return Profile.model_validate({"name": folder.name, **data, "prompt": prompt})
-    except (OSError, tomllib.TOMLDecodeError, ValidationError) as error:
-        raise ConfigurationError(
-            f"the agent in {folder} cannot be read", str(error), "it needs a profile.toml and a prompt.md"
-        ) from error
+    except FileNotFoundError:
+        raise _wrong(
+            folder, f"{file.name} is missing", "an agent is a profile.toml and a prompt.md in one folder"
+        ) from None
+    except OSError as error:
+        raise _wrong(folder, f"{file.name}: {error.strerror or error}", "make it readable") from error
+    except UnicodeDecodeError:
+        raise _wrong(folder, f"{file.name} is not UTF-8", "save it as UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise _wrong(folder, f"profile.toml is not TOML: {error}", "correct that line") from None
+    except ValidationError as error:
+        found = complaints(error.errors(include_input=False, include_url=False))
+        raise _wrong(
+            folder,
+            f"profile.toml: {'; '.join(found)}",
+            f"correct it; the fields are: {', '.join(_FIELDS)} (docs/agents.md)",
+        ) from None
+
+
+_FIELDS = [name for name in Profile.model_fields if name not in ("name", "chosen_model", "prompt", "foreign")]
+
+
+def _wrong(folder: Path, why: str, fix: str) -> ConfigurationError:
+    return ConfigurationError(f"the agent in {folder} cannot be read", why, fix)

@@ -11,7 +11,7 @@ from shared.errors import Fenced, PromptDockError
 from shared.guard.sandbox import Sandbox
 from shared.store.records import Repo, Task
 from shared.store.row import derived
-from shared.tasks import checks, merge, receipt
+from shared.tasks import checks, merge, message, receipt
 from shared.tasks.checks import Plan, Ran
 from shared.tasks.receipt import Clash, Command, Receipt
 from shared.tasks.repos import Repos
@@ -20,22 +20,32 @@ from shared.tools import coding
 from shared.turns.records import Record
 from shared.turns.turn import Turn
 
+_WRITERS = ("create_file", "write_file", "str_replace", "edit_file")
 REPAIRS = 2  # times that an agent is told what its checks found
 
 
 class Proof:
     """The evidence of one turn's work in one worktree. Every step may be made again after a crash."""
 
-    def __init__(self, turn: Turn, agent: str, tree: Worktree, repos: Repos, repo: Repo) -> None:
+    def __init__(
+        self, turn: Turn, agent: str, tree: Worktree, repos: Repos, repo: Repo, asked: str = ""
+    ) -> None:
+        self._asked, self._checks = asked, tuple[str, ...]()  # what its commits say of it
         self._turn, self._agent, self._tree = turn, agent, tree
         self._repos, self._repo = repos, repo
         self._made: dict[str, str] = {}  # step -> its commit
+        self._left: dict[str, None] = {}  # new files that were not committed, each with its reason
 
     async def plan(self, payload: dict[str, Any], task: Task | None) -> Plan:
         """The checks of this task: those that its sender gave, else its repository's and its plan's.
 
         A plan is an agent's: it adds to what the repository wants, and takes nothing from it.
         """
+        plan = await self._plan(payload, task)
+        self._checks = plan.commands
+        return plan
+
+    async def _plan(self, payload: dict[str, Any], task: Task | None) -> Plan:
         if (given := checks.given(payload.get("checks"), "the task")) is not None:
             return given
         # Not at the base: that holds other agents' work, and none of them decides what others are measured by.
@@ -49,16 +59,29 @@ class Proof:
         step = str(derived("commit", self._turn.id, mark))
         if step in self._made:
             return self._made[step]
-        message = f"{' '.join(title.split())[:72]}\n\n{text}"
-        made = await self._tree.git.commit_all(message, step=step, agent=self._agent)
-        if left := self._tree.git.left_out:
-            log.get().warning("New files that hold secrets were not committed", files=", ".join(left[:20]))
+        git, told = self._tree.git, message.commit(title, text, self._asked, self._checks)
+        made = await git.commit_all(told, step=step, agent=self._agent, written=self._written())
+        if git.left_out:
+            log.get().warning("New files were not committed", files=", ".join(git.left_out.told(20)))
+            # Of all commits together: what was left out may have been taken away since.
+            self._left |= dict.fromkeys(git.left_out.told())
         faults.point("committed", self._turn.id)
         if made:
             self._made[step] = made
         if made and self._repo.url and self._repo.push_tasks:
             await self._push()
         return made
+
+    def _written(self) -> set[str]:
+        """The files that the agent made by a tool for files, from what was allowed: by whichever executor."""
+        found = set()
+        for record in self._turn.records:
+            _, _, rest = str(record.get("action", "")).partition(":")
+            tool, _, path = rest.partition(":")
+            if record["k"] == "check" and record["decision"] != "deny" and tool in _WRITERS:
+                # The worktree's own name may stand before it.
+                found |= {path, path.removeprefix(f"{self._tree.path.parent.name}/")}
+        return found
 
     async def _push(self) -> None:
         try:
@@ -105,11 +128,16 @@ class Proof:
         """How often checks were run on this task's work so far."""
         return sum(record["k"] == "checks" for record in self._turn.records)
 
+    def refused(self) -> str:
+        """The call that the agent was last refused, if it made no other after it; "" else."""
+        last = next((record for record in reversed(self._turn.records) if record["k"] == "check"), None)
+        return str(last["action"]) if last and last["decision"] in ("deny", "ask_denied", "expired") else ""
+
     async def receipt(self, summary: str, tokens: int) -> Receipt:
         """From git and from the commands that ran; with the branches that it could not be merged with."""
         tree = self._tree
-        if left := tree.git.left_out:
-            summary = f"{summary}\n\nNot committed, since they hold secrets: {', '.join(left[:20])}"
+        if self._left:
+            summary = "\n".join([f"{summary}\n\nNot committed:", *(f"- {one}" for one in self._left)])
         built = receipt.build(tree.git, tree.branch, tree.base, self._commands(), summary, tokens)
         made, clashes = await asyncio.gather(built, self._clashes())
         return made.model_copy(update={"clashes": clashes}) if made.commits else made

@@ -11,9 +11,11 @@ import time
 from dataclasses import dataclass, replace
 
 from shared import log
+from shared.conversation import sessions
 from shared.errors import PromptDockError, StoreUnavailable
 from shared.loop import Limits
 from shared.models.base import Answer, Model, OnDelta, Request, Usage
+from shared.plain import dollars
 from shared.settings import Settings
 from shared.store.base import Store
 from shared.store.records import Project, Task, project_key
@@ -37,7 +39,9 @@ class Budget:
     def words(self) -> str:
         """As people and models read it."""
         of = {"day": "for today", "session": "of this conversation", "turn": "of one turn"}
-        return f"the budget {of.get(self.scope, f'of the {self.scope} {self.name}')} (${self.dollars:.2f})"
+        return (
+            f"the budget {of.get(self.scope, f'of the {self.scope} {self.name}')} ({dollars(self.dollars)})"
+        )
 
 
 class Purse:
@@ -57,33 +61,54 @@ class Purse:
         self._turn, self._slug, self._task = turn, project, task
         self._session = session  # the conversation that pays; "" for a task, which has money of its own
         self._spent, self._own = Spent(), 0.0
-        self._project_budget: float | None = None
+        self._budgets: dict[str, float | None] = {}  # of the projects that the turn works on
         self._day_budget = settings.budget_day
+        self._begun = project
         turn.project_id, turn.task_id = project_key(project), task.id if task else None
+
+    async def _follow(self) -> None:
+        """Pay from the project that the turn works on by now."""
+        self._slug = sessions.project_now(self._turn.records, self._begun)
+        if self._slug in self._budgets:
+            return
+        try:
+            found = await self._store.select(Project, {"id": project_key(self._slug)}, limit=1)
+            self._budgets[self._slug] = found[0].budget if found else None
+        except StoreUnavailable as error:
+            log.get().warning("The budget of a project cannot be read", project=self._slug, why=str(error))
+
+    async def next(self) -> None:
+        """Before a call: where it is booked, and what is left there, if the project is another by now."""
+        before = self._slug
+        await self._follow()
+        if self._slug != before:
+            await self._read()
 
     async def open(self) -> None:
         """Read what was spent; book again what a worker before us may not have come to book."""
         try:
-            found = await self._store.select(Project, {"id": self._turn.project_id}, limit=1)
-            self._project_budget = found[0].budget if found else None
             self._day_budget = await budgets.day(self._store, self._settings.budget_day)
         except StoreUnavailable as error:
             log.get().warning("Budgets that people set cannot be read", why=str(error))
-        models = [record for record in self._turn.records if record["k"] == "model"]
-        for number, record in enumerate(models):
-            usage = Usage(*record["usage"])
-            self._own += usage.cost
-            await self._book(number, usage, record["at"] / 1000)
+        project, number = self._begun, 0
+        for record in self._turn.records:
+            project = sessions.switched(record) or project
+            if record["k"] == "model":
+                usage = Usage(*record["usage"])
+                self._own += usage.cost
+                await self._book(number, usage, record["at"] / 1000, project)
+                number += 1
+        await self._follow()
         await self._read()
 
     async def _read(self) -> None:
         """Only where there is a budget that others spend from too."""
-        limits = (self._day_budget, self._settings.budget_session, self._project_budget)
+        limits = (self._day_budget, self._settings.budget_session, self._budgets.get(self._slug))
         if all(limit is None for limit in limits) and (self._task is None or self._task.budget is None):
             return
         task = str(self._task.id) if self._task else ""
         try:
-            self._spent = await self._money.spent(str(self._turn.project_id), task, self._session)
+            self._spent = await self._money.spent(str(project_key(self._slug)), task, self._session)
         except PromptDockError as error:
             log.get().warning("What was spent cannot be read", why=str(error))
 
@@ -101,7 +126,7 @@ class Purse:
                 spent.raised_session,
                 spent.session,
             ),
-            ("project", self._slug, self._project_budget, 0.0, spent.project),
+            ("project", self._slug, self._budgets.get(self._slug), 0.0, spent.project),
             ("day", today(), self._day_budget, spent.raised_day, spent.day),
         ]
         return [
@@ -136,22 +161,24 @@ class Purse:
             session=shared.session + usage.cost,
         )
 
+        project = self._slug
+
         async def book() -> None:
-            await self._book(number, usage, time.time())
+            await self._book(number, usage, time.time(), project)
             await self._read()
 
         task = asyncio.create_task(book())
         _booking.add(task)
         task.add_done_callback(_booking.discard)
 
-    async def _book(self, number: int, usage: Usage, at: float) -> None:
+    async def _book(self, number: int, usage: Usage, at: float, project: str) -> None:
         tokens = usage.input + usage.output + usage.cache_read + usage.cache_write
         task = str(self._turn.task_id or "")
         for attempt in range(_TRIES):
             try:
                 await self._money.charge(
                     f"{self._turn.desk.agent}:{self._turn.id}:{number}", usage.cost, tokens, at=at,
-                    project=str(self._turn.project_id), task=task, session=self._session,
+                    project=str(project_key(project)), task=task, session=self._session,
                 )  # fmt: skip
                 return
             except PromptDockError as error:

@@ -16,6 +16,7 @@ from shared.bus import messages
 from shared.bus.base import Bus
 from shared.bus.keys import CHATTER, CHATTER_OUTPUT, DAY, Names
 from shared.errors import BusUnreachable, ToolError
+from shared.tasks import questions
 from shared.turns.turn import Turn
 from shared.worker.door import Asked
 from shared.worker.missed import news
@@ -37,6 +38,7 @@ async def answer(bus: Bus, names: Names, task: str, person: str, text: str) -> s
     if not kept:
         raise ToolError(f"the task {task} has asked nothing", "", "get_task shows what it does")
     asked = json.loads(kept)
+    text = questions.chosen(text, list(map(str, asked.get("options") or [])))
     told = json.dumps({"text": text, "by": person})
     if not await bus.command("HSETNX", key, f"answer:{asked['id']}", told):
         raise ToolError(f"the question of {task} was answered already", "", "")
@@ -68,7 +70,8 @@ class Question:
         if put is None:
             put = {"k": "question", "id": id, "at": time.time_ns() // 1_000_000, "asked": asked}
             await self._turn.step(put)
-        await self._ticket.move("question", key=f".{number}", question=asked)
+        detail = questions.detail(question)
+        await self._ticket.move("question", key=f".{number}", question=asked, detail=detail)
         await self._lay(id, question, put["at"])
         until = put["at"] / 1000 + minutes * 60
         text = await self._await(id, until)
@@ -98,17 +101,18 @@ class Question:
     def _output(self, id: str, question: dict[str, Any]) -> messages.Output:
         asked = "\n".join(str(question[part]) for part in ("asked", "context") if question.get(part))
         options = [str(option) for option in question.get("options") or []]
+        numbered = "".join(f"  {number}. {option}\n" for number, option in enumerate(options, 1))
+        how = "a number, or your words" if options else "…"
         text = (
-            f"{self._agent.capitalize()} asks about task {self._ticket.id}: {asked}\n"
-            + (f"Options: {'; '.join(options)}\n" if options else "")
-            + f'Answer: promptdock tasks answer {self._ticket.id} "…"'
+            f"{self._agent.capitalize()} asks about task {self._ticket.id}: {asked}\n{numbered}"
+            f'Answer: promptdock tasks answer {self._ticket.id} "{how}"'
         )
         return messages.Output(
             user_id=self._who.user_id,
             content=text,
             status="task_update",
             id=id,
-            session_id=self._who.session or f"user:{self._who.user_id.replace(' ', '_')}",
+            session_id=self._who.session or messages.default_session(self._who.user_id),
             question=str(question.get("asked") or ""),
             options=options or None,
             task=self._ticket.card("waiting"),

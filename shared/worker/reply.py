@@ -116,6 +116,7 @@ async def close(
         tries=turn.tries,
         started_ms=turn.claimed_at,
         ended_ms=turn.claimed_at + turn.elapsed_ms(),
+        request_id=turn.id,
         error=error,
         provider=parts.model.name,
         task_id=turn.task_id,

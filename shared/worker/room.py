@@ -34,17 +34,23 @@ class Room:
     async def look(self) -> None:
         """Once."""
         bus, prefix = self._desk.bus, self._desk.prefix
-        info = (await bus.command("INFO", "memory")).decode()
+        info, length, size = await asyncio.gather(
+            bus.command("INFO", "memory"), bus.command("XLEN", f"{prefix}archive"), self._desk.size()
+        )
+        info = info.decode()
         figures = dict(line.split(":", 1) for line in info.split("\r\n") if ":" in line)
         limit = int(figures.get("maxmemory", 0))
         used = int(figures["used_memory"]) / limit if limit else 0.0
-        waiting = int(await bus.command("XLEN", f"{prefix}archive")) / self._waiting
+        waiting = int(length) / self._waiting
+        gone = (
+            [] if size else [f"{prefix}load"]
+        )  # nothing waits of anybody: a count that went wrong is put right
         if max(used - FULL, waiting - 1) > 0:
             await bus.command("SET", f"{prefix}full", f"{used:.2f}", "PX", int(2000 * _PAUSE))
         else:
-            await bus.command("DEL", f"{prefix}full")
-        if not await self._desk.size():  # nothing waits of anybody: a count that went wrong is put right
-            await bus.command("DEL", f"{prefix}load")
+            gone.append(f"{prefix}full")
+        if gone:
+            await bus.command("DEL", *gone)
         tight = used > WARN or waiting > WARN
         if tight and not self._warned:
             log.get().warning("Redis is filling up", used=f"{used:.0%}", waits_for_store=f"{waiting:.0%}")

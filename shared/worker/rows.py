@@ -6,8 +6,17 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from shared.conversation import sessions
 from shared.loop.transcript import usage_of
-from shared.store.records import Audit, ConversationMessage, Row, TokenUsage, Turn, TurnStep
+from shared.store.records import (
+    Audit,
+    ConversationMessage,
+    Row,
+    TokenUsage,
+    Turn,
+    TurnStep,
+    project_key,
+)
 from shared.store.row import derived
 from shared.turns.records import Record
 
@@ -32,8 +41,9 @@ def turn_rows(
     provider: str = "",
     task_id: UUID | None = None,
     project_id: UUID | None = None,
+    request_id: str | None = None,
 ) -> list[Row]:
-    """The turn, its steps, and the usage of each model call."""
+    """The turn, its steps, and the usage of each model call; `project_id` is what the turn began in."""
     models = [record for record in records if record["k"] == "model"]
     rows: list[Row] = [
         Turn(
@@ -41,6 +51,7 @@ def turn_rows(
             turn_id=turn_id,
             agent=agent,
             session_id=session,
+            request_id=request_id,
             user_id=user_id,
             task_id=task_id,
             state=state,
@@ -53,6 +64,8 @@ def turn_rows(
         )
     ]
     for number, record in enumerate(records, 1):
+        if project_id and (slug := sessions.switched(record)):
+            project_id = project_key(slug)
         at = int(record.get("at", started_ms))
         if record["k"] == "check":
             rows.append(_audit(agent, turn_id, session, record, task_id))
@@ -62,6 +75,14 @@ def turn_rows(
             usage = _usage(agent, turn_id, session, number, record, provider, task_id)
             rows.append(usage.model_copy(update={"project_id": project_id}))
     return rows
+
+
+def ended_in(records: list[Record], project_id: UUID | None) -> UUID | None:
+    """The project that a turn which began in that one worked on at its end."""
+    for record in records:
+        if project_id and (slug := sessions.switched(record)):
+            project_id = project_key(slug)
+    return project_id
 
 
 def _step(agent: str, turn_id: str, session: str, number: int, record: Record, at: int) -> Row:
@@ -105,9 +126,9 @@ def _described(record: Record) -> str:
     if record["k"] == "result":
         return f"{record['tool']} {'failed' if record['error'] else 'done'}"
     if record["k"] == "ask":
-        return f"asked for leave: {record['card']['action']}"[:200]
+        return f"asked for permission: {record['card']['action']}"[:200]
     if record["k"] == "decided":
-        return f"leave: {record['how']} {record['by']}".strip()[:200]
+        return f"permission: {record['how']} {record['by']}".strip()[:200]
     return str(record.get("text", record["k"]))[:200]
 
 

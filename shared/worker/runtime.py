@@ -8,7 +8,6 @@ import os
 import random
 import secrets
 import signal
-import socket
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from shared import log
 from shared.bus import messages
 from shared.bus.keys import CHATTER, HUMAN_INPUT
+from shared.bus.presence import instance_of
 from shared.errors import BusUnreachable, ConfigurationError, PromptDockError
 from shared.turns.archive import Apply, Archive
 from shared.turns.ear import Ear
@@ -29,6 +29,7 @@ from shared.worker.shipping import Shipping
 
 DRAIN = 20.0  # seconds in which a worker hands over
 _BEATS = 4.0  # seconds between heartbeats of presence
+_CHANGE = 1.0  # seconds after which it tells what it began or ended
 _FOREIGN = 0.25  # seconds in which another cluster answers our first heartbeat
 
 
@@ -41,14 +42,16 @@ class Worker:
         profile: Profile,
         make: Make,
         appliers: dict[str, Apply],
+        model: Callable[[], str],
         beside: Callable[[str], dict[str, Coroutine[Any, Any, None]]] = lambda _instance: {},
     ) -> None:
         self.parts, self.profile = parts, profile
-        self.instance = f"{socket.gethostname()[:20]}-{os.getpid()}-{secrets.token_hex(2)}"
+        self.instance = instance_of(os.getpid()) + secrets.token_hex(2)
         self.desk = parts.desk(profile.name)
         self.archive = Archive(parts.bus, parts.names, parts.store, profile.name, self.instance, appliers)
         self.hand = Hand(self.desk, make, self._ended, profile.turns)
         self._shipping = Shipping(self.archive, profile.name)
+        self._model = model  # the name of the one that it thinks with now
         self._beside = beside  # what else this process does, given its instance's name
         self._wake = asyncio.Event()
         self._stop = asyncio.Event()
@@ -62,7 +65,7 @@ class Worker:
         self._hearing = Hearing(
             parts, profile, self.desk, self.hand, self.spawn, stop=self.stop, met=self._met
         )
-        listened = [*self._channels, self._hearing.broadcast, self._hearing.status]
+        listened = [*self._channels, self._hearing.broadcast, self._hearing.status, self._hearing.clusters]
         self.seat = Seat(self.desk, self.instance, lambda: self.hand.idle, self.hand.given)
         self.ear = Ear(
             *(self.desk, listened, self._on_bell),
@@ -88,7 +91,8 @@ class Worker:
             except PromptDockError as error:
                 log.get().error("No heartbeat", why=str(error))
             await self._alone()
-            log.get().info(f"{called} ready", model=self.parts.model.name, demo=self.parts.model.demo)
+            await self._same_store()
+            log.get().info(f"{called} ready", model=self._model(), demo=self.parts.model.demo)
             self.spawn(self.parts.model.warm())
             await self._first_of(self._stop.wait(), services, None)
             await self._drain()
@@ -101,6 +105,19 @@ class Worker:
             with contextlib.suppress(PromptDockError, TimeoutError):
                 async with asyncio.timeout(3):
                     await self.parts.presence.leave(self.profile.name, self.instance)
+
+    async def _same_store(self) -> None:
+        """In production nobody looks at a warning: two SQLite files are two histories, and tasks that hang."""
+        mine = (self.parts.store.name, self.parts.home)
+        if self.parts.settings.env != "production" or mine[0] != "sqlite":
+            return
+        for card in await self.parts.presence.here():
+            if card.get("store") == "sqlite" and card.get("home") != mine[1]:
+                raise ConfigurationError(
+                    "SUPABASE_URL is not set",
+                    f"{card.get('agent')} runs on another disk, with a SQLite file of its own",
+                    "set SUPABASE_URL and its key for all workers, or give them one data folder",
+                )
 
     async def _alone(self) -> None:
         """Pub/sub knows no database numbers: another cluster on this server would hear and answer with us."""
@@ -219,21 +236,30 @@ class Worker:
     def _on_bell(self, channel: str, content: dict[str, Any] | None) -> None:
         if content is not None and content.get("id") == self.seat.given:
             return  # it is in our hands already, and there is nothing more to look for
-        self._wake.set()
+        if channel not in (self._hearing.status, self._hearing.clusters):  # a heartbeat brings no work
+            self._wake.set()
         self._hearing.heard(channel, content)
 
-    def _met(self, cluster: str) -> None:
-        """A heartbeat. One of another cluster is answered, so that a newcomer hears of us and leaves."""
-        if cluster and cluster != self.parts.cluster and not self._foreign.is_set():
+    def _met(self, cluster: str, asks: bool) -> None:
+        """A heartbeat. That of another cluster is answered, so that a newcomer hears of us and leaves."""
+        if not cluster or cluster == self.parts.cluster:
+            return
+        if not self._foreign.is_set():
             self._foreign.set()
             log.get().error("Another cluster uses the same channels on this Redis", cluster=cluster)
-            self.spawn(self._beat_presence())
+        if asks:
+            self.spawn(self._answer())
+
+    async def _answer(self) -> None:
+        with contextlib.suppress(PromptDockError):  # our next heartbeat says it as well
+            await self.parts.presence.announce(self.parts.cluster)
 
     # -- presence and health ---------------------------------------------------------------------------------
 
     async def _presence(self) -> None:
         failing = False
         while True:
+            turns = {held.turn for held in self.hand}
             try:
                 await self._beat_presence()
                 failing = False
@@ -241,7 +267,10 @@ class Worker:
                 if not failing:
                     log.get().warning("No heartbeat", why=str(error))
                 failing = True
-            await asyncio.sleep(_BEATS)
+            for _ in range(round(_BEATS / _CHANGE)):
+                await asyncio.sleep(_CHANGE)
+                if not failing and {held.turn for held in self.hand} != turns:
+                    break
 
     async def _beat_presence(self) -> None:
         current = [held.turn.id for held in self.hand]
@@ -251,6 +280,7 @@ class Worker:
             {
                 "status": "draining" if self._stop.is_set() else "working" if current else "idle",
                 "current": ", ".join(current[:3]) or None,
+                "doing": [held.turn.activity.card() for held in self.hand],
                 "turns": len(current),
                 "takes": self.profile.turns,
                 "queue": await self.desk.size(),
@@ -258,13 +288,15 @@ class Worker:
                 "started": self._started,
                 "about": self.profile.description,
                 "kind": self.profile.kind,
-                "model": self.parts.model.name,
+                "model": self._model(),
+                "provider": self.parts.model.name,
                 "demo": self.parts.model.demo,
                 "store": self.parts.store.name,
                 "sandbox": self.parts.sandbox.short,
                 "home": self.parts.home,
                 "cluster": self.parts.cluster,
                 "pid": os.getpid(),
+                "memory": _memory(),
             },
         )
 
@@ -280,3 +312,10 @@ class Worker:
                 await self._shipping.flush()
                 await self.archive.drain()
         log.get().info(f"{self.profile.called} stopped")
+
+
+def _memory() -> int:
+    """Bytes of memory that this process holds."""
+    import psutil
+
+    return int(psutil.Process().memory_info().rss)

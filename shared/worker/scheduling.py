@@ -15,20 +15,24 @@ from shared import faults, log
 from shared.bus import messages
 from shared.bus.keys import CHATTER, CHATTER_OUTPUT, is_agent
 from shared.errors import Conflict, PromptDockError, ToolError
-from shared.store.records import Task
+from shared.plain import dollars
+from shared.store.records import Task, TaskEvent
 from shared.tasks import graph, machine
-from shared.tasks.scheduler import Assignment, Snapshot, Step, decide
+from shared.tasks.scheduler import RUNNING, Assignment, Decision, Snapshot, Step, decide
+from shared.tools import rows
 from shared.turns.lease import Lease
 from shared.worker import brief
-from shared.worker.history import Tail
+from shared.worker.changes import Changes
+from shared.worker.history import BATCH, Tail
 from shared.worker.live import Live
 from shared.worker.missed import news
 from shared.worker.money import Money, today
-from shared.worker.overview import Overview
+from shared.worker.overview import READ, Overview
 from shared.worker.parts import Parts
 
 ACTOR = "scheduler"
-_PAUSE = 0.5  # seconds between two looks where nothing is heard: what is said may be lost, or is never said
+_PAUSE = 0.5  # seconds between two looks while a task could begin as soon as an agent or money is there
+_IDLE = 60.0  # seconds between two looks where nothing is heard: what was to be said may be lost
 _REST = 0.03  # seconds between two looks at least: of many changes at once, all are looked at together
 _SHARE = 4.0  # times as long as a look kept the processor until the next one
 _GRACE = 5.0  # leases in which the end of a turn may be on its way to the Store
@@ -49,70 +53,82 @@ _TOLD = {
 class Scheduling:
     """One worker's part in scheduling; `run` never ends."""
 
-    def __init__(self, parts: Parts, instance: str, money: Money | None = None) -> None:
-        self._parts = parts
+    def __init__(self, parts: Parts, instance: str, changes: Changes, money: Money | None = None) -> None:
+        self._parts, self._changes = parts, changes
         self._lease_ms = parts.settings.lease_ms
         self._lease = Lease(parts.bus, parts.names, ACTOR, instance, self._lease_ms)
-        self._overview = Overview(parts, money or Money(parts.bus, parts.names))
+        self._watch = changes.watch(*READ, TaskEvent)
+        self._overview = Overview(parts, money or Money(parts.bus, parts.names), self._watch)
         self._tail = Tail(parts.store, ACTOR)
+        self._epoch = 0
+        self._look_at = self._trust_until = float("-inf")  # by the monotonic clock
         self._told: set[tuple[str, float | None]] = set()  # projects without money, with their budgets
         self._ended: dict[str, float] = {}  # tasks whose turn is over while their rows say that they run
 
     async def run(self) -> None:
         """Take the lease whenever it is free, and schedule as long as it is ours."""
-        heard, quiet = asyncio.Event(), True
-        hearing = asyncio.create_task(self._hear(heard))
+        quiet = True
         try:
             while True:
-                heard.clear()
                 ours, used = 0, time.thread_time()
                 try:
                     if ours := await self._lease.take():
-                        await self.tick()
+                        await self._look(ours)
                         quiet = True
                 except PromptDockError as error:
                     if quiet:
                         log.get().warning("Nothing is scheduled now", why=str(error))
                     quiet = False
-                if hearing.done():
-                    hearing.result()
-                await self._pause(heard if ours else asyncio.Event(), time.thread_time() - used)
+                    self._look_at = time.monotonic() + _PAUSE
+                await self._pause(bool(ours), quiet, time.thread_time() - used)
         finally:
-            hearing.cancel()
             with contextlib.suppress(PromptDockError, TimeoutError):
                 async with asyncio.timeout(1):
                     await self._lease.drop()
+                    await self._changes.free()
 
-    async def _hear(self, heard: asyncio.Event) -> None:
-        """Set the event whenever somebody says that tasks have changed, or may have said so unheard."""
+    async def _look(self, epoch: int) -> None:
+        """A look, if there is a reason to: something changed, or it is time to look again."""
+        now = time.monotonic()
+        if epoch != self._epoch or now >= self._trust_until:
+            self._watch.all()  # another one scheduled until now, or what was said may have been lost
+            self._trust_until = now + _IDLE
+        self._epoch = epoch
+        if self._watch.changed or now >= self._look_at:
+            self._look_at = float("inf")
+            await self.tick()
 
-        async def again() -> None:
-            heard.set()
-
-        board = self._parts.names.board
-        await self._parts.bus.listener([board], lambda *_: heard.set(), again, board).run()
-
-    async def _pause(self, heard: asyncio.Event, took: float) -> None:
+    async def _pause(self, ours: bool, well: bool, took: float) -> None:
         """Until something is heard; a look at a large board takes much, so that it is not looked at all the time."""
-        most = min(_PAUSE, self._lease_ms / 3000)
-        rest = min(most, max(_REST, _SHARE * took))
-        await asyncio.sleep(rest)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(most - rest):
-                await heard.wait()
+        until = min(self._look_at, self._trust_until) - time.monotonic()
+        most = max(0.0, min(until if ours or not well else _IDLE, self._lease_ms / 3000))
+        rest = min(_PAUSE, max(_REST, _SHARE * took)) if well else _PAUSE
+        await self._watch.pause(max(rest, most), rest, ours)
 
     async def tick(self) -> int:
         """One look; how many tasks were moved."""
         backoff = 2.5 * self._lease_ms / 1000
-        await self._publish()
+        with self._watch.reading(TaskEvent) as changed:
+            if changed:
+                await self._publish()
         snapshot = await self._overview.snapshot(await self._lost(), backoff)
         decision = decide(snapshot)
+        self._look_at = time.monotonic() + self._rest(snapshot, decision)
         await self._broke(snapshot)
         for step in decision.steps:
             await self._step(step)
         for assignment in decision.assign:
             await self._assign(assignment)
         return len(decision.steps) + len(decision.assign)
+
+    def _rest(self, snapshot: Snapshot, decision: Decision) -> float:
+        """Seconds until the next look where nothing is heard: agents, queues and money change without a word."""
+        rest = _IDLE if decision.again is None else max(0.0, decision.again - snapshot.now)
+        if any(work.status in RUNNING for work in snapshot.work):
+            rest = min(rest, self._lease_ms / 3000)  # whoever has one may be gone
+        if any(work.broke or (work.status == "READY" and not work.archived) for work in snapshot.work):
+            rest = min(rest, _PAUSE)
+        return rest
 
     async def _step(self, step: Step) -> None:
         task = self._overview.tasks[step.task]
@@ -177,21 +193,32 @@ class Scheduling:
 
     async def _publish(self) -> None:
         """Every transition, whoever made it, is an event on the bus."""
-        fresh = await self._tail.new()
-        if not fresh:
-            return
+        while fresh := await self._tail.new():
+            await self._say(fresh)
+            if len(fresh) < BATCH:
+                return
+
+    async def _say(self, fresh: list[TaskEvent]) -> None:
         known = {row.id: row for row in await graph.tasks(self._parts.store, {row.task_id for row in fresh})}
         live = Live(self._parts.bus, self._parts.names, "@tasks")
+        projects = await rows.projects(self._parts.store)
         for event in fresh:
+            project = projects.get(event.project_id) if event.project_id else None
+            at = event.created_at.isoformat()
+            if event.task_id == event.project_id:
+                change = event.event.removeprefix("project_")
+                live("project", {"change": change, "actor": event.actor, "at": at, **event.detail})
+                continue
             task = known.get(event.task_id)
             told = {
                 "task_id": task.slug if task else str(event.task_id),
+                "project": project,
                 "change": event.event,
                 "from": event.from_status,
                 "state": event.to_status,
                 "actor": event.actor,
                 "agent": task.assignee if task else None,
-                "at": event.created_at.isoformat(),
+                "at": at,
             }
             live("task", told)
         await live.close()
@@ -208,8 +235,8 @@ class Scheduling:
             if waiting and (share.left <= 0 or min(work.cost for work in waiting) > share.left):
                 self._told.add(told)
                 words = (
-                    f"Of the budget of project {project.slug} (${project.budget or 0:.2f}) ${share.left:.2f} "
-                    f"is left: too little for its next task (expected: ${waiting[0].cost:.2f}), which waits."
+                    f"Of the budget of project {project.slug} ({dollars(project.budget or 0)}) {dollars(share.left)} "
+                    f"is left: too little for its next task (expected: {dollars(waiting[0].cost)}), which waits."
                 )
                 remedy = f"Raise it: promptdock budget project {project.slug} DOLLARS."
                 await self._tell(self._overview.tasks[waiting[0].id], f"{words} {remedy}")
@@ -223,8 +250,8 @@ class Scheduling:
         if snapshot.left <= 0 or first.cost > snapshot.left:
             self._told.add(told)
             words = (
-                f"Of today's budget ${max(0.0, snapshot.left):.2f} is left: too little for the next task "
-                f"(expected: ${first.cost:.2f}), which waits. Raise it: promptdock budget day DOLLARS."
+                f"Of today's budget {dollars(max(0.0, snapshot.left))} is left: too little for the next task "
+                f"(expected: {dollars(first.cost)}), which waits. Raise it: promptdock budget day DOLLARS."
             )
             await self._tell(self._overview.tasks[first.id], words)
 

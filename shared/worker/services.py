@@ -1,4 +1,4 @@
-"""What one Chatter of the cluster does for all, each under a lease: schedule tasks, and launch hooks."""
+"""What one Chatter of the cluster does for all, each under a lease: tasks, hooks, and what is too old."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from shared.tools.context import Context
 from shared.tools.registry import Result
 from shared.turns.archive import Archive
 from shared.worker import hooking
+from shared.worker.ageing import Ageing
+from shared.worker.changes import Changes
 from shared.worker.engine import Engine
 from shared.worker.hooking import Hooking
 from shared.worker.parts import Parts
@@ -38,7 +40,14 @@ def of_chatter(parts: Parts, engine: Engine) -> Services:
     engine.extras.update(fire_hook=fire, preview_hook=preview)
 
     def begin(instance: str) -> dict[str, Coroutine[Any, Any, None]]:
-        hooks = Hooking(parts, engine.handler, archive(instance), instance)
-        return {"scheduler": Scheduling(parts, instance).run(), "hooks": hooks.run()}
+        changes = Changes(parts.bus, parts.names)
+        scheduler = Scheduling(parts, instance, changes)
+        hooks = Hooking(parts, engine.handler, archive(instance), instance, changes)
+        return {
+            "changes": changes.run(),
+            "scheduler": scheduler.run(),
+            "hooks": hooks.run(),
+            "retention": Ageing(parts, instance).run(),
+        }
 
     return begin

@@ -14,8 +14,8 @@ from shared.store.base import Store
 from shared.store.origin import Origin
 from shared.store.records import Project, Repo, Task, TaskResult
 from shared.store.row import derived, now
-from shared.tasks import forerunners, machine
-from shared.tasks.meant import meant
+from shared.tasks import forerunners, machine, message, scheduler
+from shared.tasks.meant import meant, named
 from shared.turns.archive import Change
 from shared.turns.turn import Turn
 from shared.worker.live import Live
@@ -34,6 +34,7 @@ _EVENTS = {
     "unproved": ["completed", "checks_failed"],
     "failed": ["started", "failed"],  # what failed at its very beginning was begun, too
     "lasting": ["started", "failed", "given_up"],  # no other try would change it
+    "unproved for good": ["completed", "checks_failed", "given_up"],
     "timeout": ["timeout"],
     "stopped": ["stopped"],
     "paused": ["unanswered"],
@@ -54,6 +55,7 @@ async def apply_tasks(store: Store, changes: list[Payload]) -> None:
                 values["actor"],
                 values["key"],
                 values["epoch"],
+                values.get("detail"),  # none in an archive of a release before
                 **values["changes"],
             )
         except StoreUnavailable:
@@ -71,7 +73,8 @@ class Ticket:
         self._parts, self._agent, self._turn = parts, agent, turn
         self._payload: Payload = request.payload
         self.id = str(self._payload.get("task_id") or request.id)
-        self.title = str(self._payload.get("title") or "Work of a task")
+        self._command = str(self._payload.get("command_file") or "")
+        self.title = message.title(self._command, str(self._payload.get("title") or ""))
         self.project = str(self._payload.get("project") or "default")
         self.row: Task | None = None
         self.epoch = machine.turn_epoch(self._payload.get("epoch"), turn.epoch)
@@ -85,6 +88,11 @@ class Ticket:
             "repo": self._payload.get("repo"),
             "demo": self._parts.model.demo or None,
         }
+
+    @property
+    def asked(self) -> str:
+        """What is to be done, in the words of who asked for it."""
+        return (self.row.description if self.row is not None else "") or self._command
 
     async def load(self) -> None:
         """Read the row; without a Store the task is done all the same."""
@@ -101,7 +109,7 @@ class Ticket:
         store = self._parts.store
         projects = await store.select(Project, {"slug": self.project}, limit=1)
         repos = await store.select(Repo, {"project_id": projects[0].id}) if projects else []
-        fitting = [row for row in repos if row.name == name] if name else meant(repos, self._agent)
+        fitting = named(repos, str(name)) if name else meant(repos, self._agent)
         if len(fitting) != 1:
             names = [row.name for row in fitting or repos]
             first = "" if names else "register one with promptdock repo add PATH, then: "
@@ -161,17 +169,30 @@ class Ticket:
         """What the state machine makes of a task that came out so."""
         how = str(payload["status"])
         if how == "failed" and payload.get("unproved"):
-            return "unproved"
+            return "unproved for good" if payload.get("lasting") else "unproved"
         if how == "failed" and payload.get("lasting"):
             return "lasting"
-        asked = self.row is not None and machine.to_review(self.row)
+        asked = self.row is not None and machine.to_review(self.row, str(payload.get("verified") or ""))
         return REVIEW if how == "completed" and asked else how
 
     async def judged(self, payload: Payload) -> Payload:
         """How a task came out, as its asker is told: work that waits for a person's review is not completed."""
         if self.row is None:
             await self.load()
-        return payload | {"status": REVIEW} if self.outcome(payload) == REVIEW else payload
+        how = self.outcome(payload)
+        if (
+            how in ("failed", "unproved")
+            and self.row is not None
+            and self.row.attempts < self.row.max_retries
+        ):
+            payload = payload | {"again_in": round(scheduler.retry_at(0, self.row.attempts))}
+        return payload | {"status": REVIEW} if how == REVIEW else payload
+
+    @property
+    def only_tells(self) -> bool:
+        """Whether it is a task that looks and tells, so that nothing of what it finds is measured by checks."""
+        type = self.row.type if self.row is not None else self._payload.get("task_type")
+        return type in ("research", "plan")
 
     async def held(self) -> bool:
         """Whether it is a pause, not an end, for which a person stopped it: then the row has its time."""
@@ -186,6 +207,10 @@ class Ticket:
             return []
         how = self.outcome(payload)
         changes = {"error": str(payload.get("error") or ""), "ended_at": now(), "owner": None}
+        detail = {}
+        if payload.get("unchanged"):
+            changes["branch"] = payload.get("branch")  # none where there is nothing on it
+            detail = {"unchanged": True}
         if how == "held":
             changes |= {"ended_at": None, "resume_at": self.row.resume_at, "error": ""}
         if how == "planned":
@@ -198,7 +223,10 @@ class Ticket:
                 "resume_at": now() + _RESUMES,
                 "question": payload.get("question", ""),
             }
-        return [self._result(self.row, payload), *(self._change(self.row, e, changes) for e in _EVENTS[how])]
+        return [
+            self._result(self.row, payload),
+            *(self._change(self.row, e, changes, detail) for e in _EVENTS[how]),
+        ]
 
     def _result(self, task: Task, payload: Payload) -> TaskResult:
         read = marks.mark(self._turn.records)
@@ -225,6 +253,8 @@ class Ticket:
             origin=Origin(self._agent, task.user_id or "", task.session_id or "", foreign=read).kept(),
         )
 
-    def _change(self, task: Task, event: str, changes: dict[str, Any]) -> Change:
+    def _change(
+        self, task: Task, event: str, changes: dict[str, Any], detail: dict[str, Any] | None = None
+    ) -> Change:
         values = {"task": str(task.id), "event": event, "actor": self._agent, "key": self._turn.id}
-        return Change("task", {**values, "epoch": self.epoch, "changes": changes})
+        return Change("task", {**values, "epoch": self.epoch, "changes": changes, "detail": detail or {}})

@@ -7,21 +7,24 @@ from typing import Any, Literal
 from shared import log
 from shared.bus import messages
 from shared.bus.keys import CHATTER, CHATTER_OUTPUT, HUMAN_INPUT
+from shared.conversation import sessions
 from shared.conversation.past import Past
 from shared.conversation.window import FOREIGN
 from shared.errors import Fenced, PromptDockError
+from shared.guard.display import tagless
 from shared.store.records import Row
 from shared.turns import archive
 from shared.turns.desk import Ending, Keep
 from shared.turns.records import Record, pack
 from shared.turns.turn import Turn
+from shared.veil import conceal
 from shared.worker import question, reply, wording
 from shared.worker.asking import Asking, answered_by
 from shared.worker.given import Given
 from shared.worker.live import Live
 from shared.worker.missed import missed, news
 from shared.worker.parts import Parts
-from shared.worker.rows import conversation_rows, turn_rows
+from shared.worker.rows import conversation_rows, ended_in, turn_rows
 
 
 class Voice:
@@ -84,9 +87,10 @@ class Voice:
         state: str = "",
         error: str | None = None,
         dead: str = "",
+        live: dict[str, Any] | None = None,
         **extra: Any,
     ) -> None:
-        """The one closing output, and everything that this turn leaves."""
+        """The one closing output, the one event that says so, and everything that this turn leaves."""
         if self.parts.model.demo and "demo" not in extra:
             extra["demo"] = True
         await Asking(self.parts).withdraw(self.turn)
@@ -105,6 +109,7 @@ class Voice:
                 started_ms=self.turn.claimed_at,
                 ended_ms=self.now(),
                 user_id=str(self.who.get("user_id", "")) or None,
+                request_id=self._given.requests[0].id if self._given.requests else None,
                 error=error,
                 provider=self.parts.model.name,
                 task_id=self.turn.task_id,
@@ -113,10 +118,9 @@ class Voice:
         ]
         rows += conversation_rows(self.turn.session, self.turn.id, added)
         rows.append(self._touched(added))
-        if status == "error":
-            self._live("error", {"error": text})
         if self._given.requests:
             await self._answer_agents(status, text, extra)
+        events = await self._live.last(*self._ended(status, text, told, live or {}))
         await self.turn.finish(
             Ending(
                 channel=self._channel,
@@ -127,8 +131,21 @@ class Voice:
                 drop=drop,
                 window=[pack(item) for item in kept],
                 seq=added[-1]["seq"] if added else None,
+                events=events,
+                listens=self._live.listens,
             )
         )
+
+    def _ended(
+        self, status: messages.Status, text: str, state: str, more: dict[str, Any]
+    ) -> tuple[str, dict[str, Any]]:
+        """The event that closes the turn: `error` where the output is one, else `done`."""
+        ids = {"turn_id": self.turn.id, "task_id": self.turn.id, "session_id": self.turn.session}
+        if status == "error":
+            return "error", {**ids, "error": text}
+        usage: dict[str, Any] = {"thinking": "", "has_thinking": False, "usage": None, "cost": 0.0}
+        timed = {"total_time_ms": self.elapsed(), "status": status, "content": text}
+        return "done", {**ids, **usage, **timed, **({"stopped": True} if state == "stopped" else {}), **more}
 
     async def _answer_agents(self, status: messages.Status, text: str, extra: dict[str, Any]) -> None:
         """Another agent's question is answered where it came from, and no person is told."""
@@ -161,6 +178,10 @@ class Voice:
     def _touched(self, added: list[Record]) -> archive.Change:
         person = str(self.who.get("user_id", "")) or None
         values: dict[str, Any] = {"key": self.turn.session, "user_id": person, "agent": self.agent}
+        if self._given.said:
+            values["title"] = sessions.title(tagless(conceal(self._given.said[0].content)))
+        if project := ended_in(self.turn.records, self.turn.project_id):
+            values["project_id"] = str(project)
         if added:  # what was read without leaving words in the conversation is not read on
             values["origin"] = {"foreign": added[-1][FOREIGN]}
         return archive.Change("session", values)

@@ -7,6 +7,7 @@ from typing import Any
 
 from shared.bus import messages
 
+_BRANCHES = 4  # that are in the way, and named
 _CONSULTED = {"consult_planner": "planner", "consult_researcher": "researcher"}
 
 
@@ -62,12 +63,15 @@ def outcome_text(answer: messages.Agent) -> str:
             payload.get("commits")
             and f"\nWhat it made is on branch {payload.get('branch')}. {payload.get('proof')}"
         )
-        return told + (kept or "")
+        again = f"\nIt is tried again in {payload['again_in']} s." if payload.get("again_in") else ""
+        return told + (kept or "") + again
+    if payload.get("status") == "planned":
+        return _planned(payload, f"The plan of task {payload.get('task_id')} ({title}) by {answer.sender}")
     parts = [f"Task {payload.get('task_id')} ({title}) by {answer.sender}{_came_out(payload)}"]
     if payload.get("summary"):
         summary = str(payload["summary"])  # the whole is labelled where it is shown
         parts.append(summary.removeprefix("[demo] ") if payload.get("demo") else summary)
-    if payload.get("branch"):
+    if payload.get("branch") and payload.get("commits"):
         parts.append(
             f"Branch {payload['branch']}, commits {', '.join(c[:10] for c in payload.get('commits', []))}."
         )
@@ -77,15 +81,37 @@ def outcome_text(answer: messages.Agent) -> str:
         parts.append(str(payload.get("proof") or f"The work is {payload['verified']}."))
     for unknown in payload.get("unknown") or []:
         parts.append(f"A worker died while it ran this, and whether it took effect is not known: {unknown}")
-    for clash in (payload.get("receipt") or {}).get("clashes") or []:
-        parts.append(
-            f"It cannot be merged with {clash['branch']} as it is: {', '.join(clash['files'][:10])}."
-        )
+    if clashes := (payload.get("receipt") or {}).get("clashes"):
+        parts.append(_clashing(clashes))
     return "\n".join(parts)
+
+
+def _clashing(clashes: list[dict[str, Any]]) -> str:
+    """One line, however many branches of others are in the way."""
+    first = f"{clashes[0]['branch']}: {', '.join(clashes[0]['files'][:10])}"
+    if len(clashes) == 1:
+        return f"It cannot be merged with {first}, as it is."
+    others = ", ".join(clash["branch"] for clash in clashes[1:_BRANCHES])
+    more = f" and {len(clashes) - _BRANCHES} more" if len(clashes) > _BRANCHES else ""
+    return f"It cannot be merged with {len(clashes)} branches as they are: {first}; {others}{more}."
+
+
+def _planned(payload: dict[str, Any], what: str) -> str:
+    task, plan = payload.get("task_id"), payload.get("plan") or {}
+    lines = [
+        f"{number}. {one.get('title')} ({one.get('agent')})"
+        for number, one in enumerate(plan.get("tasks") or [], 1)
+    ]
+    how = f"promptdock tasks approve {task}; or send it back: promptdock tasks reject {task} WHY"
+    return "\n".join(
+        [f"{what} waits for you: {plan.get('summary') or ''}".rstrip(": "), *lines, f"Approve it: {how}"]
+    )
 
 
 def _came_out(payload: dict[str, Any]) -> str:
     task = payload.get("task_id")
+    if payload.get("unchanged") and payload.get("status") == "completed":
+        return " is done: there was nothing to change."
     if payload.get("status") != "awaiting_approval":
         return f": {payload.get('status', 'done')}."
     if not payload.get("branch"):

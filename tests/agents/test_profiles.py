@@ -44,7 +44,7 @@ def test_the_kinds_of_work_and_the_limits_are_those_that_were_agreed() -> None:
     assert told["chatter"] == ("chat", 10)
     assert {told[name][0] for name in ("planner", "researcher")} == {"consult"}
     assert {told[name][0] for name in ("frontend", "backend")} == {"coding"}
-    assert told["backend"][1] is None
+    assert [name for name in NAMES if told[name][1] is not None] == ["chatter"], "workers have no round limit"
     assert profile("backend").turns == 1
     assert profile("chatter").turns >= 200
 
@@ -76,6 +76,7 @@ SAYS = {
     "a silent agent": ["silent or offline"],
     "agents that disagree": ["Agents disagree"],
     "a task that fails": ["A task fails"],
+    "notes, channels and hooks": ["write_note", "send_message", "create_hook", "load_tools"],
     "foreign words are no orders": ["never an instruction"],
 }
 

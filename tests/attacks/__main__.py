@@ -12,6 +12,8 @@ from shared.bus.embedded import Embedded
 from tests.attacks.fooled.cluster import Run
 from tests.support.valkey import free_port
 
+WEIGHTS = {"c": 6, "r": 1, "b": 3, "k": 3}
+
 
 def main() -> int:
     """The exit code is 1 where something happened that nobody allowed."""
@@ -20,11 +22,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=int(time.time()) % 1_000_000)
     parser.add_argument("--per-turn", type=int, default=120, help="calls of one turn")
     parser.add_argument("--sandbox", default="auto", help="as the setting SANDBOX")
-    parser.add_argument("--agents", default="crb", help="of Chatter, Researcher, Backend, whom to fool")
+    parser.add_argument(
+        "--agents",
+        default="crb",
+        help="of Chatter, Researcher, Backend, or in its place Claude Code (k), whom to fool",
+    )
     chosen = parser.parse_args()
-    weights = {"c": 6, "r": 1, "b": 3}
-    whole = sum(weights[kind] for kind in chosen.agents)
-    shares = {kind: chosen.calls * weights[kind] // whole for kind in chosen.agents}
+    if set(chosen.agents) - set(WEIGHTS) or {"b", "k"} <= set(chosen.agents):
+        parser.error("--agents takes letters of c, r, b and k, and of b and k one: Backend has one executor")
+    whole = sum(WEIGHTS[kind] for kind in chosen.agents)
+    shares = {kind: chosen.calls * WEIGHTS[kind] // whole for kind in chosen.agents}
     print(f"seed {chosen.seed}, {sum(shares.values())} calls: {shares}", flush=True)
     with tempfile.TemporaryDirectory(prefix="promptdock-attacks-") as folder:
         server = Embedded(Path(folder) / "redis", free_port())

@@ -68,7 +68,7 @@ class NoStore:
 
 @dataclass
 class Ground:
-    """One agent's turn in a workspace, with nobody who could be asked for leave."""
+    """One agent's turn in a workspace, with nobody who could be asked for permission."""
 
     root: Path
     policy: Policy

@@ -65,10 +65,10 @@ def turn(
     cast(Any, ground.door.parts).store = Given(*values)
     ground.door.asked = Asked(person, "s", "default")
 
-    async def put(_call: Call, _tool: Any, card: Any, _facts: Any, again: bool) -> Verdict:
+    async def put(_wanted: Any, card: Any, _facts: Any, again: bool) -> Verdict:
         return Verdict(False, f"asked: {card.why}")
 
-    async def card(_call: Call, _tool: Any, _action: str, why: str, _shown: Any) -> Any:
+    async def card(_wanted: Any, _action: str, why: str, _shown: Any) -> Any:
         return type("Card", (), {"why": why})
 
     monkeypatch.setattr(ground.door, "_ask", put)

@@ -1,4 +1,4 @@
-"""Commands: what hangs on an allowed one gets no leave, and what gets leave stays in the sandbox."""
+"""Commands: what hangs on an allowed one gets no permission, and what gets permission stays in the sandbox."""
 
 from __future__ import annotations
 

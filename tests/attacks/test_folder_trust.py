@@ -88,6 +88,29 @@ def test_where_nobody_can_answer_one_line_says_what_does_not_count(folder: Path)
     told = done.stderr.splitlines()
     assert len(told) == 1 and "SANDBOX" in told[0] and str(folder) in told[0] and "trust" in told[0]
     assert "127.0.0.1:9" not in done.stderr
+    assert (
+        subprocess.run(
+            words,
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            timeout=60,
+            check=True,
+            stdin=subprocess.DEVNULL,
+        ).stderr
+        == b""
+    ), "it is said once"
+    (folder / ".env").write_text(HOSTILE + "TOOL_MODE=full\n")
+    again = subprocess.run(
+        words,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        timeout=60,
+        check=True,
+        stdin=subprocess.DEVNULL,
+    ).stderr
+    assert b"TOOL_MODE" in again, "there is something new in it"
 
 
 def test_a_folder_with_nothing_to_decide_asks_nothing(folder: Path) -> None:

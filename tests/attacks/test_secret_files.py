@@ -1,4 +1,4 @@
-"""Files that hold secrets: shown by no tool without leave, found by no search, taken into no commit of ours."""
+"""Files that hold secrets: shown by no tool without permission, found by no search, taken into no commit of ours."""
 
 from __future__ import annotations
 
@@ -92,6 +92,18 @@ async def test_a_search_passes_over_them(workspace: Path, strongest: Sandbox) ->
     assert SECRET not in str(await ground.call("grep", pattern="TOKEN"))
 
 
+async def test_a_search_says_what_it_passed_over_and_not_whether_it_would_match(
+    workspace: Path, strongest: Sandbox
+) -> None:
+    ground = Ground(workspace, preset("open"), strongest)
+    for pattern in ("TOKEN", "surely nowhere"):
+        told = await ground.call("grep", pattern=pattern)
+        assert "workspace/.env" in told["not_searched"] and "permission" in told["why_not"]
+    assert "not_searched" not in await ground.call("grep", pattern="TOKEN", path=".env")
+    assert "not_searched" not in await ground.call("grep", pattern="x", path="src")
+    assert "workspace/.env" in (await ground.call("search_files", pattern="x"))["not_searched"]
+
+
 async def test_with_leave_they_are_read(workspace: Path, strongest: Sandbox) -> None:
     ground = Ground(workspace, preset("open"), strongest)
     assert SECRET in str(await ground.call("read_file", path=".env"))
@@ -134,7 +146,7 @@ async def test_a_commit_does_not_take_them_in(workspace: Path, strongest: Sandbo
     await made.commit_all("All of it", step="s1")
     taken = git(workspace, "show", "--name-only", "--format=", "HEAD").split()
     assert set(taken) == {"f", "harmless"}
-    assert set(made.left_out) == {
+    assert set(made.left_out.secrets) == {
         *(".env", "id_rsa", "sub/prod.env", "notes.txt", ".npmrc", ".promptdock/promptdock.db"),
     }  # fmt: skip
 

@@ -74,7 +74,7 @@ async def leave(
 
 
 async def does(ground: Ground, tool: str, **arguments: Any) -> dict[str, Any]:
-    """A call with leave, made as the worker makes it."""
+    """A call with permission, made as the worker makes it."""
     verdict = await leave(ground, tool, **arguments)
     if not verdict.allowed:
         return {"error": verdict.reason}
@@ -288,7 +288,7 @@ async def test_questions_and_answers_of_the_release_before_still_count(ground: G
     assert unanswered(ground.turn.records) == [] and waited_ms(ground.turn.records, 99) == 6
 
 
-# Before leave
+# Before permission
 
 
 ADDRESSES: list[tuple[str, dict[str, Any]]] = [

@@ -129,8 +129,31 @@ def test_the_kinds_of_a_persons_message_are_told_by_their_type() -> None:
 
 
 def test_without_a_session_it_is_the_persons_own_one() -> None:
-    assert take(said(user_id="Ann B")).session == "user:Ann_B"
+    assert take(said(user_id="Ann_B@example.org")).session == "user:Ann_B@example.org"
     assert take(said(session_id="s1")).session == "s1"
+
+
+ALIKE = [
+    "a b",
+    "a_b",
+    "a%20b",
+    "a%2520b",
+    "a\u00a0b",
+    "a\u2003b",
+    "a  b",
+    "a%",
+    "a%~b",
+    *("x" * n for n in (200, 199)),
+]
+ALIKE += ["x" * 180 + " " * 20, "x" * 180 + "_" * 20, "x" * 179 + " " * 21]
+
+
+@pytest.mark.parametrize("kind", [messages.OWN, messages.COMMANDS, messages.PLAIN])
+def test_no_two_people_have_one_default_session_and_each_can_be_named(kind: str) -> None:
+    sessions = [messages.default_session(user, kind) for user in ALIKE]
+    assert len(set(sessions)) == len(ALIKE)
+    for user, session in zip(ALIKE, sessions, strict=True):
+        assert session.startswith(kind) and take(said(user_id=user, session_id=session)).session == session
 
 
 def request(**fields: Any) -> dict[str, Any]:
@@ -240,3 +263,28 @@ def test_a_deadline_of_long_ago_has_passed_and_is_neither_none_nor_relative(iso:
 def test_now_is_written_in_utc() -> None:
     assert abs(datetime.fromisoformat(messages.now()) - datetime.now(UTC)) < timedelta(seconds=5)
     assert messages.now().endswith("Z")
+
+
+@pytest.mark.parametrize(
+    ("text", "how", "id"),
+    [
+        ("yes b35d865e", ("allow_once", ""), "b35d865e"),
+        ("No b35d, because it is late", ("deny", "because it is late"), "b35d"),
+        ("always B35D865E.", ("always", ""), "b35d865e"),
+        ("no because b35d", ("deny", "b35d"), ""),
+        ("yes", ("allow_once", ""), ""),
+        ("yes decade", None, ""),
+        ("yes, and b35d too", None, ""),
+        ("maybe b35d", None, ""),
+    ],
+)
+def test_words_may_name_the_request_that_they_answer(text: str, how: object, id: str) -> None:
+    assert (messages.leave(text), messages.named(text)) == (how, id)
+
+
+@pytest.mark.parametrize("temperature", [-0.1, 1.1, 99])
+def test_a_temperature_out_of_bounds_is_refused_in_words(temperature: float) -> None:
+    with pytest.raises(BadMessage) as caught:
+        messages.human({"user_id": "ada", "content": "Hi", "temperature": temperature})
+    assert "temperature: must be" in caught.value.why
+    assert messages.human({"user_id": "ada", "content": "Hi", "temperature": 1}).type == "message"

@@ -115,3 +115,25 @@ async def test_a_beat_forgets_what_an_agent_is_for_that_is_not_here_any_more(
     await age(bus, names, "planner/b", LIFE_MS + 1000)
     await presence.beat("chatter", "a", {"about": "talks"})
     assert (await presence.roster())["planner"] == ""
+
+
+async def test_a_bridge_that_died_leaves_the_roster_and_a_worker_that_died_stays_on_it(
+    presence: Presence, bus: Bus, names: Names
+) -> None:
+    await bus.command("XADD", f"{names.desk('lower')}inbox", "*", "id", "m-1")
+    for agent, kind in (("upper", module.PASSING), ("lower", module.PASSING), ("planner", "consult")):
+        await presence.beat(agent, "a", {"kind": kind})
+        await age(bus, names, f"{agent}/a", 5 * LIFE_MS)
+    await presence.beat("chatter", "b", {})
+    assert await presence.agents() == ["chatter", "lower", "planner"], "a message waits for lower"
+
+
+async def test_who_is_here_or_has_work_is_not_retired(presence: Presence, bus: Bus, names: Names) -> None:
+    await presence.beat("planner", "a", {})
+    assert not await presence.retire("planner")
+    await presence.leave("planner", "a")
+    await bus.command("XADD", f"{names.desk('planner')}dead", "*", "id", "m-1")
+    assert not await presence.retire("planner")
+    await bus.command("DEL", f"{names.desk('planner')}dead")
+    assert await presence.retire("planner")
+    assert await presence.agents() == []

@@ -46,6 +46,15 @@ class Terminal:
                     self.types("\x1b[1;1R")
         self.shown = self.shown.partition(words.encode())[2]
 
+    def rest(self) -> str:
+        """What was drawn since the last time, once nothing more comes."""
+        while select.select([self._ours], [], [], 0.2)[0]:
+            try:
+                self.shown += os.read(self._ours, 65536)
+            except OSError:  # its other side is closed
+                break
+        return self.shown.decode("utf-8", "replace")
+
     def types(self, text: str) -> None:
         """Keys."""
         os.write(self._ours, text.encode())
@@ -66,7 +75,10 @@ def test_a_chat_in_a_terminal_asks_answers_and_leaves(cluster: Person) -> None:
         chat.shows("tokens in")
         chat.types("2\r")
         chat.shows("Noted: “coffee”")
-        chat.types("/agents\r")
+        chat.shows("DEMO")
+        chat.types("/")
+        chat.shows("the newest tasks")  # what is offered says what it does
+        chat.types("agents\r")
         chat.shows("backend")
         chat.types("\x03")
         chat.shows("once more leaves")
@@ -75,6 +87,17 @@ def test_a_chat_in_a_terminal_asks_answers_and_leaves(cluster: Person) -> None:
     finally:
         chat.close()
     assert "Decide between tea and coffee" in (cluster.home / "history").read_text()
+
+
+def test_ask_on_a_terminal_shows_the_answer_once_and_through_a_pipe_exactly(cluster: Person) -> None:
+    asked = Terminal(cluster, "ask", "Hello", "--session", "drawn")
+    try:
+        asked.shows("[demo]")
+        assert asked.process.wait(PATIENCE) == 0
+        assert "[demo]" not in asked.rest()
+    finally:
+        asked.close()
+    assert cluster.does("ask", "Hello", "--session", "plain").startswith("[demo] ")
 
 
 def test_a_chat_through_a_pipe_is_plain_and_answers_line_by_line(cluster: Person) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,19 +32,78 @@ def test_a_taken_port_is_left_alone_and_the_matching_command_is_printed(cluster:
     port = re.search(r"127\.0\.0\.1:(\d+)", told)
     assert port is not None
     assert port[1] != "6379"
-    assert f"redis-cli -p {port[1]} PUBLISH human-input" in told
+    assert "port 6379 is taken" in told
+    direct = f"redis-cli -p {port[1]} PUBLISH human-input"
+    assert (direct if shutil.which("redis-cli") else "gateways.cli publish human-input") in told
 
 
 def test_a_second_up_says_that_it_is_running_already(cluster: Person) -> None:
     told = cluster.is_refused(2, "up")
     assert "running already" in told
     assert "down" in told
+    again = cluster.does("up", "-d")
+    assert re.search(rf"ok +agents +{' '.join(AGENTS)}$", again, re.MULTILINE)
+
+
+def _pids(cluster: Person, agent: str) -> set[int]:
+    return {card["pid"] for card in cluster.reads("status")["agents"] if card["agent"] == agent}
+
+
+def test_one_agent_is_restarted_and_the_others_stay(cluster: Person) -> None:
+    before = {agent: _pids(cluster, agent) for agent in AGENTS}
+    assert "planner  here again" in cluster.does("restart", "planner")
+    after = {agent: _pids(cluster, agent) for agent in AGENTS}
+    assert {agent for agent in AGENTS if before[agent] != after[agent]} == {"planner"}
+    assert len(after["planner"]) == 1
+    assert "there are: chatter" in cluster.is_refused(2, "restart", "nobody")
+
+
+def test_more_and_fewer_workers_of_an_agent_run_as_asked(cluster: Person) -> None:
+    assert "backend#2" in cluster.does("up", "-d", "--scale", "backend=2")
+    assert len(_pids(cluster, "backend")) == 2
+    assert "backend#2" not in cluster.does("up", "-d", "--scale", "backend=1", "--without", "researcher")
+    assert len(_pids(cluster, "backend")) == 1
+    assert "researcher" in cluster.does("up", "-d", "--with", "researcher")
+    assert len(_pids(cluster, "researcher")) == 1
+
+
+def test_an_agent_of_ones_own_is_started_by_itself_and_one_that_is_wrong_is_told_of(cluster: Person) -> None:
+    folder = cluster.home / "agents" / "reviewer"
+    folder.mkdir(parents=True)
+    (folder / "prompt.md").write_text("You are Reviewer.")
+    (folder / "profile.toml").write_text('kind = "nonsense"\nnothing = 1\n')
+    try:
+        _until(lambda: "reviewer cannot start" in cluster.does("up", "-d"))
+        told = cluster.does("up", "-d")
+        assert "kind: must be 'chat'" in told and "nothing: is no field" in told
+        assert "pydantic" not in told
+        assert re.search(r"^reviewer +cannot start: the agent in", cluster.does("status"), re.MULTILINE)
+        found = {finding["name"]: finding for finding in cluster.reads("doctor")["findings"]}
+        assert "reviewer cannot start" in found["presence"]["told"]
+        (folder / "profile.toml").write_text('kind = "consult"\n')
+        _until(lambda: bool(_pids(cluster, "reviewer")))
+        assert "cannot start" not in cluster.does("up", "-d")
+        (first,) = _pids(cluster, "reviewer")
+        os.kill(first, signal.SIGKILL)
+        _until(lambda: first not in _pids(cluster, "reviewer"), 10.0)  # a heartbeat counts for 15 s
+        _until(lambda: bool(_pids(cluster, "reviewer")))
+    finally:
+        shutil.rmtree(folder)
+    _until(lambda: "reviewer" not in cluster.does("agents", "list"))
+
+
+def _until(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
+    ends = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < ends
+        time.sleep(0.05)
 
 
 def test_status_shows_who_is_here_and_on_what_it_stands(cluster: Person) -> None:
     told = cluster.does("status")
     assert all(re.search(rf"^{agent} +idle", told, re.MULTILINE) for agent in AGENTS)
     assert "DEMO" in told
+    assert re.search(r"^chatter +idle +\d+ \w+ +\d+ MB", told, re.MULTILINE)
     state = cluster.reads("status")
     assert state["schema"] == "promptdock.status.v1"
     assert (state["demo"], state["offline"]) == (True, [])
@@ -116,7 +178,24 @@ def test_no_lines_of_the_log_are_none(cluster: Person) -> None:
 
 def test_tasks_without_a_command_are_listed_with_the_options_of_the_list(cluster: Person) -> None:
     assert cluster.reads("tasks") == cluster.reads("tasks", "list")
-    assert "write it after show" in cluster.is_refused(2, "tasks", "--json", "show", "x")
+    assert cluster.reads("tasks", "--all") == cluster.reads("tasks", "list", "--all")
+
+
+@pytest.mark.parametrize(
+    "noun", ["repo", "dead", "tools", "approvals", "permissions", "hooks", "notes", "budget", "config"]
+)
+def test_a_noun_without_a_command_lists_what_there_is(cluster: Person, noun: str) -> None:
+    usual = "show" if noun in ("budget", "config") else "list"
+    assert cluster.reads(noun) == cluster.reads(noun, usual)
+
+
+@pytest.mark.parametrize("words", ["tasks show nope", "status --nonsense", "nonsense", "publish human-input"])
+def test_with_json_an_error_is_a_document_on_stdout(cluster: Person, words: str) -> None:
+    done = cluster.types(*words.split(), "--json")
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["schema"], found["error"]["code"]) == (2, "promptdock.error.v1", 2)
+    assert set(found["error"]) == {"what", "why", "do", "code"} and found["error"]["what"]
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize("words", ["review", "merge", "discard", "restart", "changes {} x", "answer {} x"])
@@ -171,3 +250,56 @@ def test_a_dead_letter_is_listed_shown_and_not_posted_again_if_nobody_could_read
     assert "{broken" in cluster.does("dead", "show", key)
     assert "cannot be posted again" in cluster.is_refused(2, "dead", "replay", key)
     assert "dead list" in cluster.is_refused(2, "dead", "show", "nothing")
+    lines = cluster.does("dead", "list").splitlines()
+    assert re.fullmatch(rf"{key}  \d+ s ago", lines[0])
+    assert "not JSON" in lines[1] and lines[2] == "  {broken"
+    assert "dead letters: chatter 1, the newest" in cluster.types("status").stderr
+    assert "--all" in cluster.is_refused(2, "dead", "drop")
+    assert cluster.does("dead", "drop", key) == "1 dead letter dropped\n"
+    assert cluster.reads("dead", "list")["dead"] == []
+    assert cluster.reads("dead", "drop", "--all")["dropped"] == 0
+    assert "dead letters" not in cluster.types("status").stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("/nonexistent/cmd --now", "no such file"),
+        ("nobody-has-this", "PATH"),
+        ("cat 'x", "quotes"),
+        (" ", ""),
+    ],
+)
+def test_a_bridge_to_a_program_that_there_is_not_is_refused(cluster: Person, command: str, why: str) -> None:
+    assert why in cluster.is_refused(2, "bridge", "--name", "upper", "--exec", command)
+    assert "upper" not in cluster.does("agents", "list")
+
+
+def test_a_bridge_that_ended_is_on_no_roster(cluster: Person) -> None:
+    with cluster.start("bridge", "--name", "upper", "--exec", "tr a-z A-Z") as bridge:
+        _until(lambda: _kind(cluster, "upper") == "bridge")
+        assert "upper is here" in cluster.is_refused(2, "agents", "forget", "upper")
+        bridge.send_signal(signal.SIGTERM)
+        assert bridge.wait(PATIENCE) == 0
+    assert _kind(cluster, "upper") == ""
+    assert "there is no agent 'upper'" in cluster.is_refused(2, "agents", "forget", "upper")
+
+
+def test_an_agent_that_died_is_forgotten_with_what_waits_for_it_when_that_is_said(cluster: Person) -> None:
+    with cluster.start("bridge", "--name", "upper", "--exec", "sleep 60 && cat") as bridge:
+        _until(lambda: _kind(cluster, "upper") == "bridge")
+        bridge.kill()
+    asked = '{"from":"x","to":"upper","type":"question","payload":{"question":"Who?"}}'
+    cluster.does("publish", "agent:upper", asked)
+    _until(lambda: "upper" not in {card["agent"] for card in cluster.reads("status")["agents"]})
+    doctor = {finding["name"]: finding for finding in cluster.reads("doctor")["findings"]}
+    assert "messages wait for upper" in doctor["presence"]["told"]
+    assert "1 messages wait" in cluster.is_refused(2, "agents", "forget", "upper")
+    assert "and 1 entries" in cluster.does("agents", "forget", "upper", "--force")
+    assert _kind(cluster, "upper") == ""
+    assert cluster.reads("pending")["pending"] == []
+    assert "--without chatter" in cluster.is_refused(2, "agents", "forget", "chatter")
+
+
+def _kind(cluster: Person, name: str) -> str:
+    return next((one["kind"] for one in cluster.reads("agents", "list")["agents"] if one["name"] == name), "")

@@ -43,7 +43,7 @@ def test_the_demo_goes_from_a_sentence_over_plan_workers_and_checks_to_a_merge_t
     try:
         for name in names:
             merging.shows(f"While you were away: Task {name}")
-        merging.shows("Chatter asks for leave: tool:merge_task:")
+        merging.shows("Chatter asks for permission: merge promptdock/")
         merging.shows("yes, always or no?")
         assert git(newcomer.home / "scratch", "rev-parse", "main") == before
         merging.types("perhaps\r")

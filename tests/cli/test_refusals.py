@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import signal
 import stat
 import subprocess
@@ -49,6 +50,34 @@ def test_production_without_a_key_does_not_come_up(person: Person) -> None:
     assert "do:" in done.stderr
 
 
+@pytest.mark.skipif(
+    importlib.util.find_spec("claude_agent_sdk") is not None, reason="Claude Code is installed"
+)
+def test_an_executor_that_is_not_installed_is_said_before_anything_starts(person: Person) -> None:
+    told = person.is_refused(4, "up", PROMPTDOCK_EXECUTOR="claude-code")
+    assert "not installed" in told and "[claude-code]" in told
+    assert not person.home.exists()
+
+
+@pytest.mark.parametrize("name", ["secret", "redis/password"])
+def test_a_secret_that_is_none_is_said_before_anything_starts(person: Person, name: str) -> None:
+    file = person.home / name
+    file.parent.mkdir(parents=True, mode=0o700)
+    file.touch(0o600)
+    file.write_text("short")
+    told = person.is_refused(4, "up")
+    assert str(file) in told and "too short" in told and "do:" in told
+    assert not (person.home / "cluster.lock").exists()
+    assert str(file) in person.types("doctor").stdout
+
+
+def test_a_data_folder_that_is_a_file_is_said_to_be_one(person: Person) -> None:
+    person.home.write_text("")
+    told = person.types("up")
+    assert told.returncode == 4
+    assert "is a file" in told.stderr and "PROMPTDOCK_HOME" in told.stderr
+
+
 def test_a_wrong_setting_is_named(person: Person) -> None:
     assert "correct LOG_LEVEL" in person.is_refused(4, "status", LOG_LEVEL="loud")
 
@@ -67,6 +96,12 @@ def test_an_agent_that_there_is_not_cannot_be_left_out(person: Person) -> None:
     done = person.types("up", "--without", "nobody")
     assert done.returncode == 2, done.stdout + done.stderr
     assert "there are: chatter" in done.stderr
+    assert "backend=0" in person.is_refused(2, "up", "--scale", "backend=0")
+    assert not person.home.exists(), "it was noticed before anything was started"
+
+
+def test_what_does_not_run_cannot_be_restarted(person: Person) -> None:
+    assert "promptdock up" in person.is_refused(3, "restart").replace("-m gateways.cli", "promptdock")
 
 
 def test_down_with_nothing_running_says_so(person: Person) -> None:
@@ -217,7 +252,7 @@ def test_what_did_not_come_up_blocks_no_later_try(
     settings = Settings(REDIS_URL=f"redis://127.0.0.1:{free_port()}", PROMPTDOCK_HOME=person.home)
     monkeypatch.setenv("REDIS_URL", str(settings.redis_url and settings.redis_url.get_secret_value()))
     with pytest.raises(BusUnreachable) as told:
-        asyncio.run(up.up(settings, [], detach=True))
+        asyncio.run(up.up(settings, supervision.Change(), detach=True))
     assert "REDIS_URL" in told.value.fix
     assert "waiting for Redis" in capsys.readouterr().err
     supervision.refuse_second(person.home)

@@ -2,18 +2,156 @@
 
 from __future__ import annotations
 
-import time
+import io
+import json
+import sys
 
 import pytest
 
-from gateways.cli import screen
+from gateways.cli import pager, screen
+from shared.errors import UsageError
+
+TITLE = "A page of the shop, and what belongs to it, and more of it, and all the rest of it, to the end"
+ROWS: list[list[object]] = [
+    ["calm-otter", screen.state("COMPLETED, merged"), TITLE],
+    ["ivy", "", None],
+]
 
 
-def test_a_moment_is_told_to_the_minute_in_the_persons_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as place:
-        place.setenv("TZ", "CET-1")
-        time.tzset()
-        told = screen.moment("2026-11-22T23:33:42.428567+00:00")
-    time.tzset()
-    assert told == "2026-11-23 00:33 CET"
-    assert screen.moment("soon") == "soon"
+@pytest.fixture(autouse=True)
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person who set nothing, and typed no option."""
+    for name in ("NO_COLOR", "COLUMNS", "PAGER"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    screen.begin([])
+
+
+def _terminal(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+
+
+@pytest.mark.parametrize("columns", [100, 60, 40])
+def test_a_table_fits_the_line_and_keeps_its_names_whole(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    screen.table(ROWS, ("id", "status", "title"))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert max(map(len, lines)) <= columns
+    assert lines[1].startswith("calm-otter  COMPLETED")
+    assert lines[1].endswith("…")
+
+
+def test_who_wants_all_of_a_table_gets_its_long_cells_on_more_lines(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(screen.manner, "whole", True)
+    screen.table(ROWS, ("id", "status", "title"))
+    told = capsys.readouterr().out
+    assert max(map(len, told.splitlines())) <= 60 and "…" not in told
+    assert all(word in told for word in TITLE.split())
+
+
+def test_a_table_that_no_terminal_shows_is_cut_nowhere_and_has_no_colours(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    screen.table(ROWS, ("id", "status", "title"))
+    told = capsys.readouterr().out
+    assert "COMPLETED, merged" in told and TITLE in told
+    assert "\x1b" not in told
+
+
+def test_an_empty_table_says_so_in_words_beside_the_data(capsys: pytest.CaptureFixture[str]) -> None:
+    screen.table([], ("id",), "No task was made yet.")
+    assert capsys.readouterr() == ("", "No task was made yet.\n")
+
+
+def test_a_terminal_shows_states_in_colour(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _terminal(monkeypatch, 100)
+    screen.table(ROWS, ("id", "status", "title"))
+    screen.out(screen.bad("FAIL"), " redis")
+    told = capsys.readouterr().out
+    assert "\x1b[32mCOMPLETED, merged" in told
+    assert "\x1b[1;31mFAIL\x1b[0m redis" in told
+
+
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_who_wants_no_colours_gets_none(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _terminal(monkeypatch, 100)
+    monkeypatch.setenv(name, value)
+    screen.table(ROWS, ("id", "status", "title"))
+    screen.out(screen.bad("FAIL"))
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_styled_text_cannot_steer_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _terminal(monkeypatch, 100)
+    screen.out(screen.good("a\x1b]0;title\x07b"))
+    assert capsys.readouterr().out == "\x1b[32mab\x1b[0m\n"
+
+
+def test_what_is_longer_than_the_terminal_goes_through_the_pager_and_talk_comes_behind_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _terminal(monkeypatch, 100)
+    monkeypatch.setenv("LINES", "10")
+    shown: list[str] = []
+
+    def shows(text: str) -> bool:
+        shown.append(text)
+        return True
+
+    monkeypatch.setattr(pager, "shows", shows)
+    with screen.paged():
+        screen.talk("it can be merged")
+        for number in range(30):
+            screen.out(str(number))
+        assert capsys.readouterr() == ("", "")
+    assert shown == ["".join(f"{number}\n" for number in range(30))]
+    assert capsys.readouterr() == ("", "it can be merged\n")
+
+
+@pytest.mark.parametrize(
+    ("lines", "pager_name"), [(3, "less"), (30, "cat"), (30, ""), (30, "no-such-pager-here")]
+)
+def test_a_short_text_or_one_without_a_pager_is_printed(
+    lines: int, pager_name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _terminal(monkeypatch, 100)
+    monkeypatch.setenv("LINES", "10")
+    monkeypatch.setenv("PAGER", pager_name)
+    with screen.paged():
+        for _ in range(lines):
+            screen.out("x")
+    assert capsys.readouterr().out == "x\n" * lines
+
+
+def test_json_that_the_locale_cannot_write_is_still_json(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: object
+) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii", errors="backslashreplace"))
+    screen.document("x", text="é 🦦 …")
+    assert json.loads(raw.getvalue())["text"] == "é 🦦 …"
+
+
+def test_with_json_an_error_is_one_document_with_its_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    screen.begin(["tasks", "--json"])
+    screen.complain(UsageError("there is no task 'x'", "did you mean y?", "promptdock tasks list shows them"))
+    out, err = capsys.readouterr()
+    error = json.loads(out)
+    assert error["schema"] == "promptdock.error.v1"
+    assert error["error"].pop("do").endswith(" tasks list shows them")
+    assert error["error"] == {"what": "there is no task 'x'", "why": "did you mean y?", "code": 2}
+    assert err == ""

@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 import gateways.cli
-from gateways.cli.main import main as command_line
+from gateways.cli.__main__ import main as command_line
 
 
 def _load() -> None:
@@ -45,7 +45,7 @@ def _become(asked: dict[str, Any]) -> None:
         os.dup2(os.open(asked[name], how), number)
     sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
     sys.argv = [gateways.cli.__path__[0] + "/__main__.py", *asked["argv"]]
-    command_line()
+    sys.exit(command_line())
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Leave for one call: asked of a person, given once, and nothing runs without it."""
+"""Permission for one call: asked of a person, given once, and nothing runs without it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def audit(place: Site, decision: str, person: str) -> list[dict[str, Any]]:
 def test_a_call_that_needs_leave_waits_for_it_and_runs_once(wire: Wire, place: Site) -> None:
     first = wire.send("delete", user="ada")
     asked = question(wire, "ada")
-    assert tasks(place) == 1, "it ran before it had leave"
+    assert tasks(place) == 1, "it ran before it had permission"
     card = asked["approval"]
     assert card["tool"] == "delete_task" and card["options"] == ["allow_once", "always", "deny"]
     second = answer(wire, asked, "allow_once", "ada")
@@ -91,8 +91,8 @@ def test_what_waits_for_a_permission_and_what_waits_behind_it_says_so(wire: Wire
     wire.send("status", user="ivy")
     found = cli(place, "pending")[1]["pending"]
     rows = {row["content"]: row for row in found if row["session"] == "user:ivy"}
-    assert rows["delete"]["waits_for"] == f"permission of ivy: {asked['approval']['action']}"
-    assert rows["status"]["waits_for"] == f"message {first}"
+    assert rows["delete"]["waits_for"] == f"permission of ivy: {asked['approval']['about']['does']}"
+    assert rows["status"]["waits_for"] == f"message {first}: delete"
     told = cli(place, "ask", "more", "--user", "ivy", "--timeout", "2")[1]["error"]
     assert "waits behind this" in told and asked["approval"]["action"] in told
     wire.closing(answer(wire, asked, "deny", "ivy"))
@@ -294,7 +294,8 @@ def cli(place: Site, *arguments: str) -> tuple[int, dict[str, Any]]:
         text=True,
         timeout=60,
     )
-    return done.returncode, json.loads(done.stdout) if done.stdout else {"error": done.stderr}
+    found = json.loads(done.stdout) if done.stdout else {"error": ""}
+    return done.returncode, found if "error" not in found else {"error": done.stdout + done.stderr}
 
 
 def test_the_command_line_lists_answers_and_revokes(wire: Wire, place: Site) -> None:

@@ -70,7 +70,7 @@ RULES: list[dict[str, Any]] = [
     },
     {"user": "question from agent", "steps": [{"text": "Chatter answers {{user}}"}]},
 ]
-SETTINGS = {"TOOL_CALL_TIMEOUT": "10000"}
+SETTINGS = {"TOOL_CALL_TIMEOUT": "90000"}  # longer than a test waits: no consult here is to time out
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -113,7 +113,11 @@ def test_a_program_that_subscribes_to_the_planners_channel_is_the_planner(wire: 
 def test_a_person_reads_how_far_the_agent_is_that_is_consulted_for_them(wire: Wire, tmp_path: Path) -> None:
     before = len(wire.outputs())
     with program(SLOW, tmp_path, wire, "planner", "agent:chatter"):
-        assert wire.ask("Plan it slowly")["content"] == "foreign plan for a shed"
+        said = wire.ask("Plan it slowly")
+        assert said["content"] == "foreign plan for a shed"
+    events = [e for e in wire.on(f"events:{said['session_id']}") if e["event"] == "consult"]
+    request = events[-1]["request_id"]
+    assert [e["state"] for e in events if e["request_id"] == request] == ["sent", "working", "answered"]
     told = [m["content"] for m in wire.outputs()[before:] if m["status"] == "progress"]
     assert told[0] == "Consulting with Planner..."
     assert told[1].startswith("Planner: reading ") and "\x1b" not in told[1]
@@ -127,11 +131,11 @@ def test_of_a_foreign_planner_and_our_own_the_first_answer_wins_once(
     try:
         with program(PLANNER, tmp_path, wire, "planner", "agent:chatter"):
             start = len(api.requests)
-            said = wire.ask("Plan it again")
+            said = wire.ask("Plan it again", user="racer")
         assert said["content"] == "foreign plan for a shed"
         desk = wire.names.desk("planner")
-        until(lambda: not wire.redis.xlen(f"{desk}inbox"), 10, "the end of the request that lost")
-        assert wire.ask("Plan it without the other")["content"] == "Our own plan"
+        until(lambda: not wire.redis.xlen(f"{desk}inbox"), what="the end of the request that lost")
+        assert wire.ask("Plan it without the other", user="racer")["content"] == "Our own plan"
         asked = [body for body in api.requests[start:] if "You are Chatter" in str(body["system"])]
         assert len(asked) == 4  # two for each message: no answer opened a turn of its own
     finally:
@@ -142,7 +146,7 @@ def test_a_program_that_turns_a_message_around_with_all_its_fields_is_understood
     wire: Wire, tmp_path: Path
 ) -> None:
     with program(ECHO, tmp_path, wire, "echo", "agent:chatter"):
-        assert wire.ask("Echo, please")["content"] == "Who is there?"
+        assert wire.ask("Echo, please", user="caller")["content"] == "Who is there?"
 
 
 @pytest.mark.parametrize(
@@ -151,7 +155,7 @@ def test_a_program_that_turns_a_message_around_with_all_its_fields_is_understood
 def test_a_question_of_a_foreign_program_is_answered_on_its_channel(to: str, words: str, wire: Wire) -> None:
     with listener(wire.url, wire.names.agent("x")) as heard:
         wire.publish(f"agent:{to}", question(f"x-{to}", to))
-        answer = until(lambda: [m for m in heard() if m["type"] == "response"], 15, "an answer")[0]
+        answer = until(lambda: [m for m in heard() if m["type"] == "response"], what="an answer")[0]
         assert (answer["from"], answer["to"], answer["payload"]["request_id"]) == (to, "x", f"x-{to}")
         assert words in answer["payload"]["answer"]
 
@@ -159,7 +163,7 @@ def test_a_question_of_a_foreign_program_is_answered_on_its_channel(to: str, wor
 def test_an_answer_goes_to_the_channel_that_the_question_names(wire: Wire) -> None:
     with listener(wire.url, "answers-for-x") as heard:
         wire.publish("agent:researcher", question("x-named", "researcher", reply_channel="answers-for-x"))
-        (answer,) = until(heard, 15, "an answer")
+        (answer,) = until(heard, what="an answer")
     assert answer["payload"]["request_id"] == "x-named"
     assert not [m for m in wire.on("agent:x") if m["payload"].get("request_id") == "x-named"]
 

@@ -42,7 +42,7 @@ def workers(place: Site, wire: Wire, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def _asked(wire: Wire, user: str) -> str:
-    """Why the person is asked for leave when it goes on; they say no."""
+    """Why the person is asked for permission when it goes on; they say no."""
     start = len(wire.heard)
     id = wire.send("go on", user)
     asked: Message = wire.wait(

@@ -67,7 +67,7 @@ def test_a_yes_after_the_whole_cluster_and_redis_were_stopped_runs_the_call_once
                     stop(blow, chatter, server)
                     (chatter,) = place.up("chatter")
                     until(lambda: wire.redis.pubsub_numpat(), what="our own subscription")
-                    assert len(place.query("select id from tasks")) == 1, "it ran without leave"
+                    assert len(place.query("select id from tasks")) == 1, "it ran without permission"
                     answered(wire, place, user, first, asked)
                     assert len(api.requests) == bought + 1, "what was bought before is not asked for again"
     finally:

@@ -1,4 +1,4 @@
-"""An agent that changes itself: with leave, from its next turn on, on every replica, and for nobody who may not."""
+"""An agent that changes itself: with permission, from its next turn, on every replica, and for nobody who may not."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def test_an_offline_agent_is_reported_within_five_seconds_with_what_to_do(
     start = len(chatter.said())
     said = wire.ask("Check with backend worker")
     assert "backend is offline" in said["content"]
-    assert "python -m agents.backend" in said["content"]
+    assert "promptdock up -d --with backend" in said["content"]
     _in_order(chatter.said(start), "backend is offline", "Informing user of offline agent")
     assert not wire.on("agent:backend")
 
@@ -170,6 +170,9 @@ def test_the_answer_of_a_silent_agent_that_comes_too_late_is_told_in_a_turn_of_i
     late = wire.wait("chatter-output", lambda output: "Mute said after all" in output["content"])
     assert (late["user_id"], late["session_id"]) == ("patient", said["session_id"])
     assert (late["status"], "I was asleep" in late["content"]) == ("complete", True)
+    consults = [event for event in wire.on("events:user:patient") if event["event"] == "consult"]
+    assert [event["state"] for event in consults] == ["sent", "timeout", "late"]
+    assert {event["request_id"] for event in consults} == {question["id"]}
     wire.ask("And now?", user="patient")
     closed = [output["content"] for output in wire.outputs("patient") if output["status"] == "complete"]
     assert sum("Mute said after all" in content for content in closed) == 1

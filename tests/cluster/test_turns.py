@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -21,6 +22,9 @@ ASK = {
 RULES: list[dict[str, Any]] = [
     {"user": "two rounds", "steps": [{"tools": [LOOK], "delay": 1.0}, {"text": "Both rounds are done"}]},
     {"user": "forever", "steps": [{"text": "At last", "delay": LONG}]},
+    {"user": "hold on", "steps": [{"text": "Held on", "hold": "second"}]},
+    {"user": "stay put", "steps": [{"text": "Stayed", "hold": "third"}]},
+    {"user": "overloaded", "steps": [{"status": 529, "retry_after": 1}]},
     {"user": "at once with many", "steps": [{"text": "One of many", "hold": "many"}]},
     {
         "user": "ask mute",
@@ -97,6 +101,77 @@ def test_stop_ends_a_turn_at_once(wire: Wire, api: MessagesApi) -> None:
     assert wire.ask("Are you there?", user="stopper")["status"] == "complete"
 
 
+def test_a_stop_for_a_turn_that_ended_stops_nothing_else_and_says_so(wire: Wire, api: MessagesApi) -> None:
+    ended = wire.send("quick one", user="second")
+    wire.closing(ended)
+    runs = wire.send("hold on", user="second")
+    thinking(api, "hold on")
+    said = wire.closing(wire.send(user="second", type="stop", turn_id=ended))
+    assert (said["status"], said["content"]) == ("error", "That has ended already. Nothing was stopped.")
+    assert (said["session_id"], len(said["answers"])) == ("user:second", 1)
+    late = wire.closing(wire.send("and more", user="second", type="amend", turn_id=ended))
+    assert (late["status"], "has ended already" in late["content"]) == ("error", True)
+    named = wire.closing(wire.send(user="second", type="stop", turn_id="never-sent"))
+    assert (named["status"], "is known here" in named["content"]) == ("error", True)
+    consult = wire.closing(wire.send(user="second", type="stop", request_id=f"{ended}.1.1"))
+    assert consult["status"] == "error"
+    api.released.add("second")
+    assert wire.closing(runs)["content"] == "Held on"
+    assert wire.closing(runs)["answers"] == [runs]
+
+
+def test_a_stop_for_a_message_that_waits_takes_it_back_and_what_runs_goes_on(
+    wire: Wire, api: MessagesApi
+) -> None:
+    runs = wire.send("stay put", user="third")
+    thinking(api, "stay put")
+    waits = wire.send("never begun", user="third")
+    said = wire.closing(wire.send(user="third", type="stop", turn_id=waits))
+    assert (said["status"], said["content"], waits in said["answers"]) == (
+        *("complete", "Stopped before it was begun."),
+        True,
+    )
+    api.released.add("third")
+    assert wire.closing(runs)["answers"] == [runs]
+    assert wire.ask("and now?", user="third")["status"] == "complete"
+    assert not asked(api, "never begun")
+
+
+def test_a_stop_and_an_amendment_that_name_the_turn_that_runs_reach_it(wire: Wire, api: MessagesApi) -> None:
+    first = wire.send("two rounds, by name", user="namer")
+    thinking(api, "two rounds, by name")
+    second = wire.send("make it red", user="namer", type="amend", turn_id=first)
+    assert wire.closing(second)["answers"] == [first, second]
+    third = wire.send("forever, by name", user="namer")
+    thinking(api, "forever, by name")
+    stop = wire.send(user="namer", type="stop", turn_id=third)
+    assert set(wire.closing(stop)["answers"]) == {third, stop}
+
+
+def test_a_deadline_ends_a_turn_that_runs(wire: Wire, api: MessagesApi) -> None:
+    ends = (datetime.now(UTC) + timedelta(seconds=2)).isoformat()
+    first = wire.send("forever, but not so long", user="hasty", deadline=ends)
+    thinking(api, "forever, but not so long")
+    said = wire.closing(first, LONG - 5)
+    assert (said["status"], "ended at its deadline" in said["content"]) == ("error", True)
+    assert wire.ask("And now?", user="hasty")["status"] == "complete"
+
+
+def test_an_overloaded_provider_is_waited_for_the_person_is_told_and_may_stop(
+    wire: Wire, api: MessagesApi
+) -> None:
+    first = wire.send("overloaded for long", user="patient")
+    until(lambda: len(asked(api, "overloaded for long")) > 1, what="another try")
+    until(lambda: wire.outputs("patient"), what="word of the wait")
+    (told,) = [said for said in wire.outputs("patient") if said["status"] == "progress"]
+    assert told["content"].startswith(
+        "The model provider makes us wait: Anthropic is overloaded; trying again in"
+    )
+    assert told["content"].endswith("/stop ends it")
+    said = wire.closing(wire.send(user="patient", type="stop"))
+    assert (said["status"], first in said["answers"]) == ("complete", True)
+
+
 def test_stop_ends_one_consult_and_the_turn_goes_on(wire: Wire) -> None:
     with listener(wire.url, wire.names.agent("mute")) as heard:
         first = wire.send("ask mute", user="chooser")
@@ -116,7 +191,7 @@ def test_a_question_to_the_person_waits_for_the_next_message(wire: Wire, api: Me
     assert wire.ask("Postgres", user="decider")["content"] == "You said: [from decider]: Postgres"
     told = asked(api, "Postgres")[-1]
     assert [message["role"] for message in told] == ["user", "assistant", "user"]
-    assert [block["type"] for block in told[-1]["content"]] == ["tool_result", "text"]
+    assert [block["type"] for block in told[-1]["content"]] == ["tool_result", "text", "text"]
 
 
 def test_one_slow_conversation_holds_up_no_other(wire: Wire, api: MessagesApi) -> None:

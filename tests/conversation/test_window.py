@@ -8,7 +8,7 @@ import pytest
 
 from shared.conversation import sessions
 from shared.conversation.window import KEEP, messages, recall, record, surplus
-from shared.store.records import Session
+from shared.store.records import Session, project_key
 from shared.store.row import now
 from shared.store.sqlite import SqliteStore
 from shared.turns.records import Record
@@ -98,6 +98,26 @@ async def test_a_session_has_one_row_which_each_turn_touches(store: SqliteStore)
     (second,) = await store.select(Session, {"key": "s"})
     assert (second.id, second.title, second.user_id) == (first.id, "A shed", "ann")
     assert second.last_active_at >= first.last_active_at
+
+
+async def test_a_session_is_called_by_its_first_words_and_knows_what_its_newest_turn_worked_on(
+    store: SqliteStore,
+) -> None:
+    shed, pond = project_key("shed"), project_key("pond")
+    turns = [{"key": "s", "title": "A shed", "project_id": str(shed)}, {"key": "s", "title": "No, a pond"}]
+    await sessions.touch(store, turns)
+    (first,) = await store.select(Session)
+    assert (first.title, first.project_id) == ("A shed", shed)
+    await sessions.touch(store, [{"key": "s", "title": "More", "project_id": str(pond)}, {"key": "t"}])
+    await sessions.touch(store, [{"key": "s", "title": "Thanks"}])
+    rows = {row.key: (row.title, row.project_id) for row in await store.select(Session)}
+    assert rows == {"s": ("A shed", pond), "t": ("", None)}
+
+
+def test_a_title_is_one_short_line() -> None:
+    assert sessions.title("  Plan a\n shed ") == "Plan a shed"
+    long = sessions.title("word " * 30)
+    assert len(long) <= 60 and long.endswith("word…")
 
 
 async def test_many_sessions_are_touched_at_once(store: SqliteStore) -> None:

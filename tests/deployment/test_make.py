@@ -115,6 +115,23 @@ def test_the_first_python_that_is_new_enough_makes_the_environment(tree: Path) -
     assert version.split() == [str(part) for part in sys.version_info[:2]]
 
 
+@pytest.mark.parametrize("folder", ["plain", "with a blank"])
+def test_a_checkout_that_was_moved_gets_its_environment_anew(tree: Path, folder: str) -> None:
+    place = tree / folder
+    place.mkdir()
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(tree / name, place / name)
+    made = _run(place, "make", ".venv/pyvenv.cfg", f"PYTHON={sys.executable}")
+    assert made.returncode == 0 and "moved" not in made.stderr, made.stderr
+    assert _run(place, "make", ".venv/pyvenv.cfg").stdout.endswith("is up to date.\n")
+    moved = place.rename(tree / f"{folder} 2")
+    assert "pip install" in _run(moved, "make", "--dry-run", "up").stdout
+    again = _run(moved, "make", ".venv/pyvenv.cfg", f"PYTHON={sys.executable}")
+    assert again.returncode == 0 and "was moved or renamed" in again.stderr, again.stderr
+    assert _run(moved, ".venv/bin/pip", "--version").returncode == 0
+    assert _run(moved, "make", ".venv/pyvenv.cfg").stdout.endswith("is up to date.\n")
+
+
 def test_clean_leaves_the_data(installed: Path) -> None:
     (installed / ".promptdock").mkdir()
     assert _run(installed, "make", "clean").returncode == 0

@@ -53,7 +53,8 @@ def test_a_worker_is_built_from_files_and_extras_that_exist(agent: str) -> None:
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_worker_sets_only_variables_that_exist(agent: str) -> None:
-    assert unknown_variables(_variables(agent)) == set()
+    shared = [entry["key"] for group in groups() for entry in group["envVars"]]
+    assert unknown_variables([*_variables(agent), *shared]) == set()
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -65,25 +66,40 @@ def test_redis_comes_from_the_instance_of_this_blueprint(agent: str) -> None:
 
 def test_all_workers_sign_with_one_secret_that_nobody_has_to_make_up() -> None:
     (group,) = groups()
-    assert group["envVars"] == [{"key": "PROMPTDOCK_SECRET", "generateValue": True}]
+    assert {"key": "PROMPTDOCK_SECRET", "generateValue": True} in group["envVars"]
     assert unknown_variables(["PROMPTDOCK_SECRET"]) == set()
     for agent in AGENTS:
         assert {"fromGroup": group["name"]} in _worker(agent)["envVars"]
 
 
-@pytest.mark.parametrize("agent", AGENTS)
-def test_secrets_are_asked_for_and_never_written_down(agent: str) -> None:
-    for name in ("ANTHROPIC_API_KEY", "SUPABASE_URL", "SUPABASE_SERVICE_ROLE_KEY"):
-        assert _variables(agent)[name] == {"key": name, "sync": False}
+SECRETS = ("ANTHROPIC_API_KEY", "SUPABASE_URL", "SUPABASE_SERVICE_ROLE_KEY")
+
+
+def test_three_secrets_are_asked_for_once_and_never_written_down() -> None:
+    asked = [
+        (agent, name) for agent in AGENTS for name, entry in _variables(agent).items() if "sync" in entry
+    ]
+    assert asked == [("chatter", name) for name in SECRETS]
+    assert all(_variables("chatter")[name] == {"key": name, "sync": False} for name in SECRETS)
+    assert not any("sync" in entry for group in groups() for entry in group["envVars"]), "Render ignores them"
+
+
+@pytest.mark.parametrize("agent", [agent for agent in AGENTS if agent != "chatter"])
+def test_the_other_workers_have_the_secrets_of_chatter(agent: str) -> None:
+    for name in SECRETS:
+        source = {"type": "worker", "name": "promptdock-chatter", "envVarKey": name}
+        assert _variables(agent)[name] == {"key": name, "fromService": source}
 
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_worker_refuses_the_demo_model_and_has_time_to_hand_over(agent: str) -> None:
-    assert _variables(agent)["PROMPTDOCK_ENV"]["value"] == "production"
+    (group,) = groups()
+    assert {"key": "PROMPTDOCK_ENV", "value": "production"} in group["envVars"]
     assert 30 <= _worker(agent)["maxShutdownDelaySeconds"] <= 300
 
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_every_value_is_text_as_the_blueprint_wants_it(agent: str) -> None:
-    values = [entry["value"] for entry in _variables(agent).values() if "value" in entry]
+    shared = [entry for group in groups() for entry in group["envVars"]]
+    values = [entry["value"] for entry in [*_variables(agent).values(), *shared] if "value" in entry]
     assert all(isinstance(value, str) for value in values)

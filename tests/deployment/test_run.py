@@ -78,3 +78,36 @@ def test_a_worker_in_production_refuses_to_start_without_a_key(valkey: Embedded,
     )
     assert done.returncode == 4, done.stderr
     assert "ANTHROPIC_API_KEY" in done.stderr
+
+
+def test_a_worker_in_production_does_not_join_another_one_with_a_database_of_its_own(
+    valkey: Embedded, tmp_path: Path
+) -> None:
+    production = {"PROMPTDOCK_ENV": "production", "ANTHROPIC_API_KEY": "sk-ant-made-up-for-a-test"}
+    production["PROMPTDOCK_NAMESPACE"] = "two-disks"
+    production["PROMPTDOCK_SECRET"] = "made-up-for-a-test-and-long-enough"
+    log = tmp_path / "log"
+    with log.open("wb") as stream:
+        first = subprocess.Popen(
+            [sys.executable, "-m", "agents.chatter"],
+            cwd=tmp_path,
+            env=_environment("chatter", valkey.url, tmp_path / "one") | production,
+            stdout=stream,
+            stderr=stream,
+        )
+    try:
+        _until_ready(first, log)
+        second = subprocess.run(
+            [sys.executable, "-m", "agents.planner"],
+            cwd=tmp_path,
+            env=_environment("planner", valkey.url, tmp_path / "two") | production,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+        assert second.returncode == 4, second.stderr
+        assert "SUPABASE_URL" in second.stderr and "chatter" in second.stderr
+    finally:
+        first.kill()
+        first.wait(10)

@@ -39,7 +39,7 @@ class Journal:
 
 
 class Person:
-    """Gives leave, answers questions, and remembers what came."""
+    """Gives permission, answers questions, and remembers what came."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, dict[str, Any]]] = []

@@ -1,4 +1,4 @@
-"""A worker whose tasks Claude Code carries out: permissions, a person's leave, checks, and a kill -9."""
+"""A worker whose tasks Claude Code carries out: permissions, a person's permission, checks, and a kill -9."""
 
 from __future__ import annotations
 

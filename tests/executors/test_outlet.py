@@ -60,10 +60,8 @@ def provider() -> Iterator[Any]:
 
 
 @pytest.fixture
-def here(work: Work, provider: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Work]:
+def here(work: Work, provider: Any) -> Iterator[Work]:
     """The task, with the key of the cluster."""
-    for name in ("_hidden", "_starts", "_ends"):
-        monkeypatch.setattr(veil, name, type(getattr(veil, name))(getattr(veil, name)))
     veil.hide(KEY)
     work.scratch.mkdir()
     given = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{provider.server_port}"}

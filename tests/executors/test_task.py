@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,8 @@ RULES: list[dict[str, Any]] = [
         "system": "You are Backend",
         "steps": [call("create_file", path="other.txt", content="x\n"), {"text": "All tests pass!"}],
     },
+    {"user": "# Look", "system": "You are Backend", "steps": [{"text": "It is there already: answer.txt."}]},
+    {"user": "# Wait", "system": "You are Backend", "steps": [{"text": "never", "delay": 60}]},
     {
         "user": "say more",
         "steps": [call("create_file", path="more.txt", content="more\n"), {"text": "I said more."}],
@@ -64,6 +67,27 @@ RULES: list[dict[str, Any]] = [
             call("create_file", path="answer.txt", content="right too\n"),
             call("create_file", path="answer.txt", content="{{result.why}} right too\n"),
             {"text": "It is done."},
+        ],
+    },
+    *(
+        {
+            "user": f"# Add {name}",
+            "system": "You are Backend",
+            "steps": [
+                call("create_file", path="tool.py", content="NAME = 'shop'\n"),
+                call("create_file", path=f"{name}.py", content="from tool import NAME\n"),
+                call("bash", command=f"python3 -c 'import {name}'"),
+                call("bash", command=f"python3 -m compileall -q . && printf 'x\\0' > {name}.bin"),
+                {"text": "It is there."},
+            ],
+        }
+        for name in ("hello", "goodbye")
+    ),
+    {
+        "user": "# Bounded",
+        "steps": [
+            call("create_file", path="bounded.txt", content="half\n") | {"usage": {"input_tokens": 900}},
+            {"text": "unreachable"},
         ],
     },
     {
@@ -114,22 +138,42 @@ def assign(
     return task
 
 
-def send(wire: Wire, task: str, command_file: str, again: str = "", to: str = "backend", **more: Any) -> None:
+def send(
+    wire: Wire,
+    task: str,
+    command_file: str,
+    again: str = "",
+    to: str = "backend",
+    deadline: str | None = None,
+    **more: Any,
+) -> None:
     person = {"user_id": "ann", "session_id": "s-ann"}
     payload = {"task_id": task, "title": f"Do {task}", "command_file": command_file, "repo": "shop", **more}
     message: Message = {"id": f"r-{task}{again}", "from": "ann-client", "to": to, "type": "task"}
-    message |= {"on_behalf_of": person, "payload": payload}
+    message |= {"on_behalf_of": person, "payload": payload} | ({"deadline": deadline} if deadline else {})
     assert wire.publish(f"agent:{to}", message)
 
 
-def command(place: Site, *words: str) -> str:
+def command(place: Site, *words: str, user: bool = True) -> str:
     """What the command line prints for a person."""
-    argv = [sys.executable, "-m", "gateways.cli", *words, "--user", "ann"]
-    done = subprocess.run(
-        argv, cwd=place.folder, env=place.environment, capture_output=True, text=True, timeout=60, check=False
-    )
+    done = _run(place, *words, *(("--user", "ann") if user else ()))
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def refused(place: Site, *words: str, code: int = 2) -> str:
+    """What it says where it does nothing."""
+    done = _run(place, *words)
+    assert done.returncode == code, done.stderr
+    return done.stderr
+
+
+def _run(place: Site, *words: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "gateways.cli", *words]
+    return subprocess.run(
+        argv, cwd=place.folder, env=place.environment, capture_output=True, text=True, timeout=60,
+        check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
 
 
 def outcome(wire: Wire, task: str, again: str = "") -> Message:
@@ -167,6 +211,15 @@ def test_checks_decide_and_the_agent_corrects_what_they_find(
     assert (checkout / "answer.txt").read_text() == "right\n"
 
 
+def test_a_request_names_its_model_and_bounds_its_tokens(wire: Wire, place: Site, api: MessagesApi) -> None:
+    task = assign(wire, "bounded", "# Bounded", model="claude-other-1", max_tokens_per_run=500)
+    told = outcome(wire, task)
+    assert told["status"] == "failed" and "a budget of 500 tokens is spent" in told["error"], told
+    asked = [body["model"] for body in api.requests if "# Bounded" in json.dumps(body["messages"])]
+    assert set(asked) == {"claude-other-1"} and len(asked) == 2  # its work, and what it hands back
+    status(place, task, "BLOCKED")  # another try would be bought for the same
+
+
 def test_work_whose_checks_fail_to_the_end_is_failed_whatever_the_agent_says(wire: Wire, place: Site) -> None:
     task = assign(wire, "second", "# Never right", checks=["false"])
     told = outcome(wire, task)
@@ -176,6 +229,40 @@ def test_work_whose_checks_fail_to_the_end_is_failed_whatever_the_agent_says(wir
         "its checks failed: false (exit 1)",
     )
     assert told["commits"], "what was made is kept"
+
+
+def test_a_task_that_finds_nothing_to_do_says_so_and_is_done(wire: Wire, place: Site, checkout: Path) -> None:
+    task = assign(wire, "there", "# Look", checks=["true"])
+    told = outcome(wire, task)
+    assert (told["status"], told["unchanged"], told["branch"]) == ("completed", True, None)
+    assert told["summary"] == "It is there already: answer.txt."
+    assert told["proof"] == "Nothing was changed; `true` exit 0 (run by the harness)."
+    assert status(place, task, "COMPLETED")["branch"] is None
+    assert git(checkout, "branch", "--list", f"promptdock/{task}") == ""
+
+
+def test_where_nothing_was_changed_and_its_checks_fail_no_other_try_is_bought(
+    wire: Wire, place: Site
+) -> None:
+    task = assign(wire, "idle", "# Look", checks=["false"])
+    told = outcome(wire, task)
+    assert (told["status"], told["error"]) == ("failed", "its checks failed: false (exit 1)")
+    assert status(place, task, "BLOCKED")["attempts"] == 0
+
+
+def test_what_only_looks_is_not_measured_by_checks(wire: Wire, place: Site) -> None:
+    task = assign(wire, "research", "# Look", row={"task_type": "research"}, checks=["false"])
+    told = outcome(wire, task)
+    assert (told["status"], told["proof"]) == ("completed", "Nothing was changed.")
+
+
+def test_a_running_task_is_ended_at_the_deadline_that_its_sender_named(wire: Wire, place: Site) -> None:
+    made = wire.command("create_task", user="ann", title="late", description="# Wait")
+    task = str(made["result"].get("created") or made["result"].get("task_id"))
+    ends = (datetime.now(UTC) + timedelta(seconds=3)).isoformat()
+    send(wire, task, "# Wait", deadline=ends)
+    assert "ended at its deadline" in outcome(wire, task)["error"]
+    status(place, task, "BLOCKED")
 
 
 def test_a_task_whose_repository_is_unclear_is_blocked_at_once_until_the_person_names_one(
@@ -247,6 +334,52 @@ def test_two_tasks_about_to_change_one_file_are_told_before_they_do_and_what_doe
     assert ended["receipt"]["clashes"] == [{"branch": f"promptdock/{second}", "files": ["answer.txt"]}]
     news = f"[The task {second} is about to change answer.txt, as you do.]"
     assert any(news in json.dumps(body["messages"]) for body in api.requests)
+
+
+def test_two_tasks_whose_commands_leave_byte_code_behind_are_both_merged(
+    wire: Wire, place: Site, checkout: Path
+) -> None:
+    """The repository ignores nothing."""
+    tasks = [assign(wire, name, f"# Add {name}", checks=["true"]) for name in ("hello", "goodbye")]
+    for name, task in zip(("hello", "goodbye"), tasks, strict=True):
+        told = outcome(wire, task)
+        assert told["files_changed"] == [f"{name}.py", "tool.py"], told
+        assert f"Not committed:\n- {name}.bin: a command made it, and it is a binary" in told["summary"]
+        status(place, task, "COMPLETED")
+        assert "is merged into main" in command(place, "tasks", "merge", task)
+    assert {"hello.py", "goodbye.py"} <= {path.name for path in checkout.iterdir()}
+
+
+def test_a_person_tries_merges_undoes_discards_and_clears_away_what_tasks_made(
+    wire: Wire, place: Site, checkout: Path, tmp_path: Path
+) -> None:
+    task = assign(wire, "tried", "# Try", checks=["true"])
+    outcome(wire, task)
+    status(place, task, "COMPLETED")
+
+    def does(*words: str) -> str:
+        return command(place, "tasks", *words, user=False)
+
+    assert f"{task}" in does("list") and "COMPLETED, to merge" in does("show", task)
+    folder = tmp_path / "look"
+    assert does("try", task, str(folder)).strip() == str(folder)
+    assert (folder / "answer.txt").read_text() == "wrong\n" and git(folder, "branch", "--show-current") == ""
+    (folder / "answer.txt").write_text("mine\n")
+    assert "checked out already" in refused(place, "tasks", "try", task)
+    assert "not committed" in refused(place, "tasks", "try", task, "--remove", code=1)
+    git(folder, "checkout", "-q", ".")
+    assert does("try", task, "--remove") == f"{folder} is removed\n" and not folder.exists()
+    before = git(checkout, "rev-parse", "HEAD")
+    assert "is merged into main" in does("merge", task)
+    assert "+wrong" in does("review", task), "what was merged is still shown"
+    assert f"promptdock/{task} is taken out of main" in does("unmerge", task)
+    assert git(checkout, "rev-parse", "HEAD^{tree}") == git(checkout, "rev-parse", f"{before}^{{tree}}")
+    assert "is not merged: its work is lost" in refused(place, "tasks", "discard", task)
+    assert "is thrown away" in does("discard", task, "--yes")
+    assert "its work was thrown away" in refused(place, "tasks", "review", task, code=1)
+    assert "for good" in refused(place, "tasks", "prune", "--days", "0")
+    assert "removed" in does("prune", "--days", "0", "--yes")
+    assert task not in does("list")
 
 
 def test_after_kill_9_another_process_goes_on_and_each_commit_is_made_once(

@@ -161,6 +161,24 @@ async def test_a_step_is_committed_once_under_its_agents_name(around: Sandbox, r
         await git.commit_all("x", "a b\n")
 
 
+async def test_a_repository_that_names_somebody_has_that_one_as_the_committer(
+    around: Sandbox, repository: Path
+) -> None:
+    form = "--format=%an <%ae>, %cn <%ce>"
+    ours = "PromptDock backend <backend@promptdock.invalid>"
+    laid(repository, "b.txt")
+    plain(repository, "config", "user.name", "Eve")
+    assert await Git(repository, around).commit_all("Half a name", "s0", "backend")
+    assert plain(repository, "log", "-1", form) == f"{ours}, {ours}"
+    plain(repository, "config", "user.email", "eve@example.org")
+    laid(repository, "c.txt")
+    assert await Git(repository, around).commit_all("Work", "s1", "backend")
+    assert plain(repository, "log", "-1", form) == f"{ours}, Eve <eve@example.org>"
+    laid(repository, "d.txt")
+    assert await Git(repository, around).commit_all("Work", "s2", "person")
+    assert plain(repository, "log", "-1", form) == "Eve <eve@example.org>, Eve <eve@example.org>"
+
+
 async def test_branches_and_worktrees_leave_the_main_checkout_alone(
     around: Sandbox, repository: Path, tmp_path: Path
 ) -> None:
@@ -494,3 +512,91 @@ async def test_a_long_complaint_of_git_is_cut_and_says_so(repository: Path) -> N
     with pytest.raises(ToolError) as told:
         await Runner(repository, OPEN)._git("merge", "feature")
     assert told.value.why.endswith("new-04.txt / and 15 lines more")
+
+
+# What tools leave behind
+
+
+LEFT = [
+    "__pycache__/a.cpython-311.pyc", "src/__pycache__/b.pyc", ".pytest_cache/README.md", ".mypy_cache/x.json",
+    ".ruff_cache/x", "node_modules/left/index.js", ".venv/bin/python", "shop.egg-info/PKG-INFO", ".coverage",
+    "web/node_modules/x.js",
+]  # fmt: skip
+
+
+def laid(folder: Path, *names: str, data: bytes = b"x\n") -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+
+
+async def test_what_tools_leave_behind_is_not_committed(around: Sandbox, repository: Path) -> None:
+    laid(repository, *LEFT, "src/b.py")
+    git = Git(repository, around)
+    assert await git.commit_all("Work", "s", written=())
+    assert tracked(repository) == {b"a.txt", b".gitignore", b"src/b.py", b""}
+    assert await git.status() == [] and not git.left_out
+    laid(repository, "src/__pycache__/c.pyc")
+    assert await git.commit_all("Nothing but byte code", "s2", written=()) is None
+
+
+async def test_what_git_has_of_such_names_stays_ordinary_work(around: Sandbox, repository: Path) -> None:
+    laid(repository, "node_modules/own/index.js", "kept/__pycache__/a.pyc", "build/rules.mk")
+    plain(repository, "add", "--force", ".")
+    plain(repository, "commit", "-q", "-m", "kept on purpose")
+    laid(repository, "pyproject.toml", "kept/__pycache__/b.pyc", "dist/out.js")
+    laid(repository, "node_modules/own/more.js", "build/more.mk", "kept/__pycache__/a.pyc", data=b"new\n")
+    assert await Git(repository, around).commit_all("Work", "s", written=())
+    assert plain(repository, "show", "--name-only", "--format=", "HEAD").split() == [
+        "build/more.mk", "kept/__pycache__/a.pyc", "node_modules/own/more.js", "pyproject.toml",
+    ]  # fmt: skip
+
+
+async def test_a_repository_may_take_such_a_name_back(around: Sandbox, repository: Path) -> None:
+    (repository / ".gitignore").write_text("!htmlcov/\n")
+    laid(repository, "htmlcov/index.html")
+    assert await Git(repository, around).commit_all("Work", "s", written=())
+    assert b"htmlcov/index.html" in tracked(repository)
+
+
+@pytest.mark.parametrize(
+    ("beside", "left"),
+    [
+        ("Cargo.toml", "target/debug/x.txt"), ("sub/pom.xml", "sub/target/report.txt"),
+        ("setup.py", "build/lib/a.py"), ("package.json", "dist/a.js"), ("App.csproj", "obj/a.json"),
+    ],
+)  # fmt: skip
+async def test_a_folder_is_a_tools_where_its_makings_lie_beside_it(
+    repository: Path, beside: str, left: str
+) -> None:
+    laid(repository, beside, left, f"elsewhere/{left}")
+    git = Git(repository, OPEN)
+    assert await git.commit_all("Work", "s", written=())
+    assert os.fsencode(left) not in tracked(repository)
+    assert os.fsencode(f"elsewhere/{left}") in tracked(repository)
+    laid(repository, f"{left}.own")
+    assert await git.commit_all("Written on purpose", "s2", written=[f"{left}.own"])
+    assert os.fsencode(f"{left}.own") in tracked(repository)
+
+
+async def test_a_folder_that_says_that_it_is_a_cache_is_one(repository: Path) -> None:
+    laid(repository, "any/CACHEDIR.TAG", data=b"Signature: 8a477f597d28d172789f06886806bc55\n# x\n")
+    laid(repository, "any/deep/x.txt", "env/lib/a.py", "env/pyvenv.cfg", "b.txt")
+    laid(repository, "other/CACHEDIR.TAG", data=b"no signature\n")
+    assert await Git(repository, OPEN).commit_all("Work", "s", written=())
+    assert tracked(repository) == {b"a.txt", b".gitignore", b"b.txt", b"other/CACHEDIR.TAG", b""}
+
+
+async def test_a_binary_that_a_command_made_is_named_instead_of_committed(repository: Path) -> None:
+    laid(repository, "a.png", data=b"\x89PNG\0")
+    plain(repository, "add", ".")
+    plain(repository, "commit", "-q", "-m", "a picture")
+    laid(repository, "b.png", "core", "written.bin", "sub/c.db", data=b"\x89\0\1")
+    git = Git(repository, OPEN)
+    assert await git.commit_all("Work", "s", written=["written.bin"])
+    assert plain(repository, "show", "--name-only", "--format=", "HEAD").split() == ["b.png", "written.bin"]
+    assert (
+        git.left_out.binaries == ["core", "sub/c.db"] and "core: a command made it" in git.left_out.told()[0]
+    )
+    assert await git.commit_all("A person's own checkout", "s2")
+    assert {b"core", b"sub/c.db"} <= tracked(repository) and not git.left_out

@@ -8,6 +8,7 @@ import json
 import os
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -188,7 +189,12 @@ def bounded(confined: Sandbox) -> Iterator[tuple[Sandbox, int]]:
     if not own.processes:
         pytest.skip("as root without a control group the number of processes is not bounded")
     yield replace(confined, group=own), 64
+    deserted = time.monotonic() + 30
     for folder in own.folders:
+        # Who is killed leaves the group later than the command that it belonged to ends.
+        while (folder / "cgroup.procs").read_text():
+            assert time.monotonic() < deserted, "processes of the test go on"
+            time.sleep(0.01)
         folder.rmdir()
 
 
@@ -259,6 +265,16 @@ async def test_none_is_taken_only_when_it_is_said_and_still_passes_no_secret(wor
 
 def test_one_line_says_what_confines_here(confined: Sandbox) -> None:
     assert "\n" not in confined.explain() and "processes" in confined.explain()
+
+
+async def test_that_line_names_the_user_that_commands_are_told_to_be(
+    confined: Sandbox, workspace: Path
+) -> None:
+    if not confined.mapped:
+        pytest.skip("commands are the worker's own user here")
+    done = await shell(confined, workspace, "id -u")
+    told = done.stdout.strip()
+    assert told == str(confined.mapped.user) or f"which is {told} to themselves" in confined.explain()
 
 
 def test_landlock_grants_no_folder_that_our_data_lies_in(workspace: Path) -> None:

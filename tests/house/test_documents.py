@@ -9,7 +9,8 @@ import pytest
 from shared import errors
 from shared.bus import messages
 from shared.bus.keys import BROADCAST, CHATTER_OUTPUT, HUMAN_INPUT, STATUS
-from tests.house.tree import ROOT, code, documents, files, project, read, targets, unknown
+from shared.store.retention import DAYS
+from tests.house.tree import ROOT, code, commands, documents, files, project, read, targets, unknown
 
 
 @pytest.mark.parametrize("name", documents())
@@ -45,6 +46,23 @@ def test_every_path_that_a_document_names_exists(name: str) -> None:
 def test_the_working_page_lists_every_make_target() -> None:
     listed = set(re.findall(r"`make ([a-z]+)", read("AGENTS.md")))
     assert listed == targets() - {"help"}
+
+
+def test_the_contract_lists_every_command() -> None:
+    listed = set(re.findall(r"^\| `promptdock ([a-z]+)", read("docs/wire.md"), re.MULTILINE))
+    assert [name for name in commands() if name not in {*listed, "help"}] == []
+
+
+def test_the_readme_leads_to_every_page() -> None:
+    pages = [name for name in documents() if name.startswith("docs/")]
+    assert [page for page in pages if f"]({page})" not in read("README.md")] == []
+
+
+def test_the_page_of_the_store_says_how_long_each_table_is_kept() -> None:
+    told = read("docs/store.md").partition("## What goes by itself")[2].partition("\n## ")[0]
+    lines = [line for line in told.splitlines() if line.startswith("| `")]
+    found = {name: int(line.split("|")[2]) for line in lines for name in re.findall(r"`([a-z_]+)`", line)}
+    assert found == DAYS
 
 
 def test_the_rooms_that_the_architecture_draws_are_the_rooms_that_exist() -> None:

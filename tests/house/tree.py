@@ -13,9 +13,8 @@ from typing import Any, cast
 
 import pytest
 from pydantic import AliasChoices
-from typer.main import get_command
 
-from gateways.cli.main import app
+from gateways.cli import main
 from shared.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,7 +80,7 @@ def targets() -> set[str]:
 @functools.cache
 def commands() -> dict[str, Any]:
     """The command line as a tree: a name, and the commands below it."""
-    return _below(get_command(app))
+    return _below(main.commands())
 
 
 def _below(command: Any) -> dict[str, Any]:

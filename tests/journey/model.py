@@ -1,7 +1,7 @@
 """The scripted model of the journey: what each agent answers, and what was bought of it.
 
 Chatter has the sentence planned; Planner writes three tasks, of which two may run side by side and the third
-needs both. Frontend leaves something undone, which the project's check finds. Backend asks for leave. At the
+needs both. Frontend leaves something undone, which the project's check finds. Backend asks for permission. At the
 person's word Chatter looks the tasks up and merges them.
 """
 
@@ -26,7 +26,7 @@ test ! -e src/book.txt || cat src/api.txt src/page.txt | cmp - src/book.txt
 """
 BEGUN = "begun"  # no worker ends its first answer before the test says that both tasks are under way
 _AGENT = re.compile(r"You are (Chatter|Planner|Frontend|Backend)\b")
-ASKED = ".env.example"  # a file that other programs obey: leave is asked for it
+ASKED = ".env.example"  # a file that other programs obey: permission is asked for it
 
 
 def call(name: str, **arguments: Any) -> dict[str, Any]:

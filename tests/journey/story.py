@@ -56,11 +56,13 @@ class Journey:
         return {"backend", "frontend"} <= {agent for agent, _, _ in self.model.bought}
 
     def lets_them_work(self, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """Until the third task asks for leave (`meanwhile` it waits), and has it."""
+        """Until the third task asks for permission (`meanwhile` it waits), and has it."""
         self.api.released.add(BEGUN)
         card = self._card(f"tool:create_file:{ASKED}")
         task = self.row(BOOK)
-        assert task["status"] == "IN_PROGRESS" and not self._committed(task), "it ran before it had leave"
+        assert task["status"] == "IN_PROGRESS" and not self._committed(task), (
+            "it ran before it had permission"
+        )
         meanwhile()
         self._answers(card)
         until(lambda: set(self.states().values()) == {"COMPLETED"}, LONG, "the end of the plan", self.states)
@@ -72,7 +74,7 @@ class Journey:
         for title in TITLES:
             card = self._card(f"tool:merge_task:{self.row(title)['slug']}")
             if title == TITLES[0]:
-                assert git(self.repo, "rev-parse", "main") == head, "it was merged before it had leave"
+                assert git(self.repo, "rev-parse", "main") == head, "it was merged before it had permission"
             self._answers(card)
         said = self.wire.closing(sent, LONG)
         assert (said["status"], said["content"]) == ("complete", "It is merged.")

@@ -24,7 +24,8 @@ async def test_an_answer_of_words_ends_the_turn_with_them() -> None:
         Usage(10, 5, cost=0.5),
     )
     assert [message["role"] for message in done.messages] == ["assistant"]
-    assert world.events == [("chunk", {"content": "piece"})]
+    assert world.book.records[-1]["ms"] >= 0
+    assert world.events == [("chunk", {"content": "piece", "part": 1})]
 
 
 @pytest.mark.parametrize("stop", ["end_turn", "stop_sequence", "model_context_window_exceeded"])
@@ -164,8 +165,10 @@ def _changing(rounds: int) -> list[Answer]:
 
 async def test_at_the_limit_of_rounds_one_call_without_tools_says_what_is_left() -> None:
     world = World([*_changing(3), text("Three things are done")], limits=Limits(rounds=3))
-    assert (await world.turn()).text == "Three things are done"
+    done = await world.turn()
+    assert done.text == "Three things are done"
     assert "3 rounds" in world.sent()[-1][1][-1]
+    assert done.limit == "3 rounds" and not done.spent
     assert world.model.asked[-1].tools == ()
 
 

@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 
-from shared.models.anthropic import DEFAULT_MODEL, AnthropicModel
+from shared.models.anthropic import AnthropicModel
 from shared.models.base import Delta, Request
+from shared.settings import RECOMMENDED
 
 Connect = Callable[..., AnthropicModel]
 
 
 def ask(text: str = "Hello", **fields: Any) -> Request:
     """A request with one message of a person."""
-    chosen: dict[str, Any] = {"model": DEFAULT_MODEL, "system": ("You are Chatter",), "deadline": 20.0}
+    chosen: dict[str, Any] = {"model": RECOMMENDED, "system": ("You are Chatter",), "deadline": 20.0}
     return Request(messages=({"role": "user", "content": text},), **{**chosen, **fields})
 
 
@@ -44,6 +45,8 @@ async def connect() -> AsyncIterator[Connect]:
         made.append(model)
         return model
 
+    # A request's deadline counts the import of the library too, which takes seconds where others work.
+    await connect("http://127.0.0.1:1").warm()
     yield connect
     for model in made:
         await model.close()

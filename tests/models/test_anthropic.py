@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from shared.errors import Fenced, ModelError, ModelOverloaded, ModelRefused
+from shared.errors import Fenced, ModelError, ModelOverloaded, ModelRefused, ModelUnusable
 from shared.models.anthropic import manners, version
 from shared.models.base import Delta, ToolSpec
 from tests.models.conftest import Connect, ask, heard, until
@@ -168,7 +168,6 @@ async def test_a_failure_is_tried_again_and_the_person_hears_of_it(connect: Conn
     assert kinds.count("waiting") == 1
     assert heard(deltas[kinds.index("waiting") :], "text") == "whole"
     assert "trying again" in heard(deltas, "waiting")
-    assert "(2 of 4)" in heard(deltas, "waiting")
 
 
 @pytest.mark.parametrize("name", ["retry-after", "retry-after-ms"])
@@ -197,11 +196,31 @@ async def test_a_success_is_not_asked_for_again(connect: Connect) -> None:
 
 
 @pytest.mark.parametrize("failure", [Step(status=529), Step(text="half", fault="cut")], ids=["529", "cut"])
-async def test_it_gives_up_after_four_tries(connect: Connect, failure: Step) -> None:
+async def test_it_gives_up_when_its_time_is_over_and_not_before(connect: Connect, failure: Step) -> None:
     with MessagesApi(lambda _body: failure) as api:
-        with pytest.raises(ModelOverloaded, match="tried 4 times"):
-            await connect(api.url).answer(ask())
-        assert len(api.requests) == 4
+        model = connect(api.url)
+        with pytest.raises(ModelOverloaded):
+            await model.answer(ask(deadline=2.0))
+        assert len(api.requests) > 4
+
+
+async def test_a_silence_is_told_long_before_it_is_the_end(connect: Connect) -> None:
+    deltas: list[Delta] = []
+    with MessagesApi([Step(text="half", fault="stall"), Step(text="whole")]) as api:
+        model = connect(api.url, idle=3.0, quiet=1.0)
+        answer = await model.answer(ask(), deltas.append)
+    assert answer.content[0]["text"] == "whole"
+    kinds = [delta.kind for delta in deltas]
+    assert kinds.count("silent") == 1, "once in each silence"
+    assert kinds.index("silent") < kinds.index("waiting")
+    assert "asked again" in heard(deltas, "silent")
+
+
+async def test_a_provider_that_sends_pings_is_not_silent(connect: Connect) -> None:
+    deltas: list[Delta] = []
+    with MessagesApi([Step(text="at last", pings=25, pace=0.1)]) as api:
+        await connect(api.url, quiet=2.0).answer(ask(), deltas.append)
+    assert "silent" not in [delta.kind for delta in deltas]
 
 
 async def test_it_waits_as_long_as_the_provider_asks(connect: Connect) -> None:
@@ -211,20 +230,20 @@ async def test_it_waits_as_long_as_the_provider_asks(connect: Connect) -> None:
         await model.check()
         began = loop.time()
         await model.answer(ask())
-        assert 0.6 <= loop.time() - began < 3.0
+        assert 0.6 <= loop.time() - began < 15
 
 
 async def test_a_wait_past_the_deadline_is_not_begun(connect: Connect) -> None:
     with MessagesApi([Step(status=429, retry_after=600)]) as api:
         with pytest.raises(ModelOverloaded, match="slow down") as caught:
-            await asyncio.wait_for(connect(api.url).answer(ask(deadline=5.0)), 4)
+            await asyncio.wait_for(connect(api.url).answer(ask(deadline=60.0)), 30)
         assert (caught.value.retry_after, len(api.requests)) == (600.0, 1)
 
 
 async def test_a_stalled_stream_is_found_and_tried_again(connect: Connect) -> None:
     deltas: list[Delta] = []
     with MessagesApi([Step(text="half", fault="stall"), Step(text="whole")]) as api:
-        answer = await connect(api.url, idle=0.3).answer(ask(), deltas.append)
+        answer = await connect(api.url, idle=2.0).answer(ask(), deltas.append)
         assert answer.content[0]["text"] == "whole"
         assert "silent" in heard(deltas, "waiting")
         await until(lambda: api.exchanges[0].left)
@@ -232,20 +251,20 @@ async def test_a_stalled_stream_is_found_and_tried_again(connect: Connect) -> No
 
 async def test_silence_before_the_first_byte_is_found_too(connect: Connect) -> None:
     with MessagesApi([Step(text="late", delay=30), Step(text="whole")]) as api:
-        answer = await connect(api.url, idle=0.3).answer(ask())
+        answer = await connect(api.url, idle=2.0).answer(ask())
         assert answer.content[0]["text"] == "whole"
 
 
 async def test_pings_keep_a_long_thought_alive(connect: Connect) -> None:
-    with MessagesApi([Step(text="at last", pings=8, pace=0.1)]) as api:
-        answer = await connect(api.url, idle=0.5).answer(ask())
+    with MessagesApi([Step(text="at last", pings=25, pace=0.1)]) as api:
+        answer = await connect(api.url, idle=2.0).answer(ask())
         assert (answer.content[0]["text"], len(api.requests)) == ("at last", 1)
 
 
 async def test_all_tries_together_end_at_the_deadline(connect: Connect) -> None:
     with MessagesApi([Step(text="half", fault="stall")]) as api:
-        with pytest.raises(ModelOverloaded, match=r"within 0\.5 s"):
-            await connect(api.url).answer(ask(deadline=0.5))
+        with pytest.raises(ModelOverloaded, match="within 2 s"):
+            await connect(api.url).answer(ask(deadline=2.0))
         await until(lambda: api.exchanges[0].left)
 
 
@@ -282,7 +301,7 @@ async def test_a_key_that_was_changed_is_read_again(connect: Connect) -> None:
 
 async def test_a_key_that_stays_wrong_is_refused_after_one_reload(connect: Connect) -> None:
     with MessagesApi(keys={"other"}) as api:
-        with pytest.raises(ModelRefused, match="promptdock key check"):
+        with pytest.raises(ModelRefused, match="promptdock key set"):
             await connect(api.url).answer(ask())
         assert len(api.exchanges) == 2
 
@@ -293,6 +312,24 @@ async def test_what_cannot_be_a_key_is_refused_without_asking(connect: Connect, 
         with pytest.raises(ModelRefused):
             await connect(api.url, key=lambda: key).answer(ask())
         assert api.exchanges == []
+
+
+@pytest.mark.parametrize(
+    ("step", "fix"),
+    [
+        (Step(status=404, message="model: nope"), "PROMPTDOCK_MODEL"),
+        (Step(status=400, message="Your credit balance is too low to access the API."), "credit"),
+        (Step(status=402, error="billing_error", message="pay first"), "credit"),
+    ],
+)
+async def test_a_model_that_is_not_there_or_not_paid_is_for_the_operator(
+    connect: Connect, step: Step, fix: str
+) -> None:
+    with MessagesApi([step]) as api:
+        with pytest.raises(ModelUnusable) as caught:
+            await connect(api.url).answer(ask())
+        assert len(api.requests) == 1
+    assert caught.value.exit_code == 4 and fix in caught.value.fix
 
 
 @pytest.mark.parametrize("status", [400, 404, 413])

@@ -17,7 +17,7 @@ from shared.models.demo.build import slug
 from shared.models.demo.script import topic, words_of
 from shared.tasks.checks import Ran, feedback
 from shared.tasks.receipt import Command
-from shared.tools import files, planning, research
+from shared.tools import files, planning, plans, research
 from tests.models.conftest import heard
 from tests.support.messages_check import complaint
 
@@ -321,7 +321,7 @@ async def test_the_planner_hands_in_a_plan_that_its_tool_takes() -> None:
     assert [task["agent"] for task in arguments["tasks"]] == ["backend", "frontend"]
     assert arguments["tasks"][1]["depends_on"] == [0]
     [tool] = [tool for tool in planning.category.tools if tool.name == "submit_plan"]
-    planning.validate(tool.check(arguments)["tasks"])
+    plans.validate(tool.check(arguments)["tasks"])
     last = await talk.reply({"plan": arguments, "order": [0, 1]})
     assert calls(last) == []
     assert "1. Backend: a login page with an API route (backend)" in text(last)
@@ -334,7 +334,7 @@ async def written(talk: Talk, said: str = "Build a guest book with an API") -> l
     [(_, plan)] = calls(await planner.say(f"{build.WRITE} {said}"))
     assert plan["write"] is True
     [tool] = [tool for tool in planning.category.tools if tool.name == "submit_plan"]
-    planning.validate(tool.check(plan)["tasks"])
+    plans.validate(tool.check(plan)["tasks"])
     rows = [{"index": n, "task_id": f"brisk-otter-{n}", "status": "READY"} for n in range(3)]
     answer = await talk.reply({"plan": plan, "written": rows}, FOUND)
     assert calls(answer) == []
@@ -409,10 +409,23 @@ async def test_what_lies_in_another_repository_is_merged_after_it() -> None:
     done = {"merged": "brisk-otter-2", "branch": "promptdock/brisk-otter-2", "into": "main", "files": ["a"]}
     others = [("review_task", {"task_id": f"brisk-otter-{n}"}) for n in (0, 1)]
     assert calls(await talk.reply(done)) == others
-    here, there = {"task_id": "brisk-otter-0", "files": []}, {"task_id": "brisk-otter-1", "files": [{}]}
+    here = {"task_id": "brisk-otter-0", "files": [{}], "merged": True}  # it came along
+    there = {"task_id": "brisk-otter-1", "files": [{}], "merged": False}
     assert calls(await talk.reply(here, there)) == [("merge_task", {"task_id": "brisk-otter-1"})]
     last = text(await talk.reply(done | {"branch": "promptdock/brisk-otter-1"}))
     assert "promptdock/brisk-otter-2 is merged" in last and "promptdock/brisk-otter-1 is merged" in last
+
+
+async def test_a_merge_is_found_again_when_the_plan_is_no_longer_shown() -> None:
+    talk = Talk(tools=(*CHATTER, "list_tasks", "merge_task", "review_task"))
+    await talk.say("merge it")
+    rows = [{"id": "calm-fox", "status": "COMPLETED"}, {"id": "brisk-otter", "status": "COMPLETED"}]
+    looked = calls(await talk.reply({"tasks": [*rows, {"id": "wild-lynx", "status": "READY"}]}))
+    assert looked == [("review_task", {"task_id": "calm-fox"}), ("review_task", {"task_id": "brisk-otter"})]
+    found = ({"task_id": "calm-fox", "files": [{}]}, {"task_id": "brisk-otter", "files": [{}, {}]})
+    assert calls(await talk.reply(*found)) == [("merge_task", {"task_id": "brisk-otter"})]
+    last = await talk.reply({"error": "not allowed", "why": "ann denied it"})
+    assert calls(last) == [] and "brisk-otter was not merged" in text(last)
 
 
 async def test_what_is_not_done_is_not_merged() -> None:

@@ -34,19 +34,32 @@ async def test_an_answer_at_once_is_not_waited_for() -> None:
     assert (call.calls, told) == (1, [])
 
 
-async def test_every_wait_is_told_with_its_number() -> None:
-    call, told = Flaky(busy(), busy()), list[str]()
+async def test_every_wait_is_told_with_how_long_it_lasts_already() -> None:
+    call, told = Flaky(busy(), busy(retry_after=1.0), busy()), list[str]()
     assert await persist(call, deadline=5, tell=told.append, base=0.01) == "ok"
-    assert [text.split("(")[1] for text in told] == ["2 of 4)", "3 of 4)"]
-    assert all(text.startswith("it is busy; trying again in") for text in told)
+    assert told[0] == "it is busy; trying again in 1 s"
+    assert told[2] == "it is busy for 1 s now; trying again in 1 s"
 
 
-async def test_four_failures_are_the_end_and_the_last_says_so() -> None:
-    call = Flaky(*(busy() for _ in range(9)))
-    with pytest.raises(ModelOverloaded, match="HTTP 529; tried 4 times in 0 s") as caught:
-        await persist(call, deadline=5, base=0.01)
-    assert call.calls == 4
+async def test_an_overload_of_many_tries_is_outlasted() -> None:
+    call = Flaky(*(busy() for _ in range(40)))
+    assert await persist(call, deadline=20, base=0.001) == "ok"
+    assert call.calls == 41
+
+
+async def test_the_deadline_is_the_end_and_the_last_failure_says_how_often_it_was_tried() -> None:
+    call = Flaky(*(busy() for _ in range(10_000)))
+    with pytest.raises(ModelOverloaded, match=r"HTTP 529; tried \d+ times in 0 s") as caught:
+        await persist(call, deadline=0.3, base=0.01)
+    assert call.calls > 4
     assert caught.value.fix
+
+
+async def test_so_many_tries_are_the_end_where_somebody_sits_and_waits() -> None:
+    call = Flaky(*(busy() for _ in range(9)))
+    with pytest.raises(ModelOverloaded, match="tried 4 times"):
+        await persist(call, deadline=5, tries=4, base=0.01)
+    assert call.calls == 4
 
 
 async def test_what_is_no_overload_is_raised_at_once() -> None:
@@ -87,6 +100,6 @@ async def test_a_deadline_ends_a_call_that_hangs() -> None:
 
 async def test_a_wait_that_would_pass_the_deadline_is_not_begun() -> None:
     call = Flaky(busy(retry_after=60))
-    with pytest.raises(ModelOverloaded) as caught:
+    with pytest.raises(ModelOverloaded, match="left alone for 60 s") as caught:
         await asyncio.wait_for(persist(call, deadline=2), 1)
     assert (call.calls, caught.value.retry_after) == (1, 60)

@@ -49,7 +49,7 @@ RULES: list[dict[str, Any]] = [
     {"user": "# Make the table", "steps": writes("table.sql")},
     {"user": "# Make the page", "steps": writes("page.html")},
     {"user": "# Join the two", "steps": writes("join.py")},
-    {"user": "# Do nothing", "steps": [{"text": "I did nothing."}]},
+    {"user": "# Do nothing", "steps": [{"text": "Done."}]},
 ]
 
 

@@ -37,9 +37,9 @@ def dear(step: dict[str, Any]) -> dict[str, Any]:
 ASKS = call("escalate_to_human", question="Which color?", context="Both fit.", options=["red", "blue"])
 RULES: list[dict[str, Any]] = [
     {"user": "wants the task", "steps": [
-        call("create_task", title="First piece", description="# Cheap piece", repo_id="shop"),
+        call("create_task", title="First piece", description="# Cheap piece", repo_id="shop", project_id="shop"),
         call("create_task", title="Second piece", description="# Other piece", repo_id="shop",
-             depends_on=["{{result.created}}"]),
+             project_id="shop", depends_on=["{{result.created}}"]),
         {"text": "I split it."}]},
     {"user": "has moved on since you began", "steps": [
         {"text": "Done."}, writes("greeting.txt", "Hello and welcome\n"), {"text": "I kept both."}]},
@@ -77,7 +77,12 @@ def workers(place: Site, wire: Wire, folder: Path) -> list[Worker]:
     )
     assert told["status"] == "complete", told
     told = wire.command(
-        "add_repo", project_id="default", source="link", path=str(folder), name="front", kind="frontend"
+        "add_repo",
+        project_id="default",
+        source="link",
+        path=str(shutil.copytree(folder, folder.with_name("front"))),
+        name="front",
+        kind="frontend",
     )
     assert told["status"] == "complete", told
     return running
@@ -91,7 +96,12 @@ def did(wire: Wire, tool: str, **arguments: Any) -> dict[str, Any]:
 
 
 def made(wire: Wire, title: str, repo: str = "shop") -> str:
-    return str(did(wire, "create_task", title=title, description=f"# {title}", repo_id=repo)["created"])
+    project = "shop" if repo == "shop" else "default"
+    return str(
+        did(wire, "create_task", title=title, description=f"# {title}", repo_id=repo, project_id=project)[
+            "created"
+        ]
+    )
 
 
 def row(place: Site, slug: str) -> dict[str, Any]:
@@ -160,7 +170,7 @@ def test_a_task_that_waits_is_paused_before_it_begins_and_only_paused_ones_are_r
     becomes(place, slug, "COMPLETED")
     for tool in ("resume_task", "pause_task"):
         refused = wire.command(tool, user="ann", task_id=slug)
-        assert (refused["status"], "it is COMPLETED" in refused["content"]) == ("error", True)
+        assert (refused["status"], "It is COMPLETED" in refused["content"]) == ("error", True)
 
 
 def test_a_task_without_money_is_split_into_tasks_that_are_done_one_after_the_other(
@@ -230,7 +240,7 @@ def test_a_branch_that_clashes_is_merged_for_its_agent_who_resolves_what_is_mark
     becomes(place, slug, "COMPLETED")
     theirs = commit(folder, "greeting.txt", "Welcome\n")
     refused = wire.command("merge_task", user="ann", task_id=slug)
-    assert refused["status"] == "error" and "conflicts in greeting.txt" in refused["content"]
+    assert refused["status"] == "error" and "Conflicts in greeting.txt" in refused["content"]
     did(wire, "reopen_with_feedback", task_id=slug, feedback="Bring it up to date.")
     becomes(place, slug, "COMPLETED")
     sent = [json.dumps(body["messages"]) for body in api.requests]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,42 @@ def test_a_secret_of_another_user_is_none(tmp_path: Path, monkeypatch: pytest.Mo
     somebody = os.geteuid() + 1
     monkeypatch.setattr(os, "geteuid", lambda: somebody)
     assert not _taken(file)
+
+
+@guarded("private-files")
+@pytest.mark.parametrize("program", ["", "touch"])
+def test_a_secret_that_git_has_is_none_and_nothing_of_the_repository_runs(
+    tmp_path: Path, program: str
+) -> None:
+    home, ran = tmp_path / "repository" / ".promptdock", tmp_path / "ran"
+    home.mkdir(parents=True)
+    file = home / "secret"
+    file.touch(0o600)
+    file.write_text("a" * 64)
+    assert kept(file)  # there is no repository
+
+    def git(*words: str) -> None:
+        subprocess.run(["git", *words], cwd=home.parent, check=True, capture_output=True, timeout=30)
+
+    git("init", "-q")
+    if program:
+        git("config", "core.fsmonitor", f"{program} {ran}")
+    assert kept(file)  # git does not have it
+    git("-c", "core.fsmonitor=false", "add", "-f", ".promptdock/secret")
+    assert not _taken(file) and not ran.exists()
+
+
+def test_who_takes_the_secret_out_of_the_repository_gets_a_new_one(tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    old = kept(file)
+    for words in (["init", "-q"], ["add", "-f", "secret"]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True, capture_output=True, timeout=30)
+    with pytest.raises(ConfigurationError, match="git has it") as raised:
+        kept(file)
+    assert "git rm --cached secret" in raised.value.fix
+    subprocess.run(["git", "rm", "-q", "--cached", "secret"], cwd=tmp_path, check=True, timeout=30)
+    file.unlink()
+    assert kept(file) != old
 
 
 def _taken(file: Path) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shared.errors import ConfigurationError
-from shared.folders import HOME_NAME, data_folder, find_home, trust
+from shared.folders import HOME_NAME, data_folder, find_home, trust, unreadable
 from shared.settings import Settings, load
 from tests.house.tree import variables
 
@@ -63,6 +63,11 @@ def test_a_variable_that_is_set_to_nothing_counts_as_not_set(monkeypatch: pytest
         ("TOOL_MODE", SECRET),
         ("SANDBOX", SECRET),
         ("BUDGET_DAY", "-0.5"),
+        ("REDIS_URL", SECRET),
+        ("REDIS_URL", f"http://{SECRET}"),
+        ("SUPABASE_URL", SECRET),
+        ("ANTHROPIC_BASE_URL", f"{SECRET}.example.com"),
+        ("PROMPTDOCK_SECRET", SECRET),
     ],
 )
 def test_a_value_that_cannot_be_used_is_named_without_being_shown(
@@ -74,6 +79,60 @@ def test_a_value_that_cannot_be_used_is_named_without_being_shown(
     assert name in caught.value.what
     assert SECRET not in str(caught.value)
     assert caught.value.exit_code == 4
+
+
+def test_all_that_is_wrong_is_told_at_once_with_the_file_in_which_it_stands(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    home = find_home()
+    home.mkdir(parents=True)
+    (home / ".env").touch(0o600)
+    (home / ".env").write_text(f"LOG_LEVEL=loud\nPROMPTDOCK_SECRET={SECRET}\n")
+    monkeypatch.setenv("REDIS_URL", SECRET)
+    with pytest.raises(ConfigurationError) as caught:
+        load()
+    told = caught.value
+    assert all(name in told.what for name in ("LOG_LEVEL", "PROMPTDOCK_SECRET", "REDIS_URL"))
+    assert "PROMPTDOCK_SECRET must have at least 32 characters" in told.why
+    assert str(home / ".env") in told.fix and "the environment" in told.fix
+    assert SECRET not in str(told)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://localhost",
+        "rediss://default:x@redis.example.com:6380/0?ssl_ca_certs=/etc/ca.pem",
+        "unix:///run/valkey.sock?db=1",
+        "redis+sentinel://one:26379,two:26379/service/0",
+        "redis+cluster://one:7000,two:7001",
+    ],
+)
+def test_every_kind_of_address_of_redis_is_taken(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REDIS_URL", url)
+    assert load().redis_url is not None
+
+
+def test_the_model_of_an_agent_of_ones_own_is_read_from_a_file() -> None:
+    home = find_home()
+    home.mkdir(parents=True)
+    (home / ".env").touch(0o600)
+    (home / ".env").write_text("CODE_SMITH_MODEL=careful\n")
+    assert load().model_for("code-smith") == "careful"
+    assert load().model_for("smith") is None
+
+
+def test_a_line_that_cannot_be_read_is_named_and_the_others_count(capfd: pytest.CaptureFixture[str]) -> None:
+    home = find_home()
+    home.mkdir(parents=True)
+    (home / ".env").touch(0o600)
+    (home / ".env").write_text("what is this\nLOG_LEVEL=debug\n")
+    assert load().log_level == "debug"
+    assert unreadable(home) == [(home / ".env", "line 1 is no NAME=value")]
+    (home / ".env").write_bytes("LOG_LEVEL=debug\n".encode("utf-16"))
+    assert load().log_level == "info"
+    assert unreadable(home) == [(home / ".env", "it is not UTF-8")]
+    assert capfd.readouterr().err == ""
 
 
 def test_secrets_are_not_shown_by_settings_that_are_printed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,3 +197,12 @@ def test_production_refuses_the_switches_of_tests(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("PROMPTDOCK_ENV", "production")
     with pytest.raises(ConfigurationError, match=name):
         load()
+
+
+def test_bounds_of_age_are_days_by_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RETENTION", " logs=7, audit_log=0 ,")
+    assert load().retention == {"logs": 7, "audit_log": 0}
+    for wrong in ("logs", "logs=soon", "tasks=3", "logs=-1"):
+        monkeypatch.setenv("RETENTION", wrong)
+        with pytest.raises(ConfigurationError, match="RETENTION has a value that cannot be used"):
+            load()

@@ -8,26 +8,16 @@ import json
 import random
 import time
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from shared import shapes, veil
+from shared import shapes
 from shared.shapes import SHAPES, hide
 from shared.veil import Veil, redact, redacted
 from tests.support.secrets import KEY, SECRETS
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(autouse=True)
-def nothing_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No value is hidden for being known."""
-    monkeypatch.setattr(veil, "_hidden", [])
-    monkeypatch.setattr(veil, "_starts", set())
-    monkeypatch.setattr(veil, "_ends", set())
-    yield
 
 
 def test_every_shape_has_an_example() -> None:

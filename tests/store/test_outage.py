@@ -37,6 +37,7 @@ def place(endpoint: SupabaseLite, valkey: str, tmp_path: Path) -> Iterator[Site]
             yield made
 
 
+@pytest.mark.timeout(300)  # the server's making and its removal count, too
 def test_conversations_go_on_and_nothing_is_missing_or_double_when_it_is_back(
     place: Site, endpoint: SupabaseLite, postgres: Postgres
 ) -> None:

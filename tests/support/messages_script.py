@@ -131,10 +131,11 @@ class Rules:
 
 
 def words(content: str | list[Body]) -> str:
-    """The text of a message's or a tool result's content."""
+    """The text of a message's or a tool result's content, without notes of the harness beside it."""
     if isinstance(content, str):
         return content
-    return "\n".join(str(block["text"]) for block in content if block.get("type") == "text")
+    texts = [str(block["text"]) for block in content if block.get("type") == "text"]
+    return "\n".join([text for text in texts if not _NOTE.fullmatch(text)] or texts)
 
 
 def results(message: Body) -> list[Body]:

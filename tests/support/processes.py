@@ -20,7 +20,7 @@ import psutil
 from shared.bus.keys import Names
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 30.0  # seconds; a bound for machines that are busy, nothing is expected to take it
+PATIENCE = 60.0  # seconds; a bound for machines that are busy, nothing is expected to take it
 _KEPT = ("PATH", "HOME", "TMPDIR", "LANG")
 _numbers = itertools.count(1)
 T = TypeVar("T")

@@ -55,9 +55,11 @@ def test_what_an_agent_ran_does_not_count_where_we_ran_checks() -> None:
     ours = Command(command="make test", exit_code=2, check=True, by="harness", at=10)
     assert receipt.verdict([agents], True, 5) == "verified"
     assert receipt.verdict([agents, ours], True, 5) == "unverified"
-    made = receipt.Receipt(commands=[agents, ours], verified="unverified")
+    work = [receipt.Made(sha="a" * 40, subject="Work")]
+    made = receipt.Receipt(commits=work, commands=[agents, ours], verified="unverified")
     assert receipt.told(made) == "Unverified: `make test` exit 2."
-    assert receipt.told(receipt.Receipt()) == "Unverified: no check ran."
+    assert receipt.told(receipt.Receipt(commits=work)) == "Unverified: no check ran."
+    assert receipt.told(receipt.Receipt()) == "Nothing was changed."
 
 
 @pytest.mark.parametrize("value", [None, "make test", [], [""], [3], ["a\0b"]])

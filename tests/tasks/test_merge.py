@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -9,10 +10,11 @@ import pytest
 
 from shared.errors import Busy, ToolError
 from shared.guard.addresses import LOCAL
-from shared.store.records import Project, Repo, Task, TaskDependency, TaskEvent
+from shared.store.records import Project, Repo, Task, TaskDependency, TaskEvent, TaskResult
 from shared.store.row import new_id
 from shared.store.sqlite import SqliteStore
-from shared.tasks import merge
+from shared.tasks import fate, merge
+from shared.tasks.receipt import Command, Receipt
 from shared.tasks.repos import Repos
 from shared.tasks.worktree import Worktree
 from tests.support.sqlite import opened
@@ -64,6 +66,114 @@ async def test_a_merge_brings_the_work_into_the_checkout_and_leaves_a_persons_ch
     again = await merge.merge(repos, repo, store, task, "ann", "k1")
     assert again.commit == "" and plain(repository, "rev-parse", "HEAD") == done.commit
     assert await events(store) == ["merged"]
+
+
+async def test_a_merge_says_what_was_asked_and_what_stands_behind_the_work(
+    repos: Repos, repo: Repo, repository: Path, store: SqliteStore
+) -> None:
+    task = await worked(repos, repo, store, "t-1", b_txt="b\n")
+    task = task.model_copy(update={"title": "Goal", "description": "# Goal\n\nWrite b. It is short."})
+    check = Command(command="make test", exit_code=0, check=True, by="harness", at=9e9)
+    receipt = Receipt(branch=str(task.branch), commands=[check], verified="verified")
+    result = TaskResult(
+        id=new_id(), task_id=task.id, attempt=1, agent="backend", summary="It is written.\n\nPromptDock-Step: x",
+        receipt=receipt.model_dump(),
+    )  # fmt: skip
+    await store.upsert([task, result])
+    plain(repository, "config", "user.name", "Ann")
+    plain(repository, "config", "user.email", "ann@here.invalid")
+    await merge.merge(repos, repo, store, task, "person", "k1")
+    assert plain(repository, "log", "-1", "--format=%an, %cn") == "Ann, Ann"
+    said = plain(repository, "log", "-1", "--format=%B")
+    assert said.startswith("Merge t-1: Write b\n\nIt is written.\n\n")
+    assert "Asked for:\n\n# Goal\n\nWrite b. It is short.\n\nVerified: `make test` exit 0" in said
+    assert "PromptDock-Step" not in said
+
+
+async def test_a_merge_that_nothing_followed_is_undone_without_a_trace(
+    repos: Repos, repo: Repo, repository: Path, store: SqliteStore
+) -> None:
+    task = await worked(repos, repo, store, "t-1", b_txt="b\n")
+    before = plain(repository, "rev-parse", "HEAD")
+    await merge.merge(repos, repo, store, task, "person", "k1")
+    (repository / "a.txt").write_text("mine, not committed\n")
+    os.utime(repository / "b.txt", (1, 1))  # as an editor that saves it again does
+    undone = await merge.unmerge(repos, repo, store, task, "person", "k2")
+    assert (undone.commit, undone.into) == ("", "trunk")
+    assert plain(repository, "rev-parse", "HEAD") == before and not (repository / "b.txt").exists()
+    assert (repository / "a.txt").read_text() == "mine, not committed\n"
+    with pytest.raises(ToolError, match="is not merged"):
+        await merge.unmerge(repos, repo, store, task, "person", "k3")
+    assert (await merge.merge(repos, repo, store, task, "person", "k4")).files == ["b.txt"]
+    assert await events(store) == ["merged", "unmerged", "merged"]
+
+
+@pytest.mark.parametrize("holder", ["commit", "tag", "branch"])
+async def test_a_merge_that_others_build_on_is_taken_out_by_a_commit_and_can_be_merged_again(
+    repos: Repos, repo: Repo, repository: Path, store: SqliteStore, holder: str
+) -> None:
+    task = await worked(repos, repo, store, "t-1", b_txt="b\n")
+    done = await merge.merge(repos, repo, store, task, "person", "k1")
+    if holder == "commit":
+        commit(repository, "c.txt", "meanwhile\n")
+    else:
+        plain(repository, holder, "kept", "HEAD")
+    undone = await merge.unmerge(repos, repo, store, task, "person", "k2")
+    assert undone.commit == plain(repository, "rev-parse", "HEAD") != done.commit
+    assert not (repository / "b.txt").exists() and (repository / "c.txt").exists() == (holder == "commit")
+    assert plain(repository, "log", "-1", "--format=%s") == "Undo the merge of t-1: Do t-1"
+    for again in ("k3", "k5"):  # with new work the second time
+        merged = await merge.merge(repos, repo, store, task, "person", again)
+        assert merged.commit and "b.txt" in merged.files and (repository / "b.txt").read_text() == "b\n"
+        undone = await merge.unmerge(repos, repo, store, task, "person", f"{again}u")
+        assert not (repository / "b.txt").exists() and not (repository / "d.txt").exists()
+        tree = await Worktree.acquire(repos, repo, "t-1", 2)
+        (tree.path / "d.txt").write_text("d\n")
+        await tree.git.commit_all("More", f"t-1:{again}")
+        await tree.remove()
+
+
+async def test_a_merge_whose_lines_were_changed_since_is_not_undone_and_says_so(
+    repos: Repos, repo: Repo, repository: Path, store: SqliteStore
+) -> None:
+    task = await worked(repos, repo, store, "t-1", a_txt="theirs\n")
+    await merge.merge(repos, repo, store, task, "person", "k1")
+    head = commit(repository, "a.txt", "changed since\n")
+    with pytest.raises(ToolError, match="cannot be undone") as refused:
+        await merge.unmerge(repos, repo, store, task, "person", "k2")
+    assert "a.txt" in refused.value.why and plain(repository, "rev-parse", "HEAD") == head
+
+
+async def test_what_a_person_merged_or_took_out_by_hand_is_told_as_it_is(
+    repos: Repos, repo: Repo, repository: Path, store: SqliteStore
+) -> None:
+    task = await worked(repos, repo, store, "t-1", b_txt="b\n")
+    plain(repository, "merge", "-q", "--no-ff", "-m", "By hand", str(task.branch))
+    for key in ("k1", "k2"):
+        assert (await merge.merge(repos, repo, store, task, "person", key)).commit == ""
+    assert await events(store) == ["merged"], "merged twice is written once"
+    with pytest.raises(ToolError, match="no merge of ours"):
+        await merge.unmerge(repos, repo, store, task, "person", "k3")
+    other = await worked(repos, repo, store, "t-2", c_txt="c\n")
+    await merge.merge(repos, repo, store, other, "person", "k4")
+    plain(repository, "reset", "-q", "--hard", "HEAD~1")
+    assert (await merge.unmerge(repos, repo, store, other, "person", "k5")).commit == ""
+    assert (await events(store))[-1] == "unmerged"
+
+
+async def test_what_came_along_goes_along(repos: Repos, repo: Repo, store: SqliteStore) -> None:
+    first = await worked(repos, repo, store, "t-1", b_txt="b\n")
+    tree = await Worktree.acquire(repos, repo, "t-2", 1, [str(first.branch)])
+    (tree.path / "d.txt").write_text("d\n")
+    await tree.git.commit_all("Go on", "t-2:1")
+    await tree.remove()
+    last = first.model_copy(update={"id": new_id(), "slug": "t-2", "branch": tree.branch})
+    await store.upsert([last, edge(last, first)])
+    await merge.merge(repos, repo, store, last, "person", "k1")
+    with pytest.raises(ToolError, match="came with t-2"):
+        await merge.unmerge(repos, repo, store, first, "person", "k2")
+    assert (await merge.unmerge(repos, repo, store, last, "person", "k3")).along == ["t-1"]
+    assert await fate.fates(store, [first.id, last.id]) == {}
 
 
 async def test_what_a_task_was_built_on_comes_with_it_and_its_history_says_so(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from shared.bus.messages import Output
 from shared.bus.redis import RedisBus
 from shared.settings import Settings
 from shared.visitor import Visitor
+from shared.visitor.blocks import Block
 from tests.support.valkey import names, redis, until, valkey
 
 __all__ = ["names", "redis", "valkey"]
@@ -27,6 +28,14 @@ class Seen:
     """A screen that remembers `(kind, text)`."""
 
     told: list[tuple[str, str]] = field(default_factory=list)
+    streams: bool = True
+
+    def write(self, written: Sequence[Block], demo: bool) -> None:
+        self.told += [("written", block.text) for block in written]
+
+    def options(self, output: Output) -> None:
+        if output.options:
+            self.told.append(("options", options(output)))
 
     def answer(self, output: Output) -> None:
         self.told.append((output.status, f"{words(output)}\n{options(output)}"))

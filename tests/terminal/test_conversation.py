@@ -7,9 +7,10 @@ import time
 
 from gateways.terminal.commands import obey
 from gateways.terminal.conversation import Conversation
+from gateways.terminal.prompt import below
 from shared.bus.messages import Output, now
 from shared.guard.approvals import Approvals, Card, Decided
-from shared.store.records import Task, TaskEvent, project_key
+from shared.store.records import ConversationMessage, Task, TaskEvent, project_key
 from shared.store.sqlite import SqliteStore
 from shared.turns.desk import Desk
 from shared.visitor.look import Pulse
@@ -69,7 +70,7 @@ async def test_a_number_answers_a_question_with_its_option(
 async def test_a_number_answers_a_request_for_leave_before_anything_else(
     here: Conversation, chatter: Chatter, seen: Seen
 ) -> None:
-    await chatter.says("awaiting_approval", "Backend asks for leave", approval=LEAVE)
+    await chatter.says("awaiting_approval", "Backend asks for permission", approval=LEAVE)
     assert "1. allow once" in seen.last("awaiting_approval")
     await obey(here, "1")
     assert seen.last("note") == "allowed once"
@@ -80,8 +81,89 @@ async def test_a_number_answers_a_request_for_leave_before_anything_else(
     assert seen.last("note") == "nobody waits for a permission in this conversation"
 
 
+async def test_a_second_message_says_what_it_waits_behind(
+    here: Conversation, chatter: Chatter, seen: Seen
+) -> None:
+    here._served = _yes  # type: ignore[method-assign]
+    await obey(here, "Build a guest book")
+    assert "note" not in seen.kinds()
+    await obey(here, "and a fence")
+    assert seen.last("note") == "this waits behind: Build a guest book"
+    first = (await chatter.heard())[0]["id"]
+    await chatter.says("complete", "done", answers=[first])
+    await obey(here, "and a pond")
+    assert seen.last("note") == "this waits behind: and a fence"
+
+
+async def test_a_chat_opens_with_the_last_words_and_with_what_its_person_was_not_shown(
+    here: Conversation, chatter: Chatter, seen: Seen
+) -> None:
+    here.visitor.settings.home.mkdir(exist_ok=True)
+    store = SqliteStore(here.visitor.settings.home / "promptdock.db")
+    await store.open()
+    said = [("user", "[from ada]: Build a fence", "ada"), ("assistant", "It is assigned.", None)]
+    for seq, (role, text, user) in enumerate(said, 1):
+        await store.insert(
+            ConversationMessage.model_validate(
+                {"session_id": "user:ada", "seq": seq, "role": role, "turn_id": "t", "user_id": user}
+                | {"content": [{"type": "text", "text": text}]}
+            )
+        )
+    await store.close()
+    desk, channel = Desk(chatter.redis, chatter.names, "chatter"), chatter.names.channel("chatter-output")
+    words = {"status": "task_update", "session_id": "user:ada", "id": "o", "timestamp": now()}
+    await here.__aexit__()  # nobody looks
+    for user, text in (("ada", "The fence stands"), ("bob", "not yours")):
+        output = Output.model_validate({**words, "user_id": user, "content": text})
+        await desk.announce(channel, output.text(channel), "user:ada", "always")
+    seen.told.clear()
+    async with Conversation(here.visitor, seen, "ada", None):
+        assert any("you said: Build a fence" in text for kind, text in seen.told if kind == "note")
+        assert any(text == "Chatter: It is assigned." for kind, text in seen.told if kind == "note")
+        assert "While you were away: The fence stands" in seen.last("task_update")
+        assert "not yours" not in str(seen.told)
+    seen.told.clear()
+    async with Conversation(here.visitor, seen, "bob", "user:ada"):
+        assert "Build a fence" not in str(seen.told)
+    seen.told.clear()
+    await _acknowledged(here)
+    async with Conversation(here.visitor, seen, "ada", None):
+        assert "The fence stands" not in str(seen.told)
+
+
+async def _acknowledged(here: Conversation) -> None:
+    await until(lambda: not here.visitor._confirming)
+
+
+async def _event(chatter: Chatter, kind: str, **payload: object) -> None:
+    data = json.dumps({"event": kind, **payload})
+    await chatter.redis.command("XADD", chatter.names.stream("user:ada"), "*", "data", data)
+
+
+async def test_an_answer_is_read_while_it_comes_and_not_printed_twice(
+    here: Conversation, chatter: Chatter, seen: Seen
+) -> None:
+    await _event(chatter, "start", turn_id="m-1", model="claude-sonnet-5-5")
+    await _event(chatter, "chunk", content="I look.")
+    await _event(chatter, "tool_call", tool="list_tasks", arguments={})
+    await _event(chatter, "chunk", content="One.\n\nTwo, which is being wri")
+    await until(lambda: "One." in seen.last("written"))
+    assert here.being_written(12, 8) == ["Two, which", "is being wri"]
+    await _event(chatter, "chunk", content="tten.")
+    await _event(chatter, "done", turn_id="m-1")
+    whole = "One.\n\nTwo, which is being written."
+    await chatter.says("complete", whole, answers=["m-1"], model="claude-sonnet-5-5", usage={"input": 1})
+    await until(lambda: "tokens in" in seen.last("note"))
+    assert [text for kind, text in seen.told if kind != "note"] == [
+        "I look.",
+        "One.",
+        "Two, which is being written.",
+    ]
+    assert here.being_written(12, 8) == []
+
+
 async def test_a_denial_carries_its_reason(here: Conversation, chatter: Chatter, seen: Seen) -> None:
-    await chatter.says("awaiting_approval", "Backend asks for leave", approval=LEAVE)
+    await chatter.says("awaiting_approval", "Backend asks for permission", approval=LEAVE)
     await obey(here, "/deny not today")
     message = (await chatter.heard())[-1]
     assert (message["decision"], message["reason"]) == ("deny", "not today")
@@ -113,15 +195,51 @@ async def test_a_request_that_was_put_while_nobody_was_here_is_put_again(
         await approvals.open(_open(number, user))
         await chatter.redis.command("HSET", approvals.open_in("user:ada"), number, 1)
     assert "mine" not in seen.last("awaiting_approval")
+    before = len(await chatter.heard())
     await obey(here, "/approve")
     assert [text for kind, text in seen.told if kind == "awaiting_approval" and "theirs" in text] == []
     assert "make mine" in seen.last("awaiting_approval") and "it runs a command" in seen.last(
         "awaiting_approval"
     )
+    assert len(await chatter.heard()) == before, "nobody has read yet what would be allowed"
+    await obey(here, "/approve")
     assert (await chatter.heard())[-1]["approval_id"] == "mine"
     await approvals.decide("mine", Decided("allow_once", "ada"))
     await here.recall()
     assert len([kind for kind in seen.kinds() if kind == "awaiting_approval"]) == 1
+
+
+async def test_of_two_open_requests_each_is_answered_by_its_id(
+    here: Conversation, chatter: Chatter, seen: Seen
+) -> None:
+    for number in ("a1b2c3d4e5", "f6a7b8c9d0"):
+        await chatter.says("awaiting_approval", f"Backend asks {number}", approval=LEAVE | {"id": number})
+    before = len(await chatter.heard())
+    await obey(here, "1")
+    assert "a1b2c3d4" in seen.last("note") and "f6a7b8c9" in seen.last("note")
+    assert len(await chatter.heard()) == before
+    for typed, id, decision in (
+        ("no a1b2, because it is late", "a1b2c3d4e5", "deny"),
+        ("1", "f6a7b8c9d0", "allow_once"),
+    ):
+        await obey(here, typed)
+        message = (await chatter.heard())[-1]
+        assert (message["approval_id"], message["decision"]) == (id, decision)
+    assert (await chatter.heard())[-2]["reason"] == "because it is late"
+
+
+async def test_what_waits_is_told_when_a_chat_opens_and_counted_in_its_bar(
+    here: Conversation, chatter: Chatter, seen: Seen
+) -> None:
+    approvals = Approvals(chatter.redis, chatter.names)
+    assert "for you" not in below(here)[0][1]
+    await approvals.open(_open("elsewhere", "ada"))
+    await chatter.redis.command("HSET", approvals.open_in("work"), "elsewhere", 1)
+    await here._greet()
+    assert "use bash" in seen.last("note") and "approvals allow elsewher" in seen.last("note")
+    assert "1 for you: /inbox" in below(here)[0][1]
+    await obey(here, "/inbox")
+    assert "permission" in seen.last("block") and "approvals allow elsewher" in seen.last("block")
 
 
 async def test_words_behind_an_open_request_are_said_to_wait_for_it(
@@ -131,6 +249,9 @@ async def test_words_behind_an_open_request_are_said_to_wait_for_it(
     here._served = _yes  # type: ignore[method-assign]
     await obey(here, "what would that do?")
     assert "behind the request" in seen.last("note")
+    assert len([kind for kind in seen.kinds() if kind == "awaiting_approval"]) == 2, (
+        "all that is known is shown"
+    )
 
 
 async def _yes() -> bool:
@@ -199,7 +320,7 @@ def _asked(here: Conversation, *agents: str) -> None:
 async def test_each_open_consult_is_one_line_that_says_how_to_end_it(here: Conversation) -> None:
     _asked(here, "planner")
     (told,) = here.lines(60)
-    assert told == "  planner: How? · 0 s · /stop planner"
+    assert told == "  0 s planner: How? · /stop planner"
     here.work.take("consult", {"agent": "planner", "request_id": "r-planner", "state": "answered", "ms": 9})
     assert here.lines(60) == []
 

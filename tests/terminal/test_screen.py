@@ -45,5 +45,5 @@ def test_a_link_shows_where_it_leads(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_a_request_for_leave_shows_its_three_answers_by_number(capsys: pytest.CaptureFixture[str]) -> None:
-    Plain().answer(_output("Backend asks for leave", "awaiting_approval"))
+    Plain().answer(_output("Backend asks for permission", "awaiting_approval"))
     assert "  1. allow once\n  2. always\n  3. deny\n" in capsys.readouterr().out

@@ -22,6 +22,9 @@ class Company:
     async def status(self, agent: str) -> dict[str, Any]:
         return {"agent": agent, "online": True, "status": "working", "current": ["t9"]}
 
+    async def forget(self, agent: str) -> bool:
+        return agent != "frontend"
+
     async def send(self, agent: str, payload: dict[str, Any], key: str) -> int:
         return 0
 
@@ -220,3 +223,10 @@ async def test_an_assigned_task_belongs_to_the_person_for_whom_an_agent_asks(ben
         told = await bench.run("assign_task", here=here, **task)
         (row,) = await bench.store.select(Task, {"slug": told["task_id"]})
         assert (row.user_id, row.session_id) == owner
+
+
+async def test_an_agent_that_only_ran_is_taken_off_the_roster_unless_it_runs(bench: Bench) -> None:
+    told = await bench.run("delete_agent", agent_id="backend", here=HERE)
+    assert told == {"deleted": "backend", "workspaces_freed": []}
+    assert "it runs" in (await bench.run("delete_agent", agent_id="frontend", here=HERE))["why"]
+    assert "no agent called" in (await bench.run("delete_agent", agent_id="nobody", here=HERE))["error"]

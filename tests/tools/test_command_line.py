@@ -56,7 +56,7 @@ def test_a_category_and_a_tool_are_shown_for_people(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["show", "make_coffee"], 2, "no tool called 'make_coffee'"),
+        (["show", "make_coffee"], 2, "there is no tool 'make_coffee'"),
         (["call", "make_coffee", "[]"], 2, "no JSON object"),
         (["call", "list_tasks"], 3, "no cluster runs here"),
     ],

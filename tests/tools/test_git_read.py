@@ -88,11 +88,25 @@ async def test_one_of_several_repositories_has_to_be_named(tmp_path: Path) -> No
     roots = [repository(tmp_path / name, {"a.py": f"{name}\n"}) for name in ("one", "two")]
     here = context(*roots)
     with pytest.raises(ToolError, match="one, two"):
-        await call(category, "git_log", here)
+        await call(category, "git_changed_files", here)
     for arguments in ({"workspace": "two"}, {"project_id": "two"}, {"path": "two/a.py"}, {"path": "two"}):
         assert (await call(category, "git_log", here, **arguments))["workspace"] == "two"
-    with pytest.raises(ToolError, match="no workspace"):
+    with pytest.raises(ToolError, match=r"workspace called 'three'\. there are: one, two"):
         await call(category, "git_log", here, workspace="three")
+
+
+async def test_where_no_repository_is_named_all_of_the_project_are_reported_on(tmp_path: Path) -> None:
+    roots = [repository(tmp_path / name, {"a.py": f"{name}\n"}) for name in ("one", "two")]
+    here = context(*roots)
+    write(tmp_path / "two", {"a.py": "changed\n"})
+    logs = await call(category, "git_log", here)
+    assert [(log["workspace"], len(log["log"])) for log in logs["repos"]] == [("one", 1), ("two", 1)]
+    diffs = await call(category, "git_diff", here)
+    assert [bool(diff["diff"]) for diff in diffs["repos"]] == [False, True]
+    (tmp_path / "one" / ".git" / "HEAD").unlink()
+    broken, whole = (await call(category, "git_log", here))["repos"]
+    assert broken["workspace"] == "one" and broken["error"] and whole["log"]
+    assert logs["source"] == diffs["source"] == "repository"
 
 
 @pytest.mark.parametrize(

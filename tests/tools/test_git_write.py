@@ -222,5 +222,5 @@ async def test_a_repository_is_named_by_its_id_wherever_a_project_is(bench: Benc
     assert (await bench.ok("checkout_branch", branch_name="main", **site))["status"] == "checked_out"
     assert (await bench.ok("merge_branch", branch_name="feature", **site))["status"] == "merged"
     assert (await bench.ok("git_pull", branch="main", **site))["branch"] == "main"
-    assert "does not begin with a repository" in await bench.no("git_log"), "it has to be named"
+    assert "does not begin with a repository" in await bench.no("git_changed_files"), "it has to be named"
     assert "no repository called" in await bench.no("git_log", repo_id="nothing")

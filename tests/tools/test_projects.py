@@ -147,6 +147,9 @@ async def test_repositories_are_registered_by_link_clone_and_init(bench: Bench) 
     assert sorted(row.name for row in rows) == ["Fresh One", "mirror", "shop"]
     other = bench.repository("other", {"a": "b\n"})
     assert "called 'shop' already" in await bench.no("add_repo", source="link", path=str(other), name="shop")
+    assert "registered already, as 'shop'" in await bench.no(
+        "add_repo", source="link", path=str(path), name="b"
+    )
     assert "data folder" in await bench.no("add_repo", source="init", path="/tmp/promptdock-elsewhere")
     assert "needs a url" in await bench.no("add_repo", source="clone")
     assert "no folder" in await bench.no("add_repo", source="link", path="/nowhere/at/all")
@@ -251,3 +254,113 @@ async def test_a_removed_workspace_takes_its_clone_along_but_never_work_that_is_
     assert (await cloned.ok("remove_workspace", workspace_id="two"))["files_removed"] is False
     assert (cloned.home.parent / "work" / "two" / "app.py").exists()
     assert "no workspace" in await cloned.no("remove_workspace", workspace_id="one")
+
+
+async def test_a_repository_is_named_by_its_name_key_or_path_and_what_is_wrong_lists_those_there_are(
+    bench: Bench,
+) -> None:
+    path = await bench.linked("shop")
+    await bench.linked("site")
+    [row] = await bench.store.select(Repo, {"name": "shop"})
+    for given in ("shop", "SHOP", str(row.id), str(path), f"{path}/"):
+        assert (await bench.ok("create_task", title="x", repo_id=given))["repo_id"] == "shop"
+        assert (await bench.ok("git_log", repo_id=given))["workspace"] == "shop"
+        assert (await bench.ok("git_log", workspace=given))["workspace"] == "shop"
+    assert (await bench.ok("run_command", command="ls", working_dir=str(path)))["stdout"] == "app.py\ndocs\n"
+    refused = await bench.no("create_task", title="x", repo_id="shopp")
+    assert "there are: shop, site" in refused and "Did you mean 'shop'?" in refused
+    assert "there are: shop, site" in await bench.no("read_file", path="nothing/a.py")
+    assert "Write 'shop/app.py'" in await bench.no("read_file", path=f"{path}/app.py")
+
+
+async def test_a_repository_of_another_project_is_refused_with_the_way_there(bench: Bench) -> None:
+    await bench.linked("shop")
+    await bench.ok("create_project", name="Garden")
+    beds = bench.repository("beds", {"a.md": "x\n"})
+    await bench.ok("add_repo", source="link", path=str(beds), project_id="garden")
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("create_task", {"title": "x", "repo_id": "beds"}),
+        ("git_log", {"repo_id": "beds"}),
+        ("git_log", {"workspace": str(beds)}),
+        ("read_file", {"path": "beds/a.md"}),
+        ("run_command", {"command": "ls", "working_dir": "beds"}),
+    ]
+    for tool, arguments in calls:
+        told = await bench.no(tool, **arguments)
+        assert "belongs to project 'garden'" in told and "promptdock project use garden" in told, told
+    made = await bench.ok("create_task", title="x", repo_id="beds", project_id="garden")
+    assert (made["repo_id"], made["project_id"]) == ("beds", "garden")
+    assert (await bench.ok("git_log", repo_id="beds", project_id="garden"))["workspace"] == "beds"
+    assert (await bench.ok("read_file", path="garden/beds/a.md"))["content"] == "x"
+    assert (await bench.ok("read_file", path="shop/app.py"))["content"] == "one\ntwo"
+
+
+async def test_adding_a_repository_again_keeps_what_is_not_given_and_says_what_changed(bench: Bench) -> None:
+    path = bench.repository("shop", {"app.py": "one\n"})
+    made = await bench.twice("add_repo", source="link", path=str(path), kind="backend", push_tasks=True)
+    assert (made["created"], made["kind"], made["push_tasks"]) == ("shop", "backend", True)
+    again = await bench.ok("add_repo", source="link", path=str(path))
+    assert (again["updated"], again["changed"], again["kind"]) == ("shop", {}, "backend")
+    changed = await bench.twice("add_repo", source="link", path=str(path), kind="frontend")
+    assert (changed["changed"], changed["push_tasks"]) == ({"kind": "frontend"}, True)
+    [row] = await bench.store.select(Repo)
+    assert (row.kind, row.push_tasks) == ("frontend", True)
+    events = [event.event for event in await bench.store.select(TaskEvent)]
+    assert sorted(events) == ["project_repo_added", "project_repo_changed"]
+
+
+async def test_a_repository_is_taken_out_of_its_project_and_a_persons_folder_stays(bench: Bench) -> None:
+    path = await bench.linked("shop")
+    task = (await bench.ok("create_task", title="x", repo_id="shop"))["created"]
+    assert task in await bench.no("remove_repo", repo_id="shop")
+    await bench.ok("delete_task", task_id=task)
+    told = await bench.twice("remove_repo", repo_id=str(path))
+    assert told == {"removed": "shop", "project_id": "default", "files_kept": str(path)}
+    assert (path / "app.py").exists() and (await bench.ok("list_repos"))["repos"] == []
+    await bench.ok("create_project", name="Garden")
+    assert (await bench.ok("add_repo", source="link", path=str(path), project_id="garden"))[
+        "created"
+    ] == "shop"
+    for project in ("default", None):
+        told_no = await bench.no("add_repo", source="link", path=str(path), project_id=project)
+        assert "belongs to project 'garden' already, as 'shop'" in told_no
+        assert "promptdock repo remove shop --project garden" in told_no
+    assert "belongs to project 'garden'" in await bench.no("remove_repo", repo_id="shop")
+
+
+async def test_a_mirror_goes_with_its_repository_but_not_commits_that_are_nowhere_else(bench: Bench) -> None:
+    url = f"file://{git(bench.repository('web', {'a.ts': 'x'}), 'remote', 'get-url', 'origin')}"
+    await bench.ok("add_repo", source="clone", url=url)
+    [mirror] = (bench.home / "mirrors").glob("web-*.git")
+    assert (await bench.ok("read_file", path="web/a.ts"))["content"] == "x"
+    tree = git(mirror, "rev-parse", "origin/main^{tree}")
+    lost = git(mirror, "commit-tree", "-p", "origin/main", "-m", "work", tree)
+    git(mirror, "update-ref", "refs/heads/promptdock/calm-otter", lost)
+    assert "nowhere else: promptdock/calm-otter" in await bench.no("remove_repo", repo_id="web")
+    assert (await bench.twice("remove_repo", repo_id=url, force=True))["files_removed"] is True
+    assert list((bench.home / "mirrors").iterdir()) == []
+    assert not list((bench.home / "reading").glob("web-*/*"))
+
+
+async def test_a_url_that_cannot_be_mirrored_leaves_nothing_behind(bench: Bench) -> None:
+    await bench.no("add_repo", source="clone", url=f"file://{bench.home}/nothing.git")
+    assert list((bench.home / "mirrors").iterdir()) == []
+    assert (await bench.ok("list_repos"))["repos"] == []
+
+
+async def test_the_default_branch_and_profile_of_a_project_hold_for_what_is_made_there(bench: Bench) -> None:
+    path = bench.repository("web", {"a.ts": "x"})
+    git(path, "branch", "develop")
+    git(path, "push", "--quiet", "origin", "develop")
+    url = f"file://{git(path, 'remote', 'get-url', 'origin')}"
+    made = await bench.ok("create_project", name="Web", repo_url=url, default_branch="develop")
+    assert made["default_branch"] == "develop"
+    other = await bench.ok("create_project", name="Odd", default_branch="trunk")
+    told = await bench.ok("add_repo", source="init", name="fresh", project_id=other["created"])
+    assert told["default_branch"] == "main"
+    assert "belongs to project 'web'" in await bench.no("create_project", name="Again", repo_url=url)
+    assert "again" not in await _listed(bench)
+    await bench.ok("create_profile", id="careful", name="Careful")
+    await bench.ok("edit_project", project_id="web", default_profile_id="careful")
+    task = (await bench.ok("create_task", title="x", project_id="web"))["created"]
+    assert (await bench.ok("get_task", task_id=task))["profile_id"] == "careful"

@@ -79,11 +79,14 @@ async def test_the_cluster_is_restarted_with_a_reason(bench: Bench) -> None:
 async def test_a_message_goes_into_the_conversation_or_to_a_channel(bench: Bench) -> None:
     assert (await bench.ok("send_message", content="hello"))["sent"] is True
     assert bench.said == ["hello"]
-    cluster = Cluster(hear=0)
+    cluster = Cluster(hear=1)
     told = await bench.run(
         "send_message", content="hi", channel_id="77", step="t1.5", here={"cluster": cluster}
     )
-    assert (cluster.asked, told["warning"]) == ([("discord:77", "hi", "t1.5")], "no gateway was listening")
+    assert cluster.asked == [("discord:77", "hi", "t1.5")]
+    assert (told["sent"], told["listening"]) == (True, 1)
+    nobody = await bench.run("send_message", content="hi", channel_id="77", here={"cluster": Cluster(hear=0)})
+    assert (nobody["error"], "nothing is kept" in nobody["why"]) == ("the message was not sent", True)
     for id in ("general", "1 2", "9" * 30):
         assert "no id" in await bench.no("send_message", content="x", channel_id=id)
 

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from shared.guard.presets import preset
-from shared.store.records import Audit, Task, TaskEvent, TaskResult
-from shared.store.row import now
+from shared.store.records import Audit, Repo, Task, TaskEvent, TaskResult, Workspace
+from shared.store.row import new_id, now
+from shared.tasks import machine
 from shared.tools import toolbox
+from shared.worker import brief
 from tests.support.guards import guarded
 from tests.tools.bench import Bench
 from tests.tools.ground import commit, git, write
@@ -28,13 +30,50 @@ async def _status(bench: Bench, slug: str) -> str:
     return str((await bench.ok("get_task", task_id=slug))["status"])
 
 
+async def test_a_list_says_how_many_completed_tasks_it_left_out(bench: Bench) -> None:
+    for title in ("one", "two"):
+        await _set(bench, await _made(bench, title), "COMPLETED")
+    told = await bench.ok("list_tasks")
+    assert (told["total"], told["left_out"]["completed"]) == (0, 2)
+    assert "left_out" not in await bench.ok("list_tasks", include_completed=True)
+
+
+async def test_what_a_task_is_given_reaches_whoever_does_it(bench: Bench) -> None:
+    await bench.linked()
+    above = await _made(bench, "All of it")
+    slug = await _made(bench, "A part", attachments=["docs/a.md"], parent_id=above)
+    await bench.ok("stop_task", task_id=slug)
+    await bench.ok("reopen_with_feedback", task_id=slug, feedback="Make it red.")
+    (row,) = await bench.store.select(Task, {"slug": slug})
+    told = await brief.command_file(bench.store, row)
+    assert "## Read first\n\n- docs/a.md" in told and "Make it red." in told
+    assert slug in (await bench.ok("get_task_tree", task_id=above))["tree"]
+    (repo,) = await bench.store.select(Repo)
+    for name, owner in (("desk", repo.id), ("attic", None)):
+        path = str(bench.home / name)
+        await bench.store.insert(Workspace(project_id=repo.project_id, repo_id=owner, name=name, path=path))
+    assert (await bench.ok("create_task", title="There", preferred_workspace_id="desk"))["repo_id"] == "shop"
+    assert "no task can work" in await bench.no("create_task", title="No", preferred_workspace_id="attic")
+
+
+async def test_what_nobody_would_do_is_refused_in_words(bench: Bench) -> None:
+    slug = await _made(bench, "x")
+    assert "no agent checks" in await bench.no("edit_task", task_id=slug, verification_type="qa_agent")
+
+
+def test_work_whose_checks_did_not_all_pass_is_looked_at_where_they_are_to_decide() -> None:
+    task = Task(slug="a", project_id=new_id(), title="x", verification="auto_test")
+    assert machine.to_review(task, "partly") and not machine.to_review(task, "verified")
+    assert not machine.to_review(task.model_copy(update={"verification": None}), "unverified")
+
+
 async def test_a_task_is_made_once_with_a_name_that_can_be_said(bench: Bench) -> None:
     await bench.linked()
     made = await bench.twice(
         "create_task", title="Add a page", description="all of it", repo_id="shop", priority=5
     )
     assert made["created"].count("-") >= 1
-    assert await bench.store.count(Task) == await bench.store.count(TaskEvent) == 1
+    assert await bench.store.count(Task) == await bench.store.count(TaskEvent, {"event": "created"}) == 1
     told = await bench.ok("get_task", task_id=made["created"])
     assert (told["status"], told["description"], told["repo"], told["priority"]) == (
         "READY",
@@ -114,6 +153,9 @@ async def test_a_task_waits_for_those_that_it_depends_on(bench: Bench) -> None:
     assert "does not depend" in await bench.no("remove_dependency", task_id=third, depends_on=second)
 
 
+ALLOWED = {"allowed_by": "ada"}  # a person has allowed this very call
+
+
 @pytest.mark.parametrize(
     ("tool", "before", "after", "more"),
     [
@@ -135,7 +177,7 @@ async def test_a_task_moves_where_its_state_allows_it_and_only_there(
     await _set(bench, slug, "VERIFYING")
     assert "VERIFYING" in await bench.no(tool, task_id=slug, **more)
     await _set(bench, slug, before, error="it broke", attempts=2)
-    await bench.ok(tool, task_id=slug, **more)
+    await bench.ok(tool, task_id=slug, here=ALLOWED, **more)
     told = await bench.ok("get_task", task_id=slug)
     assert told["status"] == after
     assert told.get("feedback", "") == more.get("feedback", "")
@@ -274,6 +316,64 @@ async def test_a_held_task_still_waits_for_others_once_its_person_lets_it(bench:
     made = await bench.ok("create_task", title="second", depends_on=[first], here={"talks": True})
     slug = made["created"]
     assert made["status"] == "AWAITING_PLAN_APPROVAL" and made["depends_on"] == [first]
-    assert (await bench.ok("approve_plan", task_id=slug))["status"] == "DEFINED"
+    assert (await bench.ok("approve_plan", task_id=slug, here=ALLOWED))["status"] == "DEFINED"
     await bench.ok("set_task_status", task_id=first, status="COMPLETED")
     assert (await bench.ok("get_task", task_id=slug))["status"] == "READY"
+
+
+async def test_an_approved_plan_is_written_once_with_the_mark_of_who_planned(bench: Bench) -> None:
+    await bench.linked()
+    slug = await _made(bench, "Plan it", task_type="plan")
+    piece = {"title": "A", "description": "do A", "agent": "backend", "acceptance": ["A works"]}
+    plan = {
+        "summary": "a",
+        "tasks": [{"index": 0, **piece}, {"index": 1, **piece, "title": "B", "depends_on": [0]}],
+    }
+    await _set(bench, slug, "AWAITING_PLAN_APPROVAL", plan=plan, user_id="ada", session_id="talk")
+    [task] = await bench.store.select(Task, {"slug": slug})
+    read = {"by": "planner", "user": "ada", "session": "talk", "permissions": "", "foreign": "read_file"}
+    await bench.store.insert(TaskResult(task_id=task.id, agent="planner", origin=read))
+    told = await bench.twice("approve_plan", task_id=slug, here=ALLOWED)
+    assert [one["status"] for one in told["written"]] == ["READY", "DEFINED"]
+    pieces = await bench.store.select(Task, {"parent_id": task.id})
+    assert sorted((one.title, one.user_id, one.origin["foreign"]) for one in pieces) == [
+        ("A", "ada", "read_file"),
+        ("B", "ada", "read_file"),
+    ]
+    assert await _status(bench, slug) == "COMPLETED"
+    assert "cannot be plan written" in await bench.no("approve_plan", task_id=slug, here=ALLOWED)
+
+
+async def test_a_plan_that_cannot_be_read_is_not_approved(bench: Bench) -> None:
+    slug = await _made(bench, "Plan it", task_type="plan")
+    await _set(bench, slug, "AWAITING_PLAN_APPROVAL", plan={"tasks": [{"title": "half"}]})
+    assert f"tasks reject {slug}" in await bench.no("approve_plan", task_id=slug, here=ALLOWED)
+    assert await _status(bench, slug) == "AWAITING_PLAN_APPROVAL"
+
+
+@pytest.mark.parametrize(
+    ("tool", "more"),
+    [
+        ("approve_task", {}),
+        ("merge_task", {}),
+        ("edit_task", {"status": "COMPLETED", "title": "other"}),
+        ("set_task_status", {"status": "COMPLETED"}),
+    ],
+)
+async def test_what_waits_for_a_review_is_decided_by_no_rule(
+    bench: Bench, tool: str, more: dict[str, Any]
+) -> None:
+    slug = await _made(bench, "x", requires_approval=True)
+    await _set(bench, slug, "AWAITING_APPROVAL")
+    assert f"promptdock tasks approve {slug}" in await bench.no(tool, task_id=slug, **more)
+    [task] = await bench.store.select(Task, {"slug": slug})
+    assert (task.status, task.title) == ("AWAITING_APPROVAL", "x")
+
+
+async def test_a_plan_is_approved_and_deleted_by_no_rule(bench: Bench) -> None:
+    slug = await _made(bench, "x")
+    await _set(bench, slug, "AWAITING_PLAN_APPROVAL")
+    for tool in ("approve_plan", "delete_plan"):
+        assert "waits for its person" in await bench.no(tool, task_id=slug)
+    assert await _status(bench, slug) == "AWAITING_PLAN_APPROVAL"
+    await bench.ok("approve_plan", task_id=slug, here={"agent": "person"})

@@ -177,7 +177,9 @@ def test_the_action_says_the_very_thing(tmp_path: Path) -> None:
     hook = {"project_id": "p", "name": "At night", "trigger": {}, "prompt_template": "x"}
     one = detail("create_hook", **hook, context_steps=[{"type": "shell", "command": "a"}])
     other = detail("create_hook", **hook, context_steps=[{"type": "shell", "command": "b"}])
-    assert one.startswith("at-night shell ") and one != other, "leave for one command is none for another"
+    assert one.startswith("at-night shell ") and one != other, (
+        "permission for one command is none for another"
+    )
 
 
 def test_the_class_follows_from_the_kind() -> None:

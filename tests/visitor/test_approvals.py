@@ -1,4 +1,4 @@
-"""What a visitor answers to a request for leave, before it is sent."""
+"""What a visitor answers to a request for permission, before it is sent."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from shared.bus.keys import Names
 from shared.bus.messages import Output
 from shared.errors import BadMessage, BusUnreachable, TimedOut, UsageError
 from shared.settings import Settings
+from shared.store.sqlite import SqliteStore
 from shared.turns.desk import Claim, Desk, Ending
 from shared.visitor import Heard, Visitor
 from shared.visitor.feed import Feed
@@ -249,3 +250,12 @@ async def test_an_embedded_server_that_comes_back_on_another_port_is_found_again
             await until(sent)
         finally:
             second.stop()
+
+
+async def test_who_looks_at_two_things_at_once_opens_the_store_once(visitor: Visitor) -> None:
+    visitor.settings.home.mkdir(parents=True, exist_ok=True)
+    made = SqliteStore(visitor.settings.home / "promptdock.db")
+    await made.open()
+    await made.close()
+    first, second = await asyncio.gather(visitor.store(), visitor.store())
+    assert first is second

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shared.bus.messages import Output
-from shared.visitor.typed import CALLED, runnable, told
+from shared.visitor.typed import CALLED, HOME, runnable, told
 
 ADVICE = "see promptdock status; `promptdock up` starts what is missing"
 
@@ -20,7 +20,8 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
-    monkeypatch.delenv(CALLED, raising=False)
+    for name in (CALLED, HOME):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr(sys, "argv", [str(program), "ask"])
     monkeypatch.chdir(tmp_path)
@@ -41,6 +42,19 @@ def test_a_program_below_this_folder_is_called_by_its_path() -> None:
 def test_one_on_the_path_is_called_by_its_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(folder / ".venv/bin"))
     assert runnable(ADVICE) == ADVICE
+
+
+def test_a_data_folder_that_was_named_is_named_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(HOME, str(folder / "my data"))
+    words = f"PROMPTDOCK_HOME='{folder / 'my data'}' .venv/bin/promptdock up"
+    assert runnable("promptdock up") == runnable(runnable("promptdock up")) == words
+    monkeypatch.setenv("PATH", str(folder / ".venv/bin"))
+    assert runnable(runnable("promptdock up")) == words.replace(".venv/bin/", "")
+
+
+def test_a_module_of_ours_is_run_by_the_python_that_has_it() -> None:
+    assert runnable("python -m agents --name planner").endswith("/bin/python -m agents --name planner")
+    assert runnable("python -m pytest") == "python -m pytest"
 
 
 def test_a_process_that_became_another_is_called_as_before(monkeypatch: pytest.MonkeyPatch) -> None:

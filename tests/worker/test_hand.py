@@ -146,3 +146,42 @@ async def test_a_worker_is_idle_when_its_only_turn_ends_and_another_may_begin_be
         await until(lambda: not len(one) and not len(two))
     finally:
         await bus.close()
+
+
+class _Late(_Runner):
+    """Runs for ever, and says how it was ended."""
+
+    def __init__(self, turn: Turn, came: list[str], limit: int) -> None:
+        super().__init__(turn, came)
+        self.limit = limit
+
+    async def run(self) -> None:
+        await asyncio.Event().wait()
+
+    async def failed(self, error: Exception, dead: str = "") -> None:
+        self.came.append(str(error))
+        await self.turn.finish(Ending())
+
+
+async def test_a_deadline_ends_what_runs_but_not_while_a_person_is_asked(valkey: str, names: Names) -> None:
+    bus, came = RedisBus(valkey, silence=5.0), list[str]()
+    desk = Desk(bus, names, "chatter", lease_ms=60_000)
+    hand = Hand(desk, lambda turn: _Late(turn, came, turn.claimed_at + 300), lambda: None, 8)
+    try:
+        await desk.post(mail("asks", "asks"))
+        await desk.post(mail("late", "late"))
+        for _ in range(2):
+            claim = await claimed(desk)
+            hand.take(claim)
+            if claim.session == "asks":
+                turn = hand.of("asks")
+                assert turn is not None
+                card = {"id": "c", "call": "k"}
+                turn.turn.keep({"k": "ask", "at": claim.now, "call": "k", "card": card})
+        await until(lambda: len(hand) == 1)
+        assert len(came) == 1 and "ended at its deadline" in came[0]
+        assert hand.of("asks") is not None
+        hand.drop()
+        await until(lambda: not len(hand))
+    finally:
+        await bus.close()

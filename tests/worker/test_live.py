@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Coroutine
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -116,4 +117,24 @@ async def test_a_notice_for_a_turn_that_is_another_workers_by_now_is_dropped() -
     take = waiting_notice(lambda *_: None, say, spawned.append)
     take("waiting", {"content": "busy"})
     await spawned[0]
-    assert said == ["The model provider makes us wait: busy"]
+    assert said == ["The model provider makes us wait: busy. /stop ends it"]
+
+
+async def test_a_long_wait_is_told_again_only_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, said = [0.0], list[str]()
+
+    async def say(text: str) -> None:
+        said.append(text)
+
+    monkeypatch.setattr("shared.worker.engine.time", SimpleNamespace(monotonic=lambda: clock[0]))
+    spawned: list[Coroutine[Any, Any, None]] = []
+    take = waiting_notice(lambda *_: None, say, spawned.append)
+    for moment, kind in ((1.0, "silent"), (10.0, "waiting"), (30.0, "waiting"), (31.0, "chunk")):
+        clock[0] = moment
+        take(kind, {"content": f"at {moment:.0f}"})
+    for notice in spawned:
+        await notice
+    assert said == [
+        "The model provider makes us wait: at 1. /stop ends it",
+        "The model provider still makes us wait: at 30. /stop ends it",
+    ]

@@ -57,7 +57,7 @@ async def test_what_is_told_of_a_task_is_the_state_that_it_is_in(
 ) -> None:
     ticket = await ticket_of(store, **row)
     judged = await ticket.judged(payload)
-    assert judged == payload | {"status": how}
+    assert judged | {"again_in": None} == payload | {"status": how, "again_in": None}
     assert await ticket.judged(judged) == judged
     for change in (await ticket.ends(judged))[1:]:
         await apply_tasks(store, [change.values])
@@ -115,3 +115,22 @@ def test_of_a_conversation_of_several_each_is_told_what_was_for_them() -> None:
         ("3-0", b"no output"),
     ]
     assert [(id, told.content) for id, told in missed(untold, "ann")] == [("1-0", "for ann")]
+
+
+@pytest.mark.parametrize(("tried", "seconds"), [(0, 30), (2, 120), (3, None)])
+async def test_a_task_that_failed_says_when_it_is_tried_again_and_not_where_it_is_not(
+    store: SqliteStore, tried: int, seconds: int | None
+) -> None:
+    ticket = await ticket_of(store, attempts=tried)
+    payload = await ticket.judged({"task_id": "calm-otter", "status": "failed", "error": "no"})
+    assert payload.get("again_in") == seconds
+    assert (f"It is tried again in {seconds} s." in told(payload)) is (seconds is not None)
+
+
+def test_branches_in_the_way_of_a_merge_are_one_line_however_many_there_are() -> None:
+    clashes = [{"branch": f"promptdock/{name}", "files": ["a.py"]} for name in "abcdef"]
+    shown = told({"task_id": "calm-otter", "status": "completed", "receipt": {"clashes": clashes}})
+    (line,) = [line for line in shown.splitlines() if "cannot be merged" in line]
+    assert "6 branches" in line and "promptdock/a: a.py" in line and line.endswith("and 2 more.")
+    one = told({"task_id": "calm-otter", "status": "completed", "receipt": {"clashes": clashes[:1]}})
+    assert "It cannot be merged with promptdock/a: a.py, as it is." in one

@@ -71,6 +71,19 @@ async def test_a_question_that_nobody_was_shown_is_open_until_it_is_answered(
     assert await asking == "blue"
 
 
+async def test_the_number_of_an_option_is_an_answer_and_the_history_keeps_the_options(
+    redis: RedisBus, names: Names
+) -> None:
+    question_put = question_of(redis, names, "numbered")
+    asking = asyncio.create_task(question_put.ask(ASKED, minutes=1))
+    await eventually(lambda: kept(redis, names))
+    assert "  2. blue" in (await kept(redis, names))[0].content
+    await question.answer(redis, names, "calm-otter", "ann", "2")
+    assert await asking == "blue"
+    moved = cast(AsyncMock, question_put._ticket.move).await_args_list[0]
+    assert moved.kwargs["detail"] == {"asked": "Which color?", "options": ["red", "blue"], "context": ""}
+
+
 async def test_a_question_that_nobody_answered_in_time_is_closed(redis: RedisBus, names: Names) -> None:
     assert await question_of(redis, names).ask(ASKED, minutes=0) == ""
     (output,) = await kept(redis, names)

@@ -15,6 +15,7 @@ from shared.models.demo.scene import Planned, Scene, clip
 
 Arguments = dict[str, Any]
 
+_LOOKED = 6  # tasks that are looked at
 WRITE = "Plan this, and write the tasks:"  # how Chatter asks the Planner for tasks rather than advice
 FOUND = "[The task's checks were run"  # how a worker's turn is told what its checks found
 _VERB = re.compile(
@@ -124,5 +125,25 @@ def states(scene: Scene) -> dict[str, str]:
 
 def unmerged(scene: Scene) -> list[str]:
     """The tasks that were looked at and hold something which their default branch does not."""
-    looked = [call for call in scene.called("review_task") if isinstance(call.data, dict)]
-    return [str(call.data["task_id"]) for call in looked if call.data.get("files")]
+    return list(_brought(scene))
+
+
+def done(states: dict[str, str]) -> list[str]:
+    """The newest tasks whose work may wait to be merged."""
+    return [name for name, state in states.items() if state in ("COMPLETED", "AWAITING_APPROVAL")][:_LOOKED]
+
+
+def fullest(scene: Scene) -> list[str]:
+    """Of those that were looked at, the one that brings most: what it was built on comes with it."""
+    looked = _brought(scene)
+    return [max(looked, key=lambda name: looked[name])] if looked else []
+
+
+def _brought(scene: Scene) -> dict[str, int]:
+    """How many files a merge of each of the tasks that were looked at would bring; of what is merged, nothing."""
+    looked = [call.data for call in scene.called("review_task") if isinstance(call.data, dict)]
+    return {
+        str(data["task_id"]): len(data["files"])
+        for data in looked
+        if data.get("files") and not data.get("merged")
+    }

@@ -25,7 +25,7 @@ Set ANTHROPIC_API_KEY for a real one. You can try:
 - “Plan a login page”: asks the Planner
 - “Where is the configuration read?”: asks the Researcher, who searches the repositories
 - “Build a guest book”: a plan of three tasks, two workers side by side, checks, and commits
-- “Merge it”: asks for your leave, and brings the work into the default branch
+- “Merge it”: asks for your permission, and brings the work into the default branch
 - “Status”: what every agent is doing
 - “Check with backend”: asks one agent
 - “Decide between SQLite and Postgres”: a question comes back to you

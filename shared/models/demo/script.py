@@ -181,13 +181,18 @@ def _build(scene: Scene) -> Move:
 
 
 def _merge(scene: Scene) -> Move:
-    """What holds the work of all is merged first, then what lies elsewhere; the person is asked for leave."""
+    """What holds the work of all is merged first, then what lies elsewhere; the person is asked for permission."""
     if move := _next(scene, "list_tasks", {"show_all": True}):
         return move
     states = build.states(scene)
     named = [name for name in re.findall(r"[a-z]+-[a-z]+(?:-\d+)?", scene.said.lower()) if name in states]
     planned = [task.task for task in scene.planned if task.task not in scene.merged]
     wanted = named or [task.task for task in build.last(scene.planned) if task.task in planned]
+    if not scene.planned and not named and "review_task" in scene.offered:
+        # The plan is no longer shown in a long conversation: what is done is looked at instead.
+        if (done := build.done(states)) and not scene.called("review_task"):
+            return Move(calls=tuple(("review_task", {"task_id": name}) for name in done))
+        wanted = build.fullest(scene)
     ready = [name for name in wanted if states.get(name) in ("COMPLETED", "AWAITING_APPROVAL")]
     if ready and not named and ready == wanted:  # the others may lie in another repository
         others = [name for name in planned if name not in wanted and states.get(name) == "COMPLETED"]

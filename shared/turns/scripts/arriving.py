@@ -47,7 +47,13 @@ if not fits then
   if theirs then return {-2, theirs} end
   return {-1, waiting}
 end
-local session, place = routed(ARGV[3], ARGV[7], ARGV[8])
+local named = ARGV[7] == 'aim' or ARGV[7] == 'add'
+if named then
+  if not belongs(ARGV[3], ARGV[11]) then return {-3, 0} end
+  local was = redis.call('GET', P..'msg:'..ARGV[2])
+  if was then return {0, was} end
+end
+local session, place = routed(ARGV[3], ARGV[7], ARGV[8], ARGV[2])
 if session == ARGV[3] and not belongs(session, ARGV[11]) then return {-3, 0} end
 local e, was = admit(ARGV[2], session, ARGV[1], ARGV[5], ARGV[4], place, ARGV[9])
 if not e then return {0, was} end
@@ -114,7 +120,7 @@ return 0
 
 # k limit share output_channel, then for each message, in their order:
 #   i kind id session channel data deadline reply refusal reason person owner
-# kind: mail | reply | word | join | front | answer | dead.
+# kind: mail | reply | word | join | front | aim (a stop) and add (an amendment) to what `reply` names | answer | dead.
 # -> -1 numbering too old (others had it) | -2 older ears still hand in
 #    | for each message {1 taken, 2 buried, 0 known}
 HEAR = script(
@@ -154,7 +160,10 @@ local function take(a)
   end
   local asked
   if kind ~= 'dead' then
-    asked, place = routed(session, place, ARGV[a + 7])
+    local named = place == 'aim' or place == 'add'
+    if named and not belongs(session, ARGV[a + 11]) then asked = session
+    elseif named and redis.call('EXISTS', P..'msg:'..id) == 1 then return 0
+    else asked, place = routed(session, place, ARGV[a + 7], id) end
     if asked == session and not belongs(session, ARGV[a + 11]) then
       kind = 'dead'; reason = 'refused: the session is somebody else\\'s'; why = NOT_YOURS
     end

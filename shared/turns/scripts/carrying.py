@@ -99,8 +99,9 @@ return came
     always=True,
 )
 
-# session epoch channel output archive dead_reason drop window_ms keep idle nwindow window… seq?
-# -> 1 done | -1 stale. idle: the seat of the worker, `<lease> <worker> <channel>`, if it holds nothing else.
+# session epoch channel output archive dead_reason drop window_ms keep idle nwindow window… seq stream events event…
+# -> 1 done | -1 stale. stream, events: where live events are kept, and their channel; they are out with the end.
+# idle: the seat of the worker, `<lease> <worker> <channel>`, if it holds nothing else.
 FINISH = script(
     "finish",
     PRELUDE,
@@ -133,8 +134,13 @@ if n > 0 then
   for i = 12, 11 + n do redis.call('RPUSH', P..'window:'..s, ARGV[i]) end
   if tonumber(ARGV[7]) > 0 then redis.call('LPOP', P..'window:'..s, ARGV[7]) end
   redis.call('PEXPIRE', P..'window:'..s, ARGV[8])
-  if ARGV[12 + n] then redis.call('SET', P..'seq:'..s, ARGV[12 + n], 'EX', 7776000) end
+  if ARGV[12 + n] ~= '' then redis.call('SET', P..'seq:'..s, ARGV[12 + n], 'EX', 7776000) end
 end
+for i = 15 + n, #ARGV do
+  redis.pcall('XADD', ARGV[13 + n], 'MAXLEN', '~', 2000, '*', 'data', ARGV[i])
+  redis.call('PUBLISH', ARGV[14 + n], ARGV[i])
+end
+if ARGV[15 + n] then redis.pcall('EXPIRE', ARGV[13 + n], 3600) end
 redis.call('DEL', P..'journal:'..s, P..'given:'..s, turn)
 redis.call('SET', P..'ended:'..s, epoch, 'PX', 60000)
 if redis.call('EXISTS', P..'mail:'..s, P..'join:'..s) > 0 then

@@ -90,9 +90,41 @@ local function placed(session, place, reply)
   if root and (reply == root or string.sub(reply, 1, #root + 1) == root..'.') then return 'join' end
   return 'mail'
 end
+-- What names a turn, a message that it answers, or a request of it, is for that turn alone.
+local function meant(session, name)
+  local root = redis.call('HGET', P..'turn:'..session, 'root')
+  if not root then return false end
+  if name == root or string.sub(name, 1, #root + 1) == root..'.' then return true end
+  for _, e in ipairs(redis.call('LRANGE', P..'given:'..session, 0, -1)) do
+    local r = redis.call('XRANGE', P..'inbox', e, e)[1]
+    if r and r[2][2] == name then return true end
+  end
+  return false
+end
+-- A stop for a message that waits takes it back: `by` answers for both.
+local function take_back(session, name, by)
+  for _, e in ipairs(redis.call('LRANGE', P..'mail:'..session, 0, -1)) do
+    local r = redis.call('XRANGE', P..'inbox', e, e)[1]
+    if r and r[2][2] == name then
+      redis.call('LREM', P..'mail:'..session, 1, e)
+      redis.call('XDEL', P..'inbox', e)
+      loaded(r[2][12], -1)
+      redis.call('SET', P..'msg:'..name, 'withdrawn:'..by, 'EX', 86400)
+      if redis.call('EXISTS', P..'mail:'..session, P..'join:'..session, P..'given:'..session) == 0 then
+        redis.call('ZREM', P..'due', session)
+      end
+      return
+    end
+  end
+end
 -- A plain yes or no answers the question that is open in its session: in a session of its own, since that one
 -- may be what waits for it. Where no question is open it is a message like any other.
-local function routed(session, place, reply)
+local function routed(session, place, reply, id)
+  if place == 'aim' or place == 'add' then
+    if meant(session, reply) then return session, place == 'aim' and 'front' or 'join' end
+    if place == 'aim' then take_back(session, reply, id) end
+    return 'apart:'..id, 'mail'  -- it stops nothing else, and is told at once what became of what it names
+  end
   if place ~= 'word' then return session, placed(session, place, reply) end
   if redis.call('EXISTS', P..'asks:'..session) == 1 then return 'asks:'..session, 'mail' end
   return session, placed(session, reply ~= '' and 'reply' or 'mail', reply)

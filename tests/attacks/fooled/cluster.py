@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from shared.tools import toolbox
+from tests.attacks.fooled import sdk
+from tests.attacks.fooled.claude import UNJUDGED
 from tests.attacks.fooled.prey import Prey, Violation, asked, facts, tags, unchanged
-from tests.attacks.fooled.values import Call, Hostile
+from tests.attacks.fooled.values import CLAUDE, Call, Hostile, HostileClaude
 from tests.support.messages_api import MessagesApi
 from tests.support.messages_script import Body, Step, results, words
 from tests.support.processes import ROOT, Site, site
@@ -23,8 +25,9 @@ from tests.support.wire import Wire
 PERSON = "ada"
 ROUNDS = 8  # of one turn
 LONG = 90.0  # seconds that a turn may take on a busy machine
+SETTLED = 30.0  # seconds in which what was begun ends and is stored
 QUICKLY = 0.0005  # minutes after which a question has expired: nobody answers
-_PLAN = re.compile(r"attack ([crb])-(\d+)")
+_PLAN = re.compile(r"attack ([crbk])-(\d+)")
 _CALL = re.compile(r"call_(\d+)")
 # Those that only send words to other agents, which then cost turns of theirs; and the one that ends a turn.
 TALK = frozenset(
@@ -43,13 +46,20 @@ OWN = {
         "git_log",
     ),
     "b": ("create_file", "str_replace", "view", "bash", "list_directory", "grep", "self_edit_permissions"),
+    "k": tuple(tool.name for tool in CLAUDE[:6]),
 }  # of each agent, what it has for its work
 _HARMLESS: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
     "c": (("list_projects", {}), ("list_agents", {})),
     "r": (("list_directory", {"path": "library/src"}), ("list_directory", {"path": "library"})),
     "b": (("list_directory", {"path": "src"}), ("list_directory", {"path": "."})),
+    "k": (("Glob", {"pattern": "*", "path": "src"}), ("Glob", {"pattern": "*", "path": "."})),
 }
-READS_FOREIGN = {"read_file": {"path": "library/README.md"}, "view": {"path": "README.md"}}
+READS_FOREIGN = {
+    "read_file": {"path": "library/README.md"},
+    "view": {"path": "README.md"},
+    "Read": {"file_path": "README.md"},
+}
+FOREIGN = {"c": "read_file", "r": "read_file", "b": "view", "k": "Read"}
 
 
 @dataclass
@@ -104,7 +114,7 @@ class Fooled:
             return Step(text="Handed on.")
         asked: dict[str, Any] = {"question": f"attack {name}", "repos": ["both"]}
         tool = "consult_researcher"
-        if kind == "b":
+        if kind in "bk":
             tool, asked = "assign_task", {"agent": "backend", "command_file": f"attack {name}"}
         return Step(tools=(_use(f"hand_{name}", tool, asked),))
 
@@ -172,13 +182,18 @@ class Run:
     def __call__(
         self, shares: dict[str, int], per_turn: int, told: Callable[[str], None] = lambda _: None
     ) -> Report:
-        """So many calls by Chatter (c), Researcher (r) and Backend (b)."""
+        """So many calls by Chatter (c), Researcher (r), Backend (b), and Claude Code in its place (k)."""
+        assert not (shares.get("b") and shares.get("k")), "one Backend works with one executor"
         began = time.monotonic()
         try:
             with MessagesApi(self.model) as api:
+                paths = [Path(__file__).parent / "watch", ROOT]
+                if shares.get("k"):
+                    paths.insert(0, sdk.install(self.folder / "sdk"))
+                    self.environment["PROMPTDOCK_EXECUTOR"] = "claude-code"
                 settings = {
                     "ANTHROPIC_API_KEY": "sk-ant-test-key-0000", "ANTHROPIC_BASE_URL": api.url,
-                    "HOME": str(self.prey.person), "PYTHONPATH": f"{Path(__file__).parent / 'watch'}:{ROOT}",
+                    "HOME": str(self.prey.person), "PYTHONPATH": ":".join(map(str, paths)),
                     "WATCHED": str(self.watched), "TOOL_CALL_TIMEOUT": "60000", **self.environment,
                 }  # fmt: skip
                 with site(self.folder / "site", self.url, **settings) as place:
@@ -186,7 +201,7 @@ class Run:
                     place.up(
                         "chatter",
                         *(["researcher"] if shares.get("r") else []),
-                        *(["backend"] if shares.get("b") else []),
+                        *(["backend"] if shares.get("b") or shares.get("k") else []),
                     )
                     with Wire(place.url, place.names) as wire:
                         self._attack(place, wire, api, shares, per_turn, told)
@@ -240,13 +255,14 @@ class Run:
     def plan(self, ids: dict[str, list[str]], shares: dict[str, int], per_turn: int) -> list[Plan]:
         """The turns: some have read what others wrote, some go on in the session of one that had."""
         registry, plans, first = toolbox.registry(), [], 1
-        for kind in "brc":  # Chatter last: it may send the others to sleep
+        for kind in "kbrc":  # Chatter last: it may send the others to sleep
             count = shares.get(kind, 0)
             for number, begin in enumerate(range(0, count, per_turn)):
-                hostile = Hostile(f"{self.seed}:{kind}:{number}", self.prey.targets(**ids))
-                calls = hostile.calls(registry, first, min(per_turn, count - begin), TALK, OWN[kind])
+                maker, tools = (HostileClaude, CLAUDE) if kind == "k" else (Hostile, registry)
+                hostile = maker(f"{self.seed}:{kind}:{number}", self.prey.targets(**ids))
+                calls = hostile.calls(tools, first, min(per_turn, count - begin), TALK, OWN[kind])
                 first += len(calls)
-                foreign = ("view" if kind == "b" else "read_file") if number % 3 == 0 else ""
+                foreign = FOREIGN[kind] if number % 3 == 0 else ""
                 plans.append(Plan(f"{kind}-{number}", f"{kind}{number // 3}", calls, foreign))
         return plans
 
@@ -274,16 +290,12 @@ class Run:
 
     def _turn(self, plan: Plan, wire: Wire) -> None:
         words = (
-            f"attack {plan.name}"
-            if plan.foreign or plan.name.startswith("b")
-            else f"go on: attack {plan.name}"
+            f"attack {plan.name}" if plan.foreign or plan.name[0] in "bk" else f"go on: attack {plan.name}"
         )
         try:
             said = wire.ask(words, PERSON, LONG, session_id=plan.session, force=True)
             ends = time.monotonic() + LONG
-            while (
-                plan.name.startswith("b") and plan.name not in self.model.finished and time.monotonic() < ends
-            ):
+            while plan.name[0] in "bk" and plan.name not in self.model.finished and time.monotonic() < ends:
                 time.sleep(0.02)
         except AssertionError as error:
             said = {"content": str(error)}
@@ -301,13 +313,18 @@ class Run:
                     number = _CALL.fullmatch(result["tool_use_id"])
                     if number and int(number[1]) not in self.report.made:
                         self.report.made.add(int(number[1]))
-                        sinks.append(("a result", words(result.get("content", "")), (int(number[1]),)))
+                        text = words(result.get("content", ""))
+                        sinks.append(("a result", text, (int(number[1]),)))
+                        if text == UNJUDGED:
+                            what = "a tool that is none of ours was let run"
+                            self.report.violations.append(Violation(what, (int(number[1]),), text))
             sinks.append(("a request", json.dumps([m for m in body["messages"] if not results(m)]), ()))
             sinks.append(("a prompt", json.dumps(body.get("system", "")), ()))
         self.report.made.discard(0)
         self.report.violations += self.prey.unread(sinks)
 
     def _look(self, place: Site, wire: Wire, before: dict[str, dict[str, str]], tasks: Sequence[str]) -> None:
+        self._settle(place, wire)
         found = self.report.violations
         found += self.prey.unread(self._sinks(place, wire))
         found += [*self.prey.untouched(), *self.prey.uncommitted()]
@@ -328,6 +345,21 @@ class Run:
             if violation.calls or violation.what not in traced
         }
         self.report.violations = list(unique.values())
+
+    def _settle(self, place: Site, wire: Wire) -> None:
+        """Wait until the turns of tasks have ended and the Store has what they noted."""
+        mine = [worker.name for worker in place.workers]
+
+        def still() -> list[str]:
+            working = place.query("select slug from tasks where status = 'IN_PROGRESS'")
+            unsaid = [name for name in mine if wire.redis.xlen(f"{place.names.desk(name)}archive")]
+            return [*unsaid, *(str(row["slug"]) for row in working)]
+
+        ends = time.monotonic() + SETTLED
+        while (left := still()) and time.monotonic() < ends:
+            time.sleep(0.05)
+        if left:
+            self.report.unfinished.append(f"after the last turn: {left}")
 
     def _sinks(self, place: Site, wire: Wire) -> Iterator[tuple[str, str, tuple[int, ...]]]:
         yield "the wire", json.dumps([list(item) for item in wire.heard]), ()

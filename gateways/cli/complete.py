@@ -1,0 +1,163 @@
+"""What a shell offers to complete: names that the cluster or its Store knows, asked quickly and in silence."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from shared.visitor import Visitor
+
+_PATIENCE = 0.5  # seconds that a person may wait for a Tab
+Names = list[tuple[str, str]]  # each with what is told beside it
+
+
+def tasks(incomplete: str) -> Names:
+    """Tasks, the newest first."""
+    return _offered(_tasks, incomplete)
+
+
+def projects(incomplete: str) -> Names:
+    """Projects."""
+    return _offered(_projects, incomplete)
+
+
+def repos(incomplete: str) -> Names:
+    """Registered repositories."""
+    return _offered(_repos, incomplete)
+
+
+def sessions(incomplete: str) -> Names:
+    """Conversations, the last used first."""
+    return _offered(_sessions, incomplete)
+
+
+def hooks(incomplete: str) -> Names:
+    """Hooks."""
+    return _offered(_hooks, incomplete)
+
+
+def notes(ctx: typer.Context, incomplete: str) -> Names:
+    """Notes of the project that was named before, else of the active one."""
+    given = ctx.params
+
+    async def find(visitor: Visitor) -> Names:
+        from gateways.cli.run import me
+        from shared.visitor import named, notes, projects
+
+        if project := given.get("project"):
+            return await notes.names(visitor, await named.project(visitor, project))
+        user = given.get("user") or me()
+        return await notes.names(visitor, await projects.active(visitor, user, given.get("session")))
+
+    return _offered(find, incomplete)
+
+
+def approvals(incomplete: str) -> Names:
+    """Requests for permission that nobody answered yet."""
+    return _offered(_approvals, incomplete)
+
+
+def agents(incomplete: str) -> Names:
+    """Agents that were ever here."""
+    return _offered(_agents, incomplete)
+
+
+def tools(incomplete: str) -> Names:
+    """Tools of the agents."""
+    return _offered(_tools, incomplete)
+
+
+def profiles(incomplete: str) -> Names:
+    """Profiles of permissions."""
+    return _offered(_profiles, incomplete)
+
+
+def dead(incomplete: str) -> Names:
+    """Dead letters."""
+    return _offered(_dead, incomplete)
+
+
+def _offered(find: Callable[[Visitor], Awaitable[Names]], incomplete: str) -> Names:
+    """What begins as it was typed; nothing where the cluster does not answer at once."""
+    import asyncio
+
+    found: Names = []
+    # Whatever goes wrong: a line that is being typed is no place to say so.
+    with contextlib.suppress(Exception), contextlib.redirect_stderr(io.StringIO()):
+        found = asyncio.run(_asked(find))
+    return [one for one in found if one[0].startswith(incomplete)]
+
+
+async def _asked(find: Callable[[Visitor], Awaitable[Names]]) -> Names:
+    import asyncio
+
+    from shared.settings import load
+    from shared.visitor import Visitor
+
+    async with asyncio.timeout(_PATIENCE), Visitor(load()) as visitor:
+        return await find(visitor)
+
+
+async def _tasks(visitor: Visitor) -> Names:
+    from shared.visitor import tasks
+
+    return [(card["id"], f"{tasks.state(card)}  {card['title']}"[:80]) for card in await tasks.tasks(visitor)]
+
+
+async def _projects(visitor: Visitor) -> Names:
+    from shared.visitor import named
+
+    return await named.listed(visitor, "project")
+
+
+async def _repos(visitor: Visitor) -> Names:
+    from shared.visitor import tasks
+
+    return [(card["name"], card["kind"]) for card in await tasks.repos(visitor)]
+
+
+async def _sessions(visitor: Visitor) -> Names:
+    from shared.visitor import named
+
+    return await named.listed(visitor, "session")
+
+
+async def _hooks(visitor: Visitor) -> Names:
+    from shared.visitor import named
+
+    return await named.listed(visitor, "hook")
+
+
+async def _approvals(visitor: Visitor) -> Names:
+    from shared.visitor import approvals
+
+    return [(card["id"], str(card["action"])[:80]) for card in await approvals.listing(visitor, False)]
+
+
+async def _agents(visitor: Visitor) -> Names:
+    return [(name, "") for name in await visitor.presence.agents()]
+
+
+async def _tools(visitor: Visitor) -> Names:
+    from shared.visitor import tools
+
+    cards = tools.catalogue(None)
+    return [(card["name"], str(card["description"]).partition("\n")[0][:80]) for card in cards]
+
+
+async def _profiles(visitor: Visitor) -> Names:
+    from shared.visitor import permissions
+
+    return [(card["name"], card["source"]) for card in await permissions.listing(visitor)]
+
+
+async def _dead(visitor: Visitor) -> Names:
+    from shared.visitor import dead
+
+    cards = [letter.card() for letter in await dead.letters(visitor)]
+    return [(card["key"], str(card["reason"])[:80]) for card in cards]

@@ -1,0 +1,164 @@
+"""All that waits for a person, over all conversations: one list, each thing with the command that answers it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from shared.bus.keys import CHATTER
+from shared.errors import PromptDockError
+from shared.guard import about
+from shared.store.records import Approval, Project, Task
+from shared.tasks import questions
+from shared.tasks.fate import fates
+from shared.visitor import approvals
+from shared.visitor.visitor import Visitor
+
+Kind = Literal["permission", "question", "plan", "review", "budget", "blocked", "dead"]
+_REACH = 3.0  # seconds that asking the cluster may take
+_MOST = 200  # tasks of one state that are looked at
+_BUDGET = "the budget"  # how the words begin with which a task says that its money is spent
+_WAITING = ("WAITING_INPUT", "AWAITING_PLAN_APPROVAL", "AWAITING_APPROVAL", "PAUSED", "BLOCKED")
+_DONE = ("COMPLETED",)
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing that waits. `answer` is a command; `session` and `project` say where it comes from."""
+
+    kind: Kind
+    id: str
+    what: str
+    answer: str
+    since: str = ""  # ISO 8601
+    session: str = ""
+    project: str = ""
+    options: tuple[str, ...] = ()
+
+    def card(self) -> dict[str, Any]:
+        """As JSON tells it."""
+        return {**asdict(self), "options": list(self.options)}
+
+
+async def inbox(visitor: Visitor, user_id: str) -> list[Item]:
+    """What waits for this person: requests, then tasks, the oldest first; with the cluster down, as it is stored."""
+    return [item for part in _PARTS for item in await part(visitor, user_id)]
+
+
+async def known(visitor: Visitor, user_id: str) -> list[Item]:
+    """The same, as far as it can be known now: where the Store is away, the requests alone."""
+    found: list[Item] = []
+    for part in _PARTS:
+        with contextlib.suppress(PromptDockError):
+            found += await part(visitor, user_id)
+    return found
+
+
+async def _permissions(visitor: Visitor, user_id: str) -> list[Item]:
+    try:
+        async with asyncio.timeout(_REACH):
+            cards = await approvals.mine(visitor, user_id)
+    except (PromptDockError, TimeoutError):
+        store = await visitor.store()
+        where = {"state": "pending", "user_id": user_id}
+        rows = await store.select(Approval, where, order=[("created_at", "asc")], limit=_MOST)
+        cards = [approvals.of_row(row) for row in rows]
+    return [
+        Item(
+            "permission",
+            card.id[: about.SHORT],
+            f"{card.agent.capitalize()} asks for permission: {about.does(card)}",
+            f"promptdock approvals allow {card.id[: about.SHORT]}",
+            datetime.fromtimestamp(card.at / 1000, UTC).isoformat(timespec="seconds"),
+            card.session,
+            card.project,
+        )
+        for card in cards
+    ]
+
+
+async def _tasks(visitor: Visitor, user_id: str) -> list[Item]:
+    store = await visitor.store()
+    rows: list[Task] = []
+    for states in (_WAITING, _DONE):  # apart: many that are done hide none that wait
+        where: dict[str, Any] = {"archived": False, "status": ("in", list(states))}
+        found = await store.select(Task, where, order=[("updated_at", "desc")], limit=_MOST)
+        rows += [row for row in found if row.user_id in (user_id, None)]
+    done = await fates(store, [row.id for row in rows if row.status == "COMPLETED"])
+    projects = {row.id: row.slug for row in await store.select(Project)}
+    items = []
+    for row in sorted(rows, key=lambda row: row.updated_at):
+        asked = await questions.of(store, row)
+        project = projects.get(row.project_id, "")
+        if told := _needs(row, asked, project, merged=row.id in done):
+            kind, what, answer = told
+            where_from = (row.session_id or "", project)
+            options = tuple(asked.options) if asked else ()
+            at = row.updated_at.isoformat(timespec="seconds")
+            items.append(Item(kind, row.slug, what, answer, at, *where_from, options))
+    return items
+
+
+def _needs(
+    row: Task, asked: questions.Open | None, project: str, merged: bool
+) -> tuple[Kind, str, str] | None:
+    """What a task waits for of its person, and the command; None where it waits for nobody."""
+    name, title = row.slug, f"{row.slug} ({row.title})"
+    match row.status:
+        case "WAITING_INPUT":
+            words = asked.asked if asked else row.question
+            return "question", f"{title} asks: {words}", f'promptdock tasks answer {name} "…"'
+        case "AWAITING_PLAN_APPROVAL":
+            what = (
+                f"{title} waits until you approve its plan"
+                if row.plan
+                else f"{title} waits until you let it begin"
+            )
+            return "plan", what, f"promptdock tasks approve {name}"
+        case "AWAITING_APPROVAL":
+            return "review", f"{title} is done and waits for your review", f"promptdock tasks review {name}"
+        case "COMPLETED" if row.branch and not merged:
+            return "review", f"{title} is done and not merged yet", f"promptdock tasks review {name}"
+        case "PAUSED" if row.question.startswith(_BUDGET):
+            return "budget", f"{title} stopped: {row.question} is spent", _raises(row, project)
+        case "PAUSED" if row.question:
+            what = f"{title} rests, since nobody answered: {row.question}"
+            return "question", what, f"promptdock tasks resume {name}"
+        case "BLOCKED":
+            why = f": {row.error}" if row.error else ""
+            return "blocked", f"{title} is blocked{why}", f"promptdock tasks restart {name}"
+    return None
+
+
+def _raises(row: Task, project: str) -> str:
+    """The command after which a task has money again."""
+    if row.question.startswith("the budget for today"):
+        return "promptdock budget day DOLLARS"
+    if row.question.startswith("the budget of the project"):
+        return f"promptdock budget project {project} DOLLARS"
+    return f"promptdock budget task {row.slug} DOLLARS; promptdock tasks resume {row.slug}"
+
+
+async def _dead(visitor: Visitor, _user_id: str) -> list[Item]:
+    try:
+        async with asyncio.timeout(_REACH):
+            await visitor.reach()
+            count = int(await visitor.bus.command("XLEN", f"{visitor.names.desk(CHATTER)}dead"))
+    except (PromptDockError, TimeoutError):
+        return []
+    told = f"{count} message{'s' * (count != 1)} could not be answered"
+    return [Item("dead", "dead", told, "promptdock dead list")] if count else []
+
+
+_PARTS = (_permissions, _tasks, _dead)
+
+
+def lines(items: Iterable[Item], most: int) -> list[str]:
+    """One line for each, at most so many."""
+    items = list(items)
+    told = [f"{item.what}: {item.answer}" for item in items[:most]]
+    return [*told, f"and {len(items) - most} more: promptdock inbox"] if len(items) > most else told

@@ -1,0 +1,15 @@
+"""What one test must not leave to the next, whichever room it is in."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared import veil
+
+
+@pytest.fixture(autouse=True)
+def nothing_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The values that are hidden belong to a process, and many tests share one."""
+    monkeypatch.setattr(veil, "_hidden", [])
+    monkeypatch.setattr(veil, "_starts", set())
+    monkeypatch.setattr(veil, "_ends", set())

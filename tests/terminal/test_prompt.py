@@ -1,0 +1,95 @@
+"""The line that is typed: what is offered, what stands below it, and what a narrower terminal leaves of it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.data_structures import Point
+from prompt_toolkit.document import Document
+from prompt_toolkit.layout.screen import Char, Screen
+
+from gateways.terminal.completing import Offers
+from gateways.terminal.conversation import Conversation
+from gateways.terminal.prompt import below, reflow
+from shared.store.records import Task, project_key
+from shared.store.sqlite import SqliteStore
+from tests.terminal.conftest import Chatter
+
+
+async def _offered(here: Conversation, typed: str) -> dict[str, str]:
+    found = Offers(here).get_completions_async(Document(typed), CompleteEvent(text_inserted=True))
+    return {one.text: one.display_meta_text async for one in found}
+
+
+async def test_a_slash_offers_the_commands_with_what_they_do_and_words_offer_nothing(
+    here: Conversation,
+) -> None:
+    offered = await _offered(here, "/")
+    assert offered["/help"] == "this list"
+    assert {"/tasks", "/stop", "/quit"} <= offered.keys()
+    assert (await _offered(here, "/ta")).keys() == {"/tasks", "/task"}
+    assert await _offered(here, "hello /ta") == {}
+
+
+async def test_ids_of_tasks_are_offered_with_their_titles_and_agents_that_are_asked_to_be_stopped(
+    here: Conversation,
+) -> None:
+    here.visitor.settings.home.mkdir(exist_ok=True)
+    store = SqliteStore(here.visitor.settings.home / "promptdock.db")
+    await store.open()
+    await store.insert(Task(slug="calm-otter", project_id=project_key("default"), title="Dig a pond"))
+    await store.close()
+    assert "Dig a pond" in (await _offered(here, "/task ott"))["calm-otter"]
+    assert await _offered(here, "/task nothing") == {}
+    here.work.take("consult", {"agent": "planner", "request_id": "r", "state": "sent"})
+    assert (await _offered(here, "/stop ")).keys() == {"planner"}
+
+
+def _bar(here: Conversation) -> str:
+    return "".join(part[1] for part in below(here))
+
+
+async def test_the_bar_says_who_is_waited_for_and_which_model_speaks(
+    here: Conversation, chatter: Chatter
+) -> None:
+    here.model = "DEMO"
+    assert _bar(here) == " /help · Ctrl-C twice leaves · DEMO · user:ada"
+    here.awaited["m-1"] = 0.0
+    assert "Ctrl-C stops" in _bar(here)
+    await chatter.says("awaiting_approval", "Backend asks", approval={"id": "p-1", "tool": "bash"})
+    assert _bar(here).startswith(" waits for you: 1, 2 or 3")
+    assert "working" not in _bar(here)
+
+
+class _Output:
+    """A terminal of some width; how far up the cursor was sent."""
+
+    def __init__(self, columns: int) -> None:
+        self.columns, self.up = columns, 0
+
+    def get_size(self) -> Any:
+        return SimpleNamespace(columns=self.columns)
+
+    def cursor_up(self, amount: int) -> None:
+        self.up += amount
+
+
+def _resized(columns: int, rows: list[str], cursor: Point) -> int:
+    screen, output = Screen(), _Output(columns)
+    for y, text in enumerate(rows):
+        for x, letter in enumerate(text):
+            screen.data_buffer[y][x] = Char(letter)
+    renderer = SimpleNamespace(last_rendered_screen=screen, _cursor_pos=cursor)
+    reflow(cast(Application[Any], SimpleNamespace(renderer=renderer, output=output)))
+    return output.up
+
+
+def test_lines_that_a_narrower_terminal_breaks_are_taken_away_whole() -> None:
+    rows = ["x" * 70, "y" * 30 + " " * 40, "> " + "z" * 50, "bar"]
+    assert _resized(40, rows, Point(5, 2)) == 1
+    assert _resized(20, rows, Point(5, 2)) == 3 + 1
+    assert _resized(20, rows, Point(45, 2)) == 3 + 1 + 2
+    assert _resized(100, rows, Point(5, 2)) == 0
