@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote
@@ -37,6 +38,25 @@ _MODEL = re.compile(r"[A-Z][A-Z0-9_]*_MODEL")
 _OPEN = re.compile(
     r"[a-z][a-z0-9+.-]*://[^/?#@]*([/?#][^@]*)?", re.IGNORECASE
 )  # an address without a password
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A variable whose value cannot be used; never the value itself."""
+
+    name: str
+    why: str
+    place: str  # where it stands: `the environment` or a file
+
+    @property
+    def told(self) -> str:
+        """In words."""
+        return f"{self.name} has a value that cannot be used: {self.why}"
+
+    @property
+    def fix(self) -> str:
+        """What to do."""
+        return f"correct {self.name} in {self.place}"
 
 
 class Settings(BaseModel):
@@ -97,6 +117,12 @@ class Settings(BaseModel):
     lease_ms: int = Field(12_000, alias="PROMPTDOCK_LEASE", ge=200)
 
     _models: dict[str, str] = PrivateAttr(default_factory=dict)  # of agents of one's own, by variable
+    _wrong: tuple[Wrong, ...] = PrivateAttr(default=())
+
+    @property
+    def wrong(self) -> tuple[Wrong, ...]:
+        """What was left out because it cannot be used; empty unless it was read leniently."""
+        return self._wrong
 
     @field_validator("redis_url", mode="after")
     @classmethod
@@ -174,34 +200,50 @@ def _passwords(value: str) -> set[str]:
     return {found[1], unquote(found[1])} if found and len(found[1]) >= _PASSWORD else set()
 
 
-def load(file: Path | None = None) -> Settings:
-    """Read the settings; wrong ones are a ConfigurationError that names each variable, never its value."""
-    given = _found(file)
+def load(file: Path | None = None, lenient: bool = False) -> Settings:
+    """Read the settings; wrong ones are a ConfigurationError that names each variable, never its value.
+
+    Where `lenient`, they are left out and stand in `wrong`: for what starts nothing.
+    """
+    given, wrong = _found(file), tuple[Wrong, ...]()
     try:
         found = Settings.model_validate(given)
     except ValidationError as error:
-        raise _wrong(error, file) from None
+        wrong = _wrong(error, file)
+        if not lenient:
+            raise _refusal(wrong) from None
+        left_out = {one.name for one in wrong}
+        found = Settings.model_validate({name: given[name] for name in given if name not in left_out})
     found._models.update({name: value for name, value in given.items() if _MODEL.fullmatch(name)})
     if found.env == "production" and (asked := faults.asked()):
-        raise ConfigurationError(
-            f"{asked[0]} is set", "it is for tests, and PROMPTDOCK_ENV is production", f"unset {asked[0]}"
-        )
+        if not lenient:
+            raise ConfigurationError(
+                f"{asked[0]} is set", "it is for tests, and PROMPTDOCK_ENV is production", f"unset {asked[0]}"
+            )
+        wrong += tuple(Wrong(one, "it is for tests, not for production", "the environment") for one in asked)
+    found._wrong = wrong
     return found
 
 
-def _wrong(error: ValidationError, file: Path | None) -> ConfigurationError:
+def _wrong(error: ValidationError, file: Path | None) -> tuple[Wrong, ...]:
     """All that is wrong, each with where it stands."""
     items = error.errors(include_input=False, include_url=False)
     told = {str(item["loc"][0]) if item["loc"] else "a setting": complaint(item) for item in items}
-    names = " and ".join(told) if len(told) < 3 else ", ".join(told)
-    what = f"{names} {'have values' if len(told) > 1 else 'has a value'} that cannot be used"
-    why = "; ".join(f"{name} {words}" if len(told) > 1 else words for name, words in told.items())
     sources = [] if file else folders.sources(_home())
     places = {name: next((place for place, values in sources if values.get(name)), "") for name in told}
-    where = dict.fromkeys(
-        "the environment" if place == "environment" else place or "the environment or .env"
-        for place in places.values()
-    )
+    return tuple(Wrong(name, words, _place(places[name])) for name, words in told.items())
+
+
+def _place(place: str) -> str:
+    return "the environment" if place == "environment" else place or "the environment or .env"
+
+
+def _refusal(wrong: tuple[Wrong, ...]) -> ConfigurationError:
+    given = [one.name for one in wrong]
+    names = " and ".join(given) if len(given) < 3 else ", ".join(given)
+    what = f"{names} {'have values' if len(given) > 1 else 'has a value'} that cannot be used"
+    why = "; ".join(f"{one.name} {one.why}" if len(given) > 1 else one.why for one in wrong)
+    where = dict.fromkeys(one.place for one in wrong)
     return ConfigurationError(what, why, f"correct {names} in {' and '.join(where)}")
 
 

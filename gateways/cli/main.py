@@ -111,7 +111,7 @@ def down() -> NoReturn:
     """End what `up` started here, after it has handed over."""
     from gateways.cli import up as work
 
-    run(work.down)
+    run(work.down, lenient="list")  # of the settings it needs the data folder alone
 
 
 @app.command()
@@ -127,7 +127,7 @@ def status(
     """Who is here, what waits, and on what the cluster stands."""
     from gateways.cli import status as work
 
-    run(lambda settings: work.status(settings, agent, as_json, me()))
+    run(lambda settings: work.status(settings, agent, as_json, me()), lenient="tell")
 
 
 @app.command()
@@ -217,7 +217,7 @@ def logs(
         wanted = Wanted(agent, count, level, back(since) if since else None)
         await work.logs(settings, wanted, follow, as_json)
 
-    run(show)
+    run(show, lenient="tell")
 
 
 @repo.command("add")
@@ -474,7 +474,7 @@ def doctor(as_json: Json = False) -> NoReturn:
     """Look for what is wrong, with a remedy beside each finding; works with nothing running."""
     from gateways.cli import doctor as work
 
-    run(lambda settings: work.doctor(settings, settings.home / ".env", as_json), always=True)
+    run(lambda settings: work.doctor(settings, settings.home / ".env", as_json), always=True, lenient="list")
 
 
 @key.command("set")
@@ -498,7 +498,7 @@ def config_home(as_json: Json = False) -> NoReturn:
     """Print the data folder of this folder."""
     from gateways.cli import config as work
 
-    run(lambda settings: work.home(settings, as_json))
+    run(lambda settings: work.home(settings, as_json), lenient="list")
 
 
 @config.command("show")
@@ -506,7 +506,7 @@ def config_show(as_json: Json = False) -> NoReturn:
     """The settings in force and where each comes from, without secrets."""
     from gateways.cli import config as work
 
-    run(lambda settings: work.show(settings, as_json))
+    run(lambda settings: work.show(settings, as_json), lenient="tell")
 
 
 def commands() -> TyperGroup:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import sys
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import typer
 
@@ -18,12 +18,16 @@ INTERRUPTED = ending.INTERRUPTED
 Work = Callable[["Settings"], Coroutine[Any, Any, int | None]]
 
 
-def run(work: Work, always: bool = False) -> NoReturn:
+Lenient = Literal["", "tell", "list"]
+
+
+def run(work: Work, always: bool = False, lenient: Lenient = "") -> NoReturn:
     """Do it, and end the process with its exit code (docs/wire.md lists them).
 
-    What a folder brings and does not count is said once, by some commands `always`.
+    What a folder brings and does not count is said once, by some commands `always`. Settings that cannot be used
+    are refused, unless `lenient`: then it does without them, and they are told first, or listed by the command.
     """
-    raise typer.Exit(ending.code(lambda: _done(work, always)))
+    raise typer.Exit(ending.code(lambda: _done(work, always, lenient)))
 
 
 def me() -> str:
@@ -34,7 +38,7 @@ def me() -> str:
         return "person"
 
 
-def _done(work: Work, always: bool) -> int:
+def _done(work: Work, always: bool, lenient: Lenient) -> int:
     import asyncio  # what only a command needs that does something; --version and --help do not
 
     from shared import log
@@ -42,7 +46,10 @@ def _done(work: Work, always: bool) -> int:
     from shared.visitor import trusting
 
     trusting.ask(always)
-    settings = load()
+    settings = load(lenient=bool(lenient))
+    if lenient == "tell":
+        for one in settings.wrong:
+            print(f"promptdock: {one.told}\n  do:  {one.fix}", file=sys.stderr)
     for line in trusting.told(settings, always):
         print(f"promptdock: {line}", file=sys.stderr)
     log.setup("error", "console")

@@ -28,7 +28,9 @@ async def status(settings: Settings, agent: str | None, as_json: bool, user: str
             raise
     cards = [card for card in state["agents"] if agent in (None, card["agent"])]
     if as_json:
-        screen.document("status", **state | {"agents": cards, "waits_for_you": waits})
+        wrong = [{"name": one.name, "why": one.why, "do": one.fix} for one in settings.wrong]
+        more = {"agents": cards, "waits_for_you": waits, "settings_wrong": wrong}
+        screen.document("status", **state | more)
     elif agent is None:
         _whole(state)
         if waits:

@@ -69,8 +69,11 @@ def address(settings: Settings) -> str:
     """Where Redis is: as configured, else the embedded server that runs in this home."""
     if settings.redis_url is not None:
         return settings.redis_url.get_secret_value()
-    url = running(settings.home)
+    wrong = {one.name: one for one in settings.wrong}
+    url = None if "PROMPTDOCK_NAMESPACE" in wrong else running(settings.home)
     if url is None:
+        if one := wrong.get("REDIS_URL") or wrong.get("PROMPTDOCK_NAMESPACE"):
+            raise BusUnreachable("nobody knows where the cluster is", one.told, one.fix)
         if settings.home.exists() and _is_full(settings.home):
             raise BusUnreachable(
                 "the embedded Redis does not run",

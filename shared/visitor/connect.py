@@ -39,6 +39,9 @@ def make_bus(url: str, settings: Settings) -> Bus:
 
 def make_store(settings: Settings) -> Store:
     """Supabase where it is configured, else the SQLite file, which only workers make."""
+    for one in settings.wrong:
+        if one.name == "SUPABASE_URL":
+            raise ConfigurationError("nobody knows where the Store is", one.told, one.fix)
     if settings.supabase_url:
         from shared.store.supabase import SupabaseStore
 

@@ -26,6 +26,7 @@ async def examine(visitor: Visitor, env_file: Path) -> AsyncGenerator[Finding, N
     yield machine.agents()
     yield machine.git()
     for found in (
+        *machine.wrong(settings),
         *machine.files(settings, env_file),
         *machine.secrets(settings),
         *machine.written(settings),

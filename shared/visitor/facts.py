@@ -13,7 +13,7 @@ from shared.settings import RECOMMENDED, Settings
 def facts(settings: Settings) -> list[dict[str, Any]]:
     """`{name, value, source}` of every setting; source is environment, the file that has it, or default."""
     given = folders.sources(settings.home)
-    found = []
+    found, unusable = [], {one.name for one in settings.wrong}
     for field, info in Settings.model_fields.items():
         alias = info.validation_alias
         names = [str(name) for name in (alias.choices if isinstance(alias, AliasChoices) else [alias])]
@@ -21,7 +21,8 @@ def facts(settings: Settings) -> list[dict[str, Any]]:
         value = getattr(settings, field)
         if field == "model" and value is None:  # what is in force where nothing is set
             value = "demo" if settings.demo else RECOMMENDED
-        found.append({"name": name, "value": _shown(value), "source": source})
+        shown = "(cannot be used)" if name in unusable else _shown(value)
+        found.append({"name": name, "value": shown, "source": source})
     return found
 
 

@@ -73,6 +73,12 @@ def sandbox(settings: Settings) -> Finding:
             return Finding("sandbox", "warn", f"commands of agents are refused: {told}", fix)
 
 
+def wrong(settings: Settings) -> Iterator[Finding]:
+    """Settings that cannot be used; what follows is looked at without them."""
+    for one in settings.wrong:
+        yield Finding("settings", "fail", one.told, one.fix)
+
+
 def written(settings: Settings) -> Iterator[Finding]:
     """What stands in the environment and in `.env` and means nothing: lines, and names that look misspelt."""
     for file, why in folders.unreadable(settings.home):

@@ -45,6 +45,15 @@ def test_a_second_up_says_that_it_is_running_already(cluster: Person) -> None:
     assert re.search(rf"ok +agents +{' '.join(AGENTS)}$", again, re.MULTILINE)
 
 
+def test_status_shows_what_it_can_where_a_setting_is_wrong(cluster: Person) -> None:
+    done = cluster.types("status", "--json", LOG_LEVEL="loud", REDIS_URL="nonsense")
+    assert done.returncode == 0, done
+    found = json.loads(done.stdout)
+    assert {card["agent"] for card in found["agents"]} == set(AGENTS)
+    assert [one["name"] for one in found["settings_wrong"]] == ["REDIS_URL", "LOG_LEVEL"]
+    assert "correct REDIS_URL in the environment" in done.stderr
+
+
 def _pids(cluster: Person, agent: str) -> set[int]:
     return {card["pid"] for card in cluster.reads("status")["agents"] if card["agent"] == agent}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import json
 import signal
 import stat
 import subprocess
@@ -33,6 +34,32 @@ def test_what_needs_a_cluster_says_how_to_start_one(person: Person, words: str) 
     assert "no cluster runs here" in told
     assert "gateways.cli up" in told, "it is the command as it can be typed here"
     assert not person.home.exists(), "looking makes no data folder"
+
+
+def test_a_value_that_cannot_be_used_stops_only_what_starts_something(person: Person) -> None:
+    wrong = {"LOG_LEVEL": "loud"}
+    person.is_refused(4, "up", **wrong)
+    person.is_refused(4, "restart", **wrong)
+    assert "Nothing that `up` started runs" in person.is_refused(0, "down", **wrong)
+    found = person.types("doctor", "--json", **wrong)
+    assert found.returncode == 1, found
+    levels = {one["name"]: one for one in json.loads(found.stdout)["findings"]}
+    assert "LOG_LEVEL" in levels["settings"]["told"]
+    assert levels["settings"]["fix"] == "correct LOG_LEVEL in the environment"
+    assert {"python", "store", "redis"} <= set(levels), "the rest is looked at as well"
+    told = person.is_refused(3, "status", **wrong)
+    assert "LOG_LEVEL has a value that cannot be used" in told and "no cluster runs here" in told
+    assert person.types("config", "home", **wrong).stdout.strip() == str(person.home)
+    shown = person.types("config", "show", "--json", **wrong)
+    values = {one["name"]: one["value"] for one in json.loads(shown.stdout)["settings"]}
+    assert values["LOG_LEVEL"] == "(cannot be used)"
+
+
+@pytest.mark.parametrize("name", ["REDIS_URL", "PROMPTDOCK_NAMESPACE", "SUPABASE_URL"])
+def test_no_other_cluster_is_looked_at_where_the_address_cannot_be_used(person: Person, name: str) -> None:
+    done = person.types("doctor", "--json", **{name: "no address!"})
+    told = {one["name"]: one["told"] for one in json.loads(done.stdout)["findings"]}
+    assert "nobody knows where" in told["store" if name == "SUPABASE_URL" else "redis"]
 
 
 def test_a_redis_that_does_not_answer_is_named_without_its_password(person: Person) -> None:
@@ -79,7 +106,7 @@ def test_a_data_folder_that_is_a_file_is_said_to_be_one(person: Person) -> None:
 
 
 def test_a_wrong_setting_is_named(person: Person) -> None:
-    assert "correct LOG_LEVEL" in person.is_refused(4, "status", LOG_LEVEL="loud")
+    assert "correct LOG_LEVEL" in person.is_refused(4, "up", LOG_LEVEL="loud")
 
 
 @pytest.mark.parametrize(

@@ -206,3 +206,24 @@ def test_bounds_of_age_are_days_by_table(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setenv("RETENTION", wrong)
         with pytest.raises(ConfigurationError, match="RETENTION has a value that cannot be used"):
             load()
+
+
+def test_what_starts_nothing_does_without_values_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOG_LEVEL", SECRET)
+    monkeypatch.setenv("TOOL_CALL_TIMEOUT", "1000")
+    found = load(lenient=True)
+    assert (found.log_level, found.tool_call_timeout_ms) == ("info", 1000)
+    (wrong,) = found.wrong
+    assert (wrong.name, wrong.place) == ("LOG_LEVEL", "the environment")
+    assert "'debug'" in wrong.told and "correct LOG_LEVEL" in wrong.fix
+    assert SECRET not in f"{wrong.told}{wrong.fix}"
+
+
+def test_what_is_for_tests_is_told_of_production_also_where_nothing_is_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PROMPTDOCK_ENV", "production")
+    monkeypatch.setenv("PROMPTDOCK_FAULT", "x")
+    with pytest.raises(ConfigurationError, match="PROMPTDOCK_FAULT"):
+        load()
+    assert [one.name for one in load(lenient=True).wrong] == ["PROMPTDOCK_FAULT"]
