@@ -4,6 +4,7 @@ PromptDockError           what happened, why, and what to do
 ├─ ConfigurationError     the operator: a setting, key or version is wrong        (exit 4)
 ├─ Unreachable            the operator: no cluster, Redis or Store answers        (exit 3)
 │  ├─ BusUnreachable
+│  │  └─ NoCluster        none was started in this home
 │  └─ StoreUnavailable
 ├─ UsageError             the person: a command or argument is wrong              (exit 2)
 ├─ TimedOut               the person: nothing came in time                        (exit 5)
@@ -85,6 +86,10 @@ class Unreachable(PromptDockError):
 
 class BusUnreachable(Unreachable):
     """Redis does not answer."""
+
+
+class NoCluster(BusUnreachable):
+    """None was started in this home."""
 
 
 class StoreUnavailable(Unreachable):

@@ -68,6 +68,16 @@ def find_home(start: Path | None = None) -> Path:
     return next(old, None) or next(made, None) or _place(folder)
 
 
+def homes() -> list[Path]:
+    """The data folders of this user that can be found: those below the user's own, and those in trusted folders."""
+    try:
+        made = sorted(data_folder().iterdir())
+    except OSError:
+        made = []
+    beside = [Path(folder) / HOME_NAME for folder in _known() if is_trusted(Path(folder))]
+    return [one for one in (*made, *beside) if not one.is_symlink() and _own(one)]
+
+
 def _place(folder: Path) -> Path:
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", folder.name).strip("-.")[:40] or "root"
     return data_folder() / f"{plain}-{hashlib.sha256(os.fsencode(folder)).hexdigest()[:8]}"

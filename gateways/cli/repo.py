@@ -12,7 +12,7 @@ from gateways.cli import screen
 from gateways.cli.calling import call
 from shared.errors import UsageError
 from shared.settings import Settings
-from shared.visitor import Visitor, projects, tasks
+from shared.visitor import Visitor, elsewhere, projects, tasks
 
 _CLONING = 600.0  # seconds that the first mirror of a repository may take
 _KINDS = ("frontend", "backend", "both")
@@ -79,7 +79,9 @@ async def remove(
 async def offer(visitor: Visitor) -> None:
     """One line where a person stands in a repository that agents do not know."""
     top = await projects.unregistered(visitor, Path.cwd())
-    if top:
+    if top and (other := elsewhere.find(visitor.settings.home, Path.cwd())):
+        screen.talk(f"  Note: {other.told}; {other.fix}")
+    elif top:
         here = "." if Path(top) == Path.cwd().resolve() else shlex.quote(top)
         screen.talk(f"  This git repository is not known to the agents: promptdock repo add {here}")
 

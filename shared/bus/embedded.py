@@ -25,7 +25,7 @@ from typing import Any
 
 from shared import faults, log, secret
 from shared.bus.keys import PUBLIC, Names
-from shared.errors import BusUnreachable, ConfigurationError
+from shared.errors import BusUnreachable, ConfigurationError, NoCluster
 from shared.settings import Settings
 
 PORT = 6379
@@ -80,7 +80,7 @@ def address(settings: Settings) -> str:
                 f"the disk of {settings.home} is full",
                 "make room on it; if nothing answers 10 s later: promptdock up",
             )
-        raise BusUnreachable(
+        raise NoCluster(
             "no cluster runs here",
             f"REDIS_URL is not set and no embedded Redis runs in {settings.home}",
             "start one with: promptdock up",

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shared import log, secret
+from shared import folders, log, secret
 from shared.bus.base import Bus
 from shared.bus.signing import Signer
 from shared.errors import ConfigurationError, StoreUnavailable
 from shared.settings import Settings
+from shared.visitor import elsewhere
 
 if TYPE_CHECKING:
     from shared.models.base import Model
@@ -56,10 +57,11 @@ def make_store(settings: Settings) -> Store:
 
     path = store_file(settings)
     if not path.exists():
+        other = elsewhere.find(settings.home, folders.here())
         raise StoreUnavailable(
             "there is nothing stored yet",
-            f"no cluster has run in {settings.home}",
-            "start one with: promptdock up",
+            other.told if other else f"no cluster has run in {settings.home}",
+            other.fix if other else "start one with: promptdock up",
         )
     return SqliteStore(path)
 

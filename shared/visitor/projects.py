@@ -11,6 +11,7 @@ from shared.bus.messages import default_session
 from shared.conversation import sessions
 from shared.errors import Missing, PromptDockError, UsageError
 from shared.store.records import Project, Repo, Task, Workspace
+from shared.visitor import elsewhere
 from shared.visitor.visitor import Visitor
 
 Card = dict[str, Any]
@@ -76,7 +77,7 @@ async def unregistered(visitor: Visitor, folder: Path) -> str:
     """The git repository in which a person stands and that agents do not know; "" for none that could be added."""
     from shared.guard import grounds
 
-    top = await asyncio.to_thread(_top, folder)
+    top = await asyncio.to_thread(elsewhere.repository, folder)
     if top is None:
         return ""
     home = visitor.settings.home
@@ -87,11 +88,3 @@ async def unregistered(visitor: Visitor, folder: Path) -> str:
     except PromptDockError:
         return ""  # what cannot be looked up is not offered
     return "" if known else str(top)
-
-
-def _top(folder: Path) -> Path | None:
-    try:
-        folder = folder.resolve()
-        return next((one for one in (folder, *folder.parents) if (one / ".git").exists()), None)
-    except OSError:
-        return None

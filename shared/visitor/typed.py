@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 HOME = "PROMPTDOCK_HOME"
 CALLED = "PROMPTDOCK_CALLED"  # set by a process of ours that becomes another one
 _PYTHON = re.compile(r"(?<![\w./-])python (?=-m (?:agents|gateways)\b)")
+_HOMED = re.compile(rf"{HOME}=('[^']*'|[^\s'=]+) $")  # another data folder is named before the command
 _NAMED = re.compile(r"(?<![\w./-])promptdock (?=[a-z])")
 
 
@@ -48,11 +49,11 @@ def _home() -> str:
 def runnable(text: str) -> str:
     """A remedy in whose words `promptdock`, and a module of ours, is a command that works as printed."""
     text = _PYTHON.sub(lambda _: f"{shlex.quote(_short(Path(sys.executable)))} ", text)
-    command, home = called(), _home()
+    command = called()
+    bare = re.sub(rf"^{HOME}=('[^']*'|[^\s'=]+) ", "", command)
 
     def typed(found: re.Match[str]) -> str:
-        before = text[: found.start()]
-        return found.group() if home and before.endswith(home) else f"{command} "  # it is spelled out already
+        return f"{bare if _HOMED.search(text[: found.start()]) else command} "
 
     return _NAMED.sub(typed, text)
 

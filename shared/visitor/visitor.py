@@ -28,7 +28,7 @@ from shared.bus.signing import Signer
 from shared.errors import BusUnreachable, Busy, PromptDockError, TimedOut
 from shared.settings import Settings
 from shared.turns.desk import Desk
-from shared.visitor import connect, feed, post
+from shared.visitor import connect, elsewhere, feed, post
 from shared.visitor.outbox import Letter, Outbox
 from shared.visitor.words import Event, Heard, Sent
 
@@ -87,7 +87,7 @@ class Visitor:
     def bus(self) -> Bus:
         """The bus, made on first use; BusUnreachable where no cluster runs."""
         if self._bus is None:
-            self._url = embedded.address(self.settings)
+            self._url = elsewhere.address(self.settings)
             self._bus = connect.make_bus(self._url, self.settings)
         return self._bus
 

@@ -52,6 +52,17 @@ def test_a_data_folder_that_was_named_is_named_again(folder: Path, monkeypatch: 
     assert runnable(runnable("promptdock up")) == words.replace(".venv/bin/", "")
 
 
+def test_a_command_for_another_data_folder_names_that_one_alone(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = "start it: PROMPTDOCK_HOME='/a b' .venv/bin/promptdock up"
+    assert runnable("start it: PROMPTDOCK_HOME='/a b' promptdock up") == words
+    monkeypatch.setenv(HOME, str(folder / "mine"))
+    assert runnable("start it: PROMPTDOCK_HOME='/a b' promptdock up") == words
+    monkeypatch.setenv("PATH", str(folder / ".venv/bin"))
+    assert runnable("PROMPTDOCK_HOME=/x promptdock up") == "PROMPTDOCK_HOME=/x promptdock up"
+
+
 def test_a_module_of_ours_is_run_by_the_python_that_has_it() -> None:
     assert runnable("python -m agents --name planner").endswith("/bin/python -m agents --name planner")
     assert runnable("python -m pytest") == "python -m pytest"
