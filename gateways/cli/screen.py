@@ -26,7 +26,7 @@ __all__ = [
 
 Card = dict[str, Any]
 _CELL = 200  # characters of a cell
-_GIVES_WAY = 16  # a column that is wider than this is cut where the line is too short
+_STATE = ("state", "status")  # columns that stay whole; so do those in colours
 _ENDLESS = 100_000  # columns of what is no terminal
 _NARROWEST = 40
 
@@ -209,7 +209,7 @@ def record(value: Any) -> None:
 def table(
     rows: Sequence[Sequence[object]], heads: Sequence[str], empty: str = "There is nothing to list."
 ) -> None:
-    """Columns that fit the line, the wide ones cut, or with -v on more lines; `empty` is told where there are none."""
+    """Columns that fit the line, texts cut before states, or with -v on more lines; `empty` where there are none."""
     if not rows:
         talk(empty)
         return
@@ -217,12 +217,17 @@ def table(
     from rich.table import Table
     from rich.text import Text
 
+    from shared.visitor.columns import widths
+
     told = [[_cell(value) for value in row] for row in rows]
     columns = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     overflow: Literal["fold", "ellipsis"] = "fold" if manner.whole else "ellipsis"
-    for at, head in enumerate(heads):
-        widest = max(len(row[at].text) for row in told)
-        columns.add_column(head, no_wrap=at == 0 or widest <= _GIVES_WAY, overflow=overflow)
+    states = {at for at, head in enumerate(heads) if head in _STATE or any(row[at].style for row in told)} - (
+        set(range(len(heads))) if manner.whole else set()
+    )  # then they go on in more lines
+    wide = widths([[cell.text for cell in row] for row in told], heads, _width(), states)
+    for head, width in zip(heads, wide, strict=True):
+        columns.add_column(head, width=width, no_wrap=True, overflow=overflow)
     for row in told:
         cells = (Text(cell.text, cell.style, no_wrap=not manner.whole, overflow=overflow) for cell in row)
         columns.add_row(*cells)

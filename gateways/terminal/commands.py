@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
+import shutil
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from gateways.terminal.conversation import Conversation
@@ -30,12 +31,17 @@ async def _help(_here: Conversation, _rest: str) -> str:
 
 async def _tasks(here: Conversation, _rest: str) -> str:
     rows = await tasks.tasks(here.visitor, tasks.Filter(limit=20))
-    wide = max((len(tasks.state(row)) for row in rows), default=0)
-    told = [
-        f"{row['id']:20} {tasks.state(row):{wide}} {row['assignee'] or '':10} {line(row['title'], 60)}"
-        for row in rows
-    ]
+    told = _table(
+        [(row["id"], tasks.state(row), row["assignee"] or "", line(row["title"], 60)) for row in rows]
+    )
     return "\n".join(told) or "There are no tasks yet."
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines that this terminal shows whole; the second column is a state, which stays."""
+    from shared.visitor.columns import lines
+
+    return lines(rows, shutil.get_terminal_size().columns, {1})
 
 
 async def _task(here: Conversation, rest: str) -> str:
@@ -79,11 +85,11 @@ async def _status(here: Conversation, _rest: str) -> str:
 async def _agents(here: Conversation, _rest: str) -> str:
     state = await look.status(here.visitor)
     doing = await look.doing(here.visitor, state["agents"])
-    told = []
+    told, most = [], shutil.get_terminal_size().columns
     for card in state["agents"]:
         does = "" if card.get("doing") else line(str(card.get("about") or ""), 60)
-        told.append(f"{card['agent']:12} {card.get('status', ''):9} {does}".rstrip())
-        told += [f"  {working.told()}" for working in doing if working.agent == card["agent"]]
+        told.append(line(f"{card['agent']:12} {card.get('status', ''):9} {does}".rstrip(), most))
+        told += [f"  {line(working.told(), most - 2)}" for working in doing if working.agent == card["agent"]]
     gone = ("unannounced" if name in state["unannounced"] else "offline" for name in state["offline"])
     told += [f"{name:12} {how}" for name, how in zip(state["offline"], gone, strict=True)]
     return "\n".join(told) or "Nobody is here."
@@ -135,11 +141,16 @@ async def _answer(here: Conversation, rest: str) -> str:
 async def _project(here: Conversation, rest: str) -> str:
     active = await projects.active(here.visitor, here.user, here.session)
     if not rest:
-        told = [
-            f"{'*' if card['id'] == active else ' '} {card['id']:20} repositories: {card['repositories']}, "
-            f"open tasks: {card['open_tasks']}  {line(card['name'], 40)}"
-            for card in await projects.listing(here.visitor)
-        ]
+        told = _table(
+            [
+                (
+                    f"{'*' if card['id'] == active else ' '} {card['id']}",
+                    f"repositories: {card['repositories']}, open tasks: {card['open_tasks']}",
+                    line(card["name"], 40),
+                )
+                for card in await projects.listing(here.visitor)
+            ]
+        )
         return "\n".join([*told, "Another one: /project ID"])
     # A person's own conversation need not wait for what runs there; one that was named is the cluster's to find.
     chosen = {"project_id": await named.project(here.visitor, rest)}
@@ -151,16 +162,20 @@ async def _project(here: Conversation, rest: str) -> str:
 async def _notes(here: Conversation, rest: str) -> str:
     project = rest or await projects.active(here.visitor, here.user, here.session)
     found = await _called(here, "list_notes", {"project_id": project})
-    told = [f"{note['name']:30} {line(str(note.get('title', '')), 60)}" for note in found.get("notes", [])]
+    told = _table(
+        [(str(note["name"]), line(str(note.get("title", "")), 60)) for note in found.get("notes", [])]
+    )
     return "\n".join(told) or f"{project} has no notes yet."
 
 
 async def _hooks(here: Conversation, _rest: str) -> str:
     found = await _called(here, "list_hooks", {})
-    told = [
-        f"{hook.get('name', ''):30} {(hook.get('trigger') or {}).get('type', '')}"
-        for hook in found.get("hooks", [])
-    ]
+    told = _table(
+        [
+            (str(hook.get("name", "")), str((hook.get("trigger") or {}).get("type", "")))
+            for hook in found.get("hooks", [])
+        ]
+    )
     return "\n".join(told) or "There are no hooks yet."
 
 

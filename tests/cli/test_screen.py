@@ -46,6 +46,39 @@ def test_a_table_fits_the_line_and_keeps_its_names_whole(
     assert lines[1].endswith("…")
 
 
+TASKS: list[list[object]] = [
+    ["quiet-marmoset", screen.state("COMPLETED, to be merged"), "researcher", "12 min", TITLE],
+    ["ivy", screen.state("PENDING"), "", "3 s", "Short"],
+]
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_the_state_of_a_task_stays_whole_and_its_title_gives_way_first(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    screen.table(TASKS, ("id", "status", "assignee", "age", "title"))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 and max(map(len, lines)) <= columns
+    assert lines[1].startswith("quiet-marmoset  COMPLETED, to be merged  ")
+    assert lines[1].endswith("…")
+    if columns > 60:
+        assert "researcher  12 min  A page" in lines[1], "a name is cut after a title"
+    else:
+        assert "12 min" in lines[1], "a number is cut last"
+
+
+def test_a_long_head_gives_way_to_what_stands_below_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    rows = [["web-shop", "", "active", 3, 12, "A shop in the web, and its stock of goods"]]
+    screen.table(rows, ("id", "", "status", "repositories", "open tasks", "name"))
+    head, row = capsys.readouterr().out.splitlines()
+    assert "reposi" in head and "repositories" not in head
+    assert row.startswith("web-shop    active  3") and "  12  " in row and "A shop in the web" in row
+
+
 def test_who_wants_all_of_a_table_gets_its_long_cells_on_more_lines(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

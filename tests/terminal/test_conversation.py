@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import time
 
+import pytest
+
 from gateways.terminal.commands import obey
 from gateways.terminal.conversation import Conversation
 from gateways.terminal.prompt import below
@@ -278,13 +280,15 @@ async def test_with_nothing_stored_yet_a_command_says_what_to_do(here: Conversat
     assert "promptdock up" in seen.last("error")
 
 
-async def test_the_list_of_tasks_tells_what_became_of_the_work(here: Conversation, seen: Seen) -> None:
+async def test_the_list_of_tasks_tells_what_became_of_the_work(
+    here: Conversation, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home = here.visitor.settings.home
     home.mkdir(exist_ok=True)
     store = SqliteStore(home / "promptdock.db")
     await store.open()
     tasks = [
-        Task(slug=slug, project_id=project_key("default"), title="Dig", status="COMPLETED")
+        Task(slug=slug, project_id=project_key("default"), title=f"Dig {'deeper ' * 9}", status="COMPLETED")
         for slug in ("calm-otter", "brave-fox")
     ]
     merged = TaskEvent(task_id=tasks[0].id, project_id=tasks[0].project_id, event="merged", actor="ada")
@@ -297,6 +301,11 @@ async def test_the_list_of_tasks_tells_what_became_of_the_work(here: Conversatio
     assert "COMPLETED, merged" in lines["calm-otter"]
     assert "merged" not in lines["brave-fox"]
     assert len({text.index("Dig") for text in lines.values()}) == 1, "in columns"
+    monkeypatch.setenv("COLUMNS", "40")
+    await obey(here, "/tasks")
+    narrow = seen.last("block").splitlines()
+    assert max(map(len, narrow)) <= 40, "a terminal would go on in the middle of a word"
+    assert "COMPLETED, merged" in "".join(narrow)
     await obey(here, "/task calm-otter")
     assert seen.last("block").startswith("calm-otter  COMPLETED, merged  Dig")
 
