@@ -12,13 +12,13 @@ from shared.errors import ConfigurationError
 from shared.settings import Settings
 from shared.worker.main import run_safely, serve
 from shared.worker.profile import load
-from shared.worker.supervise import Plan, Supervisor, plans
+from shared.worker.supervise import Supervisor, plans
 
 
 def _work(settings: Settings, given: argparse.Namespace) -> Coroutine[Any, Any, None]:
     if given.name is not None:
         return serve(settings, load(_folder(settings, given.name)))
-    plan = Plan().changed(given.added, given.without, plans.counts(given.scale))
+    plan = plans.kept(settings.home).changed(given.added, given.without, plans.counts(given.scale))
     return Supervisor(settings, plan=plan.checked(settings.home)).run()
 
 

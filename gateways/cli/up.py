@@ -43,6 +43,9 @@ async def up(settings: Settings, change: supervision.Change, detach: bool) -> in
         return await _again(settings, change, detach)
     began = time.monotonic()
     screen.out(f"PromptDock {look.release()}")
+    if kept := supervision.kept(settings.home, change):
+        told = f"the last cluster here was not ended but killed, so this still holds: {' '.join(kept)}"
+        screen.talk(f"{told}\n  do:  to forget it: promptdock down, then promptdock up")
     process = supervision.start(settings.home, change.without, change.added, change.scale)
     asked_to_end = _signals()
     try:

@@ -110,6 +110,27 @@ def read(home: Path) -> Plan | None:
         return None
 
 
+def kept(home: Path) -> Plan:
+    """What was asked for last where nobody ended the cluster: it was killed, or the machine went down.
+
+    Beside a project the shipped agents alone: the files there may have come with the project.
+    """
+    found = read(home) if (home / "cluster.json").exists() else None
+    if found is None:
+        return Plan()
+    there = {*AGENTS, *(() if home.name == HOME_NAME else own(home))}
+    scale = {name: count for name, count in found.scale.items() if name in there}
+    agents, without = ([one for one in names if one in there] for names in (found.agents, found.without))
+    return Plan(tuple(agents), tuple(without), scale)
+
+
+def words(plan: Plan) -> list[str]:
+    """The options of `up` that ask for it."""
+    told = [f"--scale {name}={count}" for name, count in plan.scale.items() if count > 1]
+    told += [f"--with {name}" for name in plan.agents if name not in (*AGENTS, *plan.scale)]
+    return told + [f"--without {name}" for name in plan.without]
+
+
 def write(home: Path, plan: Plan) -> None:
     """Write it down, whole or not at all."""
     whole.put(home / _FILE, json.dumps(asdict(plan)))

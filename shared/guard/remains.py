@@ -65,8 +65,8 @@ def end(home: Path, patience: float = _DRAIN) -> list[Process]:
     _end([process for process in left if process.name != REDIS], patience)
     _end([process for process in left if process.name == REDIS], patience)
     if left:
-        for name in ("cluster.json", "redis.json"):
-            (home / name).unlink(missing_ok=True)
+        (home / "redis.json").unlink(missing_ok=True)
+    (home / "cluster.json").unlink(missing_ok=True)
     return left
 
 

@@ -116,6 +116,13 @@ def check(home: Path, change: Change) -> None:
     plans.Plan().changed(change.added, change.without, change.scale).checked(home)
 
 
+def kept(home: Path, change: Change) -> list[str]:
+    """The options of an earlier `up` that still hold, since nobody ended what it started."""
+    plan = plans.kept(home)
+    changed = plans.words(plan.changed(change.added, change.without, change.scale))
+    return [one for one in plans.words(plan) if one in changed]
+
+
 def wanted(home: Path) -> list[str]:
     """The replicas that the plan of this home asks for, as far as it can be read."""
     return (plans.read(home) or plans.Plan()).replicas(home)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from shared.errors import UsageError
 from shared.folders import HOME_NAME
 from shared.guard import plan as plans
+from shared.guard import remains
 from shared.guard.plan import AGENTS, Plan
 
 
@@ -71,3 +73,28 @@ def test_a_plan_is_read_as_it_was_written_and_nonsense_is_none(tmp_path: Path) -
     for text in ("", "[]", "{}", '{"agents": 1, "without": [], "scale": {}}', '{"scale": {"a": "b"}}'):
         (tmp_path / "plan.json").write_text(text)
         assert plans.read(tmp_path) is None
+
+
+def test_what_was_asked_for_holds_until_somebody_ends_the_cluster(tmp_path: Path) -> None:
+    _own(tmp_path, "reviewer")
+    asked = Plan().changed(["reviewer"], ["planner"], {"backend": 2})
+    plans.write(tmp_path, asked)
+    assert plans.kept(tmp_path) == Plan(), "it was ended"
+    (tmp_path / "cluster.json").touch()
+    assert plans.kept(tmp_path) == asked
+    assert plans.words(asked) == ["--scale backend=2", "--with reviewer", "--without planner"]
+    shutil.rmtree(tmp_path / "agents")
+    assert plans.kept(tmp_path).checked(tmp_path).names(tmp_path) == [
+        name for name in AGENTS if name != "planner"
+    ]
+    remains.end(tmp_path)
+    assert plans.kept(tmp_path) == Plan()
+
+
+def test_files_that_came_with_a_project_ask_for_none_of_its_agents(tmp_path: Path) -> None:
+    home = tmp_path / HOME_NAME
+    _own(home, "reviewer")
+    plans.write(home, Plan().changed(["reviewer"], [], {"backend": 2}))
+    (home / "cluster.json").touch()
+    assert plans.kept(home).names(home) == [*AGENTS]
+    assert plans.kept(home).scale == {"backend": 2}
