@@ -53,6 +53,7 @@ async def up(settings: Settings, change: supervision.Change, detach: bool) -> in
         if asked_to_end.is_set():
             await _end(process, settings.home)
             return INTERRUPTED
+        news = supervision.News(settings.home)
         async with Visitor(settings) as visitor:
             await _facts(visitor, time.monotonic() - began, missing)
             await repo.offer(visitor)
@@ -63,7 +64,7 @@ async def up(settings: Settings, change: supervision.Change, detach: bool) -> in
     if detach:
         screen.talk("It runs in the background; end it with: promptdock down")
         return 0
-    return await _stay(settings, process, asked_to_end)
+    return await _stay(settings, process, asked_to_end, news)
 
 
 async def _again(settings: Settings, change: supervision.Change, detach: bool) -> int:
@@ -207,8 +208,13 @@ def _redis_cli(address: str) -> str:
     return "redis-cli" if port in (None, look.USUAL_PORT) else f"redis-cli -p {port}"
 
 
-async def _stay(settings: Settings, process: subprocess.Popen[bytes], asked: asyncio.Event) -> int:
+async def _stay(
+    settings: Settings, process: subprocess.Popen[bytes], asked: asyncio.Event, news: supervision.News
+) -> int:
+    """Until it ends; what the supervisor warns of meanwhile, such as a worker that died, is told."""
     while process.poll() is None and not asked.is_set():
+        for told in news.read():
+            screen.complain(told)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(0.2):
                 await asked.wait()

@@ -133,6 +133,34 @@ def log_file(home: Path) -> Path:
     return home / "logs" / "cluster.log"
 
 
+class News:
+    """What the supervisor warns of from now on."""
+
+    def __init__(self, home: Path) -> None:
+        self._file = log_file(home)
+        self._at = self._size()
+
+    def _size(self) -> int:
+        with contextlib.suppress(OSError):
+            return self._file.stat().st_size
+        return 0
+
+    def read(self) -> list[PromptDockError]:
+        """What came since the last look."""
+        found: list[PromptDockError] = []
+        with contextlib.suppress(OSError), self._file.open("rb") as file:
+            file.seek(self._at)
+            whole, _, _ = file.read().rpartition(b"\n")
+            self._at += len(whole) + 1 if whole else 0
+            for line in whole.splitlines():
+                with contextlib.suppress(ValueError, AttributeError):
+                    event = json.loads(line)
+                    if event.get("level") in ("warning", "error", "critical"):
+                        parts = (str(event.get(name) or "") for name in ("event", "why", "fix"))
+                        found.append(PromptDockError(*parts))
+        return found
+
+
 def start(
     home: Path, without: Sequence[str] = (), added: Sequence[str] = (), scale: Mapping[str, int] | None = None
 ) -> subprocess.Popen[bytes]:

@@ -287,7 +287,7 @@ class Supervisor:
             child.proven, child.again_at = True, 0.0  # asked to, and handed over
             log.get().info(f"{child.name} handed over and is started again")
         else:
-            self._later(child, f"exit code {code}")
+            self._later(child, _cause(code))
 
     def _cannot(self, child: _Child) -> None:
         """A setting is wrong. A cluster that never ran ends by it; one that works goes on without this one."""
@@ -312,7 +312,10 @@ class Supervisor:
         wait = min(10.0, 0.2 * 2 ** min(child.falls, 8)) if child.falls > 1 else 0.0
         child.again_at = time.monotonic() + max(wait, least)
         log.get().warning(
-            f"{child.name} ended and is started again", why=why, in_s=round(max(wait, least), 1)
+            f"{child.name} ended and is started again",
+            why=why,
+            fix=f"see promptdock logs {child.agent} ({self._log(child)})",
+            in_s=round(max(wait, least), 1),
         )
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -416,6 +419,15 @@ def _is_ours(lock: TextIO, home: Path) -> bool:
     except OSError:
         return False
     return os.path.samestat(there, os.fstat(lock.fileno()))
+
+
+def _cause(code: int) -> str:
+    """In words, how a process ended."""
+    if code >= 0:
+        return f"it ended with exit code {code}"
+    with contextlib.suppress(ValueError):
+        return f"it was killed by signal {-code} ({signal.Signals(-code).name})"
+    return f"it was killed by signal {-code}"
 
 
 def _last_error(file: Path) -> str:

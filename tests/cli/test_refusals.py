@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import json
+import os
 import signal
 import stat
 import subprocess
@@ -137,11 +138,29 @@ def test_down_with_nothing_running_says_so(person: Person) -> None:
     assert "Nothing" in done.stderr
 
 
+ALONE = [word for name in ("planner", "researcher", "frontend", "backend") for word in ("--without", name)]
+
+
+def test_a_worker_that_died_is_told_of_with_the_cause_and_its_log(person: Person) -> None:
+    up = person.start("up", *ALONE)
+    with up:
+        try:
+            _until_try(up)
+            found = supervision.running(person.home)
+            assert found is not None
+            os.kill(found.workers["chatter"], signal.SIGKILL)
+            assert up.stderr is not None
+            told = [next(line for line in up.stderr if "chatter ended and is started again" in line)]
+            told += [up.stderr.readline(), up.stderr.readline()]
+        finally:
+            person.types("down")
+            up.kill()
+    assert "killed by signal 9 (SIGKILL)" in told[1]
+    assert str(person.home / "logs" / "chatter.log") in told[2]
+
+
 def test_ctrl_c_ends_what_up_started_drained(person: Person) -> None:
-    alone = [
-        word for name in ("planner", "researcher", "frontend", "backend") for word in ("--without", name)
-    ]
-    up = person.start("up", *alone)
+    up = person.start("up", *ALONE)
     with up:
         try:
             told = _until_try(up)

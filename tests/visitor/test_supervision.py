@@ -200,3 +200,19 @@ def test_the_note_of_a_killed_supervisor_is_not_taken_for_that_of_its_successor(
         assert supervision.running(tmp_path) is None
         (tmp_path / "cluster.json").write_text(json.dumps({**note, "birth": birth(os.getpid())}))
         assert supervision.running(tmp_path) is not None
+
+
+def test_news_are_the_whole_lines_that_warn_from_now_on(tmp_path: Path) -> None:
+    file = supervision.log_file(tmp_path)
+    file.parent.mkdir()
+    file.write_text('{"level": "warning", "event": "before"}\n')
+    news = supervision.News(tmp_path)
+    with file.open("a") as log:
+        log.write('{"level": "info", "event": "quiet"}\nno JSON\n')
+        log.write('{"level": "warning", "event": "it ended", "why": "killed", "fix": "look"}\n{"level": "err')
+        log.flush()
+        (told,) = news.read()
+        assert (told.what, told.why, told.fix) == ("it ended", "killed", "look")
+        log.write('or", "event": "half"}\n')
+    assert [one.what for one in news.read()] == ["half"]
+    assert news.read() == []
