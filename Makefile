@@ -85,6 +85,7 @@ $(VENV)/pyvenv.cfg:
 	@[ -z "$(MOVED)" ] || echo "This folder was moved or renamed: $(VENV) is made anew" >&2
 	@for python in $(PYTHON); do \
 	    "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
+	    echo "Making an environment for $$("$$python" --version) in $(VENV) (once; some seconds)" >&2; \
 	    "$$python" -m venv --clear $(VENV) && exit 0; \
 	    rm -rf $(VENV); \
 	    echo "$$python cannot make a virtual environment. On Debian and Ubuntu: apt-get install python3-venv" >&2; \
@@ -95,11 +96,11 @@ $(VENV)/pyvenv.cfg:
 	exit 1
 
 $(RUN): $(VENV)/pyvenv.cfg $(PINS)
-	@echo "Installing PromptDock into $(VENV) (once; needs the network)" >&2
+	@echo "Installing PromptDock into $(VENV) (once; a minute or so; needs the network)" >&2
 	@$(PIP) --editable ".[sandbox]"
 	@touch $@
 
 $(DEV): $(VENV)/pyvenv.cfg $(PINS)
-	@echo "Installing PromptDock and its development tools into $(VENV) (once; needs the network)" >&2
+	@echo "Installing PromptDock and its development tools into $(VENV) (once; a minute or two; needs the network)" >&2
 	@$(PIP) --editable ".[dev,sandbox]"
 	@touch $(RUN) $@

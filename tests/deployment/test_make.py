@@ -111,6 +111,7 @@ def test_the_first_python_that_is_new_enough_makes_the_environment(tree: Path) -
     old = _old(tree)
     done = _run(tree, "make", ".venv/pyvenv.cfg", f"PYTHON={old} {sys.executable}")
     assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("Making an environment for Python 3."), "what takes seconds is said before"
     version = _run(tree, ".venv/bin/python", "-c", "import sys; print(*sys.version_info[:2])").stdout
     assert version.split() == [str(part) for part in sys.version_info[:2]]
 
