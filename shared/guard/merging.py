@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from shared import log
 from shared.errors import ToolError
 from shared.guard.checkout import Checkout
 from shared.guard.git import NAMES, PERSON, check_commit, check_ref, shown, unmarked
@@ -13,6 +15,9 @@ from shared.guard.gitrun import checked
 from shared.guard.process import Finished
 
 _FILES = 200  # files in conflict that are named
+_NAMED = 10  # files in the way that an error names
+# As git lists them, one a line behind a tab, or in a sentence of its own.
+_IN_THE_WAY = re.compile(r"^\t(.+)$|^error: Entry '(.+)' not uptodate", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,7 @@ class Merger(Checkout):
                 raise ToolError(f"the branch {branch!r} was changed meanwhile", "", "try again")
             # A file that was only saved again would count as a person's change.
             await self._git("update-index", "-q", "--refresh", check=False)
-            await self._git("reset", "--quiet", "--keep", check_commit(new))
+            await self._bring(branch, "reset", "--quiet", "--keep", check_commit(new))
             return
         await self._git("update-ref", f"refs/heads/{name}", check_commit(new), old)
 
@@ -146,12 +151,30 @@ class Merger(Checkout):
         if self.where is not None and self.where.tree and await self.branch() == name:
             if await self.head() != old:
                 raise ToolError(f"the branch {branch!r} was changed meanwhile", "", "try again")
-            await self._git("merge", "--quiet", "--ff-only", "--no-stat", "--no-autostash", check_commit(new))
+            flags = ("--quiet", "--ff-only", "--no-stat", "--no-autostash")
+            await self._bring(branch, "merge", *flags, check_commit(new))
             return
         done = await self._git("for-each-ref", "--format=%(worktreepath)", f"refs/heads/{name}")
         if place := done.stdout.strip():
             raise ToolError(f"the branch {branch!r} is checked out elsewhere", place, "merge it there")
         await self._git("update-ref", f"refs/heads/{name}", check_commit(new), old or "0" * 40)
+
+    async def _bring(self, branch: str, *words: str) -> None:
+        """Move the branch that is checked out, with its files; ToolError that names those which are in the way."""
+        done = await self._git(*words, check=False)
+        files = [
+            shown(name) for found in _IN_THE_WAY.finditer(done.stderr) for name in found.groups() if name
+        ]
+        if done.exit_code == 0 or done.timed_out or not files:
+            checked(done, words[0])
+            return
+        log.get().warning("git left a checkout as it is", branch=branch, path=str(self.path), git=done.stderr)
+        raise ToolError(
+            f"the branch {branch!r} stays as it is",
+            f"files in {self.path} have changes that no commit has, and would be overwritten: "
+            f"{', '.join(dict.fromkeys(files[:_NAMED]))}" + (" and more" if len(files) > _NAMED else ""),
+            "commit them, or put them aside with git stash --include-untracked, then try again",
+        )
 
 
 def _merge_tree(one: str, other: str) -> Command:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
 from pydantic import ValidationError
 
-from shared.errors import Busy, ToolError
+from shared.errors import Busy, ToolError, sentences
 from shared.guard.merging import Merger
 from shared.store.base import Store
 from shared.store.records import Repo, Task, TaskEvent, TaskResult
@@ -94,7 +95,8 @@ async def merge(repos: Repos, repo: Repo, store: Store, task: Task, actor: str, 
         # Of two commits that stay what they are, the trial is the merge; `_put` looks whether they are the newest.
         made = await git.join(start, head, trial.tree, await _message(store, task), actor)
     if made:
-        await _put(repos, repo, git, old, made)
+        with _saying(f"{branch!r} was not merged into {repo.default_branch!r}"):
+            await _put(repos, repo, git, old, made)
     if made or last is None or last.event != fate.MERGED:
         detail = {"commit": made or head, "into": repo.default_branch}
         detail |= {"before": old, "taken": _taken(last)} if made else {}
@@ -109,9 +111,18 @@ async def merge(repos: Repos, repo: Repo, store: Store, task: Task, actor: str, 
 def _clashing(repo: Repo, task: Task, branch: str, files: list[str]) -> ToolError:
     return ToolError(
         f"{branch!r} cannot be merged into {repo.default_branch!r}",
-        f"conflicts in {', '.join(files[:10])}",
+        f"conflicts in {', '.join(files[:10])}{' and more' if files[10:] else ''}: both branches changed them",
         f"promptdock tasks changes {task.slug} TEXT asks its agent to bring it up to date",
     )
+
+
+@contextlib.contextmanager
+def _saying(what: str) -> Iterator[None]:
+    """Of an error it is said first what came to nothing by it."""
+    try:
+        yield
+    except ToolError as error:
+        raise type(error)(what, sentences(error.what, error.why), error.fix) from None
 
 
 def _taken(last: TaskEvent | None) -> str:
@@ -184,7 +195,8 @@ async def _out(
     before = str(last.detail.get("before") or (await git.parents(merged))[0])
     kept = await git.commit_of(f"refs/heads/{task.branch}")  # else the work would be nowhere any more
     if old == merged and kept and repo.path and await git.holders(merged) == [f"refs/heads/{into}"]:
-        await git.retreat(into, old, before)
+        with _saying(f"the merge of {task.slug} is not undone in {into!r}"):
+            await git.retreat(into, old, before)
         return ""
     trial = await git.without(old, merged, before)
     if trial.clashes:
@@ -194,7 +206,8 @@ async def _out(
         f"Undo the merge of {task.slug}: {title(task.description, task.title)}\n\nThis takes out {merged}.\n"
     )
     made = await git.undo(old, trial.tree, told, actor)
-    await _put(repos, repo, git, old, made)
+    with _saying(f"the merge of {task.slug} is not undone in {into!r}"):
+        await _put(repos, repo, git, old, made)
     return made
 
 
@@ -238,7 +251,8 @@ async def _put(repos: Repos, repo: Repo, git: Merger, old: str, made: str) -> No
         return
     # Of a mirror, our own branch of that name is only what is pushed; the remote refuses it if it moved.
     await git.advance(repo.default_branch, await git.commit_of(f"refs/heads/{repo.default_branch}"), made)
-    await git.push(repo.default_branch, reach=repos.reach)
+    with _saying(f"{repo.url} did not take the branch {repo.default_branch!r}"):
+        await git.push(repo.default_branch, reach=repos.reach)
 
 
 async def discard(repos: Repos, repo: Repo, store: Store, task: Task, actor: str, key: str) -> None:

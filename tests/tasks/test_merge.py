@@ -68,6 +68,36 @@ async def test_a_merge_brings_the_work_into_the_checkout_and_leaves_a_persons_ch
     assert await events(store) == ["merged"]
 
 
+@pytest.mark.parametrize("known", [True, False])
+async def test_a_merge_into_a_persons_changes_says_which_files_are_in_the_way(
+    repos: Repos, repo: Repo, repository: Path, store: SqliteStore, known: bool
+) -> None:
+    name = "a.txt" if known else "b.txt"
+    task = await worked(repos, repo, store, "t-1", **{name.replace(".", "_"): "of the task\n"})
+    (repository / name).write_text("mine, not committed\n")
+    before = plain(repository, "rev-parse", "HEAD")
+    with pytest.raises(ToolError) as told:
+        await merge.merge(repos, repo, store, task, "ann", "k1")
+    assert told.value.what == f"{task.branch!r} was not merged into 'trunk'"
+    assert f"would be overwritten: {name}" in told.value.why and str(repository) in told.value.why
+    assert "git stash" in told.value.fix
+    assert "error:" not in str(told.value), "git's own words stand in the log"
+    assert plain(repository, "rev-parse", "HEAD") == before and await events(store) == []
+    assert (repository / name).read_text() == "mine, not committed\n"
+
+
+async def test_undoing_a_merge_says_which_files_are_in_the_way(
+    repos: Repos, repo: Repo, repository: Path, store: SqliteStore
+) -> None:
+    task = await worked(repos, repo, store, "t-1", a_txt="of the task\n")
+    await merge.merge(repos, repo, store, task, "ann", "k1")
+    (repository / "a.txt").write_text("mine, not committed\n")
+    with pytest.raises(ToolError) as told:
+        await merge.unmerge(repos, repo, store, task, "ann", "k2")
+    assert told.value.what == "the merge of t-1 is not undone in 'trunk'"
+    assert "would be overwritten: a.txt" in told.value.why and "git stash" in told.value.fix
+
+
 async def test_a_merge_says_what_was_asked_and_what_stands_behind_the_work(
     repos: Repos, repo: Repo, repository: Path, store: SqliteStore
 ) -> None:
