@@ -108,8 +108,10 @@ async def create_task(
     told |= {"repo_id": repo.name} if repo else {}
     told |= {"parent": parent.slug} if parent else {}
     told |= {"requires_approval": True} if requires_approval else {}
-    if project.status == "PAUSED":
-        told["warning"] = f"project {project.slug} is paused: the task waits until it is resumed"
+    if project.status != "ACTIVE":
+        told["warning"] = (
+            f"project {project.slug} is {project.status.lower()}: the task waits until it is resumed"
+        )
     if task.status == "AWAITING_PLAN_APPROVAL":
         told |= {"status": task.status, "warning": _HELD.format(who=" and ".join(held))}
     return told

@@ -72,6 +72,7 @@ async def list_projects(here: Context) -> Result:
                 "id": row.slug,
                 "name": row.name,
                 "status": row.status,
+                "description": row.description,
                 "credit_weight": row.credit_weight,
                 "max_concurrent_agents": row.max_concurrent_agents,
                 "workspace": row.workspace,
@@ -160,12 +161,44 @@ async def pause_project(here: Context, project_id: str) -> Result:
 
 @category.tool(effect="idempotent", detail=_project, touches=touching("records"))
 async def resume_project(here: Context, project_id: str) -> Result:
-    """Resume a paused project."""
+    """Resume a paused or archived project."""
     row = await rows.project(here.store, project_id)
     if row.status != "ACTIVE":
         await rows.project_changed(here, row, "resumed")
         row = await rows.change(here.store, row, status="ACTIVE")
     return {"resumed": row.slug, "name": row.name}
+
+
+@category.tool(effect="idempotent", detail=_project, touches=touching("records"))
+async def archive_project(here: Context, project_id: str) -> Result:
+    """Archive a project that is done with: out of the lists, no task of it begins. resume_project takes it back."""
+    row = await rows.project(here.store, project_id)
+    if row.slug == rows.DEFAULT:
+        raise ToolError(f"the project {row.slug!r} cannot be archived", "one project is always there", "")
+    await _idle(here, row, "archived")
+    if row.status != "ARCHIVED":
+        await rows.project_changed(here, row, "archived")
+        row = await rows.change(here.store, row, status="ARCHIVED")
+    await _leave(here, row)
+    return {"archived": row.slug, "name": row.name}
+
+
+async def _idle(here: Context, row: Project, what: str) -> None:
+    """ToolError where somebody works on a task of the project."""
+    tasks = await here.store.select(Task, {"project_id": row.id, "status": ("in", list(BUSY))})
+    if tasks:
+        raise ToolError(
+            f"the project {row.slug!r} cannot be {what}",
+            f"tasks are in progress: {', '.join(task.slug for task in tasks[:5])}",
+            "wait for their end, or stop them first",
+        )
+
+
+async def _leave(here: Context, row: Project) -> None:
+    """No conversation works on it any more; one that gets its name is another project."""
+    for setting in await here.store.select(Setting, {"key": rows.ACTIVE}):
+        if setting.value.get("project") == row.slug:
+            await rows.keep_setting(here.store, setting.scope, rows.ACTIVE, {"project": None})
 
 
 @category.tool(effect="idempotent", detail=_edited, touches=touching("records", budget_limit="money"))
@@ -179,11 +212,13 @@ async def edit_project(
     discord_channel_id: str | None = "",
     default_profile_id: str | None = "",
     repo_default_branch: str | None = None,
+    description: Annotated[str, Field(max_length=2000)] | None = None,
 ) -> Result:
     """Edit a project: only what is given changes. `budget_limit` is dollars; null clears it, a channel, a profile."""
     row = await rows.project(here.store, project_id)
     plain = {
         "name": name,
+        "description": description,
         "credit_weight": credit_weight,
         "max_concurrent_agents": max_concurrent_agents,
     }
@@ -299,13 +334,8 @@ async def delete_project(here: Context, project_id: str, archive_channels: bool 
     row = await rows.project(here.store, project_id)
     if row.slug == rows.DEFAULT:
         raise ToolError(f"the project {row.slug!r} cannot be deleted", "one project is always there", "")
+    await _idle(here, row, "deleted")
     tasks = await here.store.select(Task, {"project_id": row.id})
-    if busy := [task.slug for task in tasks if task.status in BUSY]:
-        raise ToolError(
-            f"the project {row.slug!r} cannot be deleted",
-            f"tasks are in progress: {', '.join(busy[:5])}",
-            "stop them first",
-        )
     channels = await here.store.select(Channel, {"project_id": row.id})
     told: Result = {"deleted": row.slug, "name": row.name}
     if here.project_id == row.slug:
@@ -333,9 +363,7 @@ async def _clear(here: Context, project: Project, tasks: list[UUID]) -> None:
         await _delete(here, (TaskResult, TaskEvent, TokenUsage), {"task_id": ("in", part)})
     await _delete(here, (TaskEvent, TokenUsage, Memory, HookRun, Workspace, Task), {"project_id": project.id})
     await here.store.update(Channel, {"project_id": None}, {"project_id": project.id})
-    for setting in await here.store.select(Setting, {"key": rows.ACTIVE}):
-        if setting.value.get("project") == project.slug:  # one that gets its name is another project
-            await rows.keep_setting(here.store, setting.scope, rows.ACTIVE, {"project": None})
+    await _leave(here, project)
 
 
 async def _delete(here: Context, kinds: Iterable[type[Row]], where: dict[str, Any]) -> None:

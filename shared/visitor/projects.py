@@ -66,6 +66,7 @@ def _card(row: Project) -> Card:
         "id": row.slug,
         "name": row.name,
         "status": row.status,
+        "description": row.description,
         "weight": row.credit_weight,
         "at_once": row.max_concurrent_agents,
         "budget": row.budget,

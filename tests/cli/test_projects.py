@@ -33,6 +33,26 @@ def test_a_project_is_made_gone_to_and_shown(cluster: Person) -> None:
     assert wrong.returncode == 2 and "garden" in wrong.stderr
 
 
+def test_a_project_is_changed_put_away_taken_back_and_deleted(cluster: Person) -> None:
+    cluster.does("project", "create", "Attic")
+    changed = cluster.does("project", "edit", "attic", "--name", "Loft", "--description", "Old things")
+    assert changed == "attic is changed: name, description\n"
+    shown = cluster.does("project", "show", "attic")
+    assert shown.startswith("attic  Loft  active\n  Old things\n")
+    assert "no option was given" in cluster.is_refused(2, "project", "edit", "attic")
+    assert "is paused" in cluster.does("project", "pause", "attic")
+    assert cluster.reads("project", "resume", "attic")["resumed"] == "attic"
+    assert "nothing of it is lost" in cluster.does("project", "archive", "attic")
+    listed = cluster.types("project", "list")
+    assert "attic" not in listed.stdout and "archived: 1 more" in listed.stderr
+    assert "attic" in cluster.does("project", "list", "--all")
+    assert cluster.does("project", "resume", "attic") == "attic goes on\n"
+    refused = cluster.is_refused(2, "project", "delete", "attic")
+    assert "with its 0 tasks" in refused and "project delete attic --yes" in refused
+    assert cluster.does("project", "delete", "attic", "--yes") == "attic is deleted\n"
+    assert "attic" not in cluster.does("project", "list", "--all")
+
+
 def test_a_repository_is_added_once_and_taken_out_again(cluster: Person, shop: Path) -> None:
     cluster.types("project", "create", "Yard")
     added = cluster.types("repo", "add", str(shop), "--kind", "backend", "--project", "yard")

@@ -63,8 +63,36 @@ async def test_a_project_is_paused_resumed_and_edited(bench: Bench) -> None:
     await bench.ok("edit_project", project_id="shop", default_profile_id=None, discord_channel_id=None)
     assert (await bench.ok("get_project_channels", project_id="shop"))["channel_id"] is None
     assert "at least one" in await bench.no("edit_project", project_id="shop")
-    for tool in ("pause_project", "resume_project", "get_project_channels", "delete_project"):
+    for tool in (
+        "pause_project",
+        "resume_project",
+        "archive_project",
+        "get_project_channels",
+        "delete_project",
+    ):
         assert "no project called 'nothing'" in await bench.no(tool, project_id="nothing")
+
+
+async def test_an_archived_project_keeps_all_and_begins_nothing_until_it_is_resumed(bench: Bench) -> None:
+    await bench.ok("create_project", name="Shop")
+    await bench.ok("edit_project", project_id="shop", description="Sells plants")
+    task = await bench.ok("create_task", title="x", project_id="shop")
+    await bench.ok("set_active_project", project_id="shop")
+    [row] = await bench.store.select(Task, {"slug": task["created"]})
+    await bench.store.update(Task, {"status": "IN_PROGRESS"}, {"id": row.id})
+    assert f"in progress: {row.slug}" in await bench.no("archive_project", project_id="shop")
+    assert f"in progress: {row.slug}" in await bench.no("delete_project", project_id="shop")
+    await bench.store.update(Task, {"status": "READY"}, {"id": row.id})
+    assert (await bench.twice("archive_project", project_id="shop"))["archived"] == "shop"
+    told = (await _listed(bench))["shop"]
+    assert (told["status"], told["description"]) == ("ARCHIVED", "Sells plants")
+    [setting] = await bench.store.select(_settings(), {"scope": "session:talk", "key": "active_project"})
+    assert setting.value == {"project": None}, "nobody works there any more"
+    assert "archived" in (await bench.ok("create_task", title="y", project_id="shop"))["warning"]
+    assert await bench.store.count(Task, {"project_id": project_key("shop")}) == 2
+    await bench.ok("resume_project", project_id="shop")
+    assert (await _listed(bench))["shop"]["status"] == "ACTIVE"
+    assert "always there" in await bench.no("archive_project", project_id="default")
 
 
 async def test_the_default_branch_of_a_project_is_that_of_its_repositories(bench: Bench) -> None:

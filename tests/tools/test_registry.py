@@ -14,7 +14,7 @@ from shared.tools.tiers import CORE, TIERS
 from tests.tools.bench import Bench
 
 COUNTS = {
-    "core": 12, "git": 11, "project": 16, "agent": 17, "hooks": 6, "memory": 13, "files": 8, "system": 28,
+    "core": 12, "git": 11, "project": 17, "agent": 17, "hooks": 6, "memory": 13, "files": 8, "system": 28,
 }  # fmt: skip
 OLDER = {
     "set_project_channel", "set_control_interface", "set_task_status", "add_repo", "list_repos", "create_branch",
