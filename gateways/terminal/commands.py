@@ -86,12 +86,20 @@ async def _agents(here: Conversation, _rest: str) -> str:
     state = await look.status(here.visitor)
     doing = await look.doing(here.visitor, state["agents"])
     told, most = [], shutil.get_terminal_size().columns
-    for card in state["agents"]:
-        does = "" if card.get("doing") else line(str(card.get("about") or ""), 60)
-        told.append(line(f"{card['agent']:12} {card.get('status', ''):9} {does}".rstrip(), most))
+    rows = [
+        (
+            str(card["agent"]),
+            str(card.get("status", "")),
+            "" if card.get("doing") else line(str(card.get("about") or ""), 60),
+        )
+        for card in state["agents"]
+    ]
+    gone = [(name, "unannounced" if name in state["unannounced"] else "offline") for name in state["offline"]]
+    lines = _table([*rows, *((name, how, "") for name, how in gone)])
+    for card, text in zip(state["agents"], lines, strict=False):
+        told.append(text)
         told += [f"  {line(working.told(), most - 2)}" for working in doing if working.agent == card["agent"]]
-    gone = ("unannounced" if name in state["unannounced"] else "offline" for name in state["offline"])
-    told += [f"{name:12} {how}" for name, how in zip(state["offline"], gone, strict=True)]
+    told += lines[len(rows) :]
     return "\n".join(told) or "Nobody is here."
 
 

@@ -280,6 +280,19 @@ async def test_with_nothing_stored_yet_a_command_says_what_to_do(here: Conversat
     assert "promptdock up" in seen.last("error")
 
 
+async def test_the_agents_stand_in_columns_that_fit_the_terminal(
+    here: Conversation, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await here.visitor.reach()
+    for agent, about in (("planner", "plans what is asked for, and more"), ("researcher", "reads " * 12)):
+        await here.visitor.presence.beat(agent, f"{agent}-1", {"status": "idle", "about": about})
+    monkeypatch.setenv("COLUMNS", "40")
+    await obey(here, "/agents")
+    lines = [text for text in seen.last("block").splitlines() if "idle" in text]
+    assert len(lines) >= 2 and max(map(len, lines)) <= 40
+    assert len({text.index("idle") for text in lines}) == 1
+
+
 async def test_the_list_of_tasks_tells_what_became_of_the_work(
     here: Conversation, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
