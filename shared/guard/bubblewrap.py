@@ -94,12 +94,17 @@ _NOWHERE = _Places({})
 
 
 def command(
-    program: str, argv: Sequence[str], view: View, mapped: Mapped | None, namespace: bool = True
+    program: str,
+    argv: Sequence[str],
+    view: View,
+    mapped: Mapped | None,
+    namespace: bool = True,
+    first: str = "",
 ) -> list[str]:
     """The command line that runs `argv` with this view; with `mapped`, as the sandbox's own user.
 
     Without `namespace` bubblewrap is root and makes all others, and what it runs gives root up; the filter of
-    system calls keeps it from making any.
+    system calls keeps it from making any. `first` is what a shell does before.
     """
     start, places = [program], _NOWHERE
     if mapped:
@@ -130,9 +135,10 @@ def command(
     )
     words += ["--remount-ro", "/", "--chdir", str(view.root), "--", "/bin/sh", "-c", inside, "sh", *up, *argv]
     if faults.without("seccomp") or not seccomp.known():
-        return ["/usr/bin/env", "-i", *start, *words]
+        start = ["/usr/bin/env", "-i", *start]
+        return ["/bin/sh", "-c", f'{first}exec "$@"', "sh", *start, *words] if first else [*start, *words]
     filtered = _WITH_FILTER.format(file=seccomp.file(seccomp.program()), program=shlex.join(start))
-    return ["/bin/sh", "-c", filtered, "sh", *words]
+    return ["/bin/sh", "-c", first + filtered, "sh", *words]
 
 
 def _kernel() -> list[str]:

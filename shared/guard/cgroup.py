@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,11 +32,17 @@ class Group:
     processes: int = 0  # 0: not bounded
     memory: int = 0  # bytes; 0: not bounded
 
-    def entered(self, argv: Sequence[str]) -> list[str]:
-        """The command that enters them and then becomes `argv`; where it cannot enter, nothing is run."""
-        script = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo $$ > "$1" || exit 125; shift; n=$((n-1)); done; exec "$@"'
-        files = [str(folder / "cgroup.procs") for folder in self.folders]
-        return ["/bin/sh", "-c", script, "sh", str(len(files)), *files, *argv] if files else list(argv)
+    @property
+    def entering(self) -> str:
+        """What a shell does to enter them and stay in; where it cannot, it ends."""
+        return "".join(f"{_door(folder)} || exit 125; " for folder in self.folders)
+
+
+def _door(folder: Path) -> str:
+    """How a shell of one thread enters: version 1 takes that thread at once, all else waits some 10 ms for others."""
+    tasks = folder / "tasks"
+    how, file = ("echo 0", tasks) if tasks.exists() else ("echo $$", folder / "cgroup.procs")
+    return f"{how} > {shlex.quote(str(file))}"
 
 
 def _places(controller: str) -> list[Path]:

@@ -296,6 +296,21 @@ def test_landlock_runs_nothing_where_it_cannot_confine(tmp_path: Path) -> None:
 
 
 def test_who_cannot_enter_the_control_group_runs_nothing(tmp_path: Path) -> None:
-    argv = cgroup.Group((tmp_path / "missing",)).entered(["touch", str(tmp_path / "ran")])
+    confined = replace(Sandbox.probe("none"), group=cgroup.Group((tmp_path / "missing",)))
+    argv = confined.wrap(["touch", str(tmp_path / "ran")], tmp_path, True)
     assert subprocess.run(argv, stderr=subprocess.DEVNULL, check=False).returncode == 125
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(("door", "said"), [("tasks", "0"), ("cgroup.procs", "the shell's own number")])
+def test_a_group_of_version_1_is_entered_by_the_thread_alone_which_waits_for_nobody(
+    tmp_path: Path, door: str, said: str
+) -> None:
+    for name in {door, "cgroup.procs"}:
+        (tmp_path / name).touch()
+    argv = replace(Sandbox.probe("none"), group=cgroup.Group((tmp_path,))).wrap(["true"], tmp_path, True)
+    with subprocess.Popen(argv) as running:
+        pass
+    assert running.returncode == 0
+    wanted = str(running.pid) if said != "0" else said
+    assert (tmp_path / door).read_text().strip() == wanted
