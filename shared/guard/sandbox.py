@@ -32,7 +32,10 @@ Mode = Literal["bwrap", "landlock", "none", "refused"]
 _TRY_SECONDS = 10
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
 # The pipes of its output are given to the user that a command runs as: it may open them by name.
-_OPENED = 'p=; for n in 1 2; do [ -p "/proc/self/fd/$n" ] && p="$p /proc/self/fd/$n"; done; [ -z "$p" ] || chown {user} $p; '
+_OPENED = (
+    'p=; for n in 1 2; do [ -p "/proc/self/fd/$n" ] && p="$p /proc/self/fd/$n"; done; '
+    '[ -z "$p" ] || chown {user} $p; '
+)
 _SYSTEM = ("/usr", "/nix", "/proc", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 
 
