@@ -94,6 +94,15 @@ def is_trusted(folder: Path) -> bool:
     return known is not None and known == _identity(folder)
 
 
+def private(path: str, flags: int) -> int:
+    """An `opener` of `open`: what it makes is for its owner alone, and what is there becomes so."""
+    mode = 0o666 if faults.without("private-files") else 0o600
+    opened = os.open(path, flags, mode)
+    if os.fstat(opened).st_uid == os.getuid() and not faults.without("private-files"):
+        os.fchmod(opened, mode)
+    return opened
+
+
 def trust(folder: Path) -> None:
     """Remember that this folder is trusted; PermissionError where another user can change what lies in it."""
     if not (_own(folder) or faults.without("folder-trust")):

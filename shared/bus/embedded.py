@@ -26,6 +26,7 @@ from typing import Any
 from shared import faults, log, secret
 from shared.bus.keys import PUBLIC, Names
 from shared.errors import BusUnreachable, ConfigurationError, NoCluster
+from shared.folders import private
 from shared.settings import Settings
 
 PORT = 6379
@@ -225,7 +226,8 @@ class Embedded:
         text += f"client-output-buffer-limit {_FOR_SUBSCRIBERS}\n{self._users()}"
         try:
             if not config.exists() or config.read_text() != text:  # on a full disk it would be emptied
-                config.write_text(text)
+                with open(config, "w", opener=private) as file:
+                    file.write(text)
         except OSError as error:
             raise self._failed(str(error)) from error
         # Its own session: a Ctrl-C at the terminal is for us, and the server goes last.

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from shared.errors import ConfigurationError, PromptDockError, TimedOut, UsageError
-from shared.folders import FOLDER
+from shared.folders import FOLDER, private
 from shared.guard import plan as plans
 from shared.guard import remains, starts
 from shared.guard.birth import birth
@@ -174,7 +174,7 @@ def start(
     words = [part for agent in without for part in ("--without", agent)]
     words += [part for agent in added for part in ("--with", agent)]
     words += [part for agent, count in (scale or {}).items() for part in ("--scale", f"{agent}={count}")]
-    with file.open("wb") as out:
+    with open(file, "wb", opener=private) as out:
         return subprocess.Popen(
             starts.command("agents", *words),
             cwd=starts.where(),

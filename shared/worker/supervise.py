@@ -20,7 +20,7 @@ from shared.bus import embedded
 from shared.bus.keys import Names
 from shared.bus.presence import Presence, instance_of
 from shared.errors import BusUnreachable, ConfigurationError, PromptDockError, UsageError, sentences
-from shared.folders import HOME_NAME
+from shared.folders import HOME_NAME, private
 from shared.guard import plan as plans
 from shared.guard import remains, starts
 from shared.guard.birth import birth
@@ -253,7 +253,7 @@ class Supervisor:
             words = starts.command("agents", "--name", child.agent)
         else:
             words = starts.command(f"agents.{child.agent}")
-        with file.open("ab") as out:
+        with open(file, "ab", opener=private) as out:
             # A session of its own: Ctrl-C at the terminal is for us, who then drain the workers in order.
             child.process = subprocess.Popen(
                 words,
@@ -397,7 +397,7 @@ def _make(home: Path) -> None:
 @contextlib.contextmanager
 def _only_one(home: Path) -> Iterator[TextIO]:
     """One supervisor a home; a second one says so and leaves."""
-    with (home / "cluster.lock").open("w") as file:
+    with open(home / "cluster.lock", "w", opener=private) as file:
         for _ in range(5):  # a command that only looks whether somebody is here has it for a moment
             with contextlib.suppress(BlockingIOError):
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -132,6 +132,13 @@ def test_logs_are_those_of_the_agent_that_is_named(cluster: Person) -> None:
     assert "there are: " in cluster.is_refused(2, "logs", "nobody")
 
 
+def test_what_the_cluster_writes_down_can_be_read_by_its_owner_alone(cluster: Person) -> None:
+    places = (cluster.home.glob("*"), *(cluster.home.joinpath(name).rglob("*") for name in ("logs", "redis")))
+    files = [path for place in places for path in place if path.is_file()]
+    assert {"cluster.log", "planner.log", "promptdock.db", "valkey.conf"} <= {path.name for path in files}
+    assert [str(path) for path in files if path.stat().st_mode & 0o077] == []
+
+
 def test_doctor_is_content_with_a_cluster_that_runs(cluster: Person) -> None:
     found = {finding["name"]: finding for finding in cluster.reads("doctor")["findings"]}
     assert found["persistence"]["level"] == "ok"
