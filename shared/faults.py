@@ -20,7 +20,7 @@ import signal
 from pathlib import Path
 from typing import Literal
 
-Mechanism = Literal["clock", "fencing", "gap-fill", "journal"]
+Mechanism = Literal["clock", "fencing", "gap-fill", "idmapped-mounts", "journal"]
 
 # What stands between hostile text and harm, each by a name of its own. Every one has an attack in the tests that
 # succeeds when it is gone, and a line in SECURITY.md.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import functools
 import os
 import pwd
@@ -20,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+from shared import faults
 from shared.errors import ToolError
 
 USERS = range(65_520, 65_534)  # no distribution gives these to anybody; the first that is free is taken
@@ -33,6 +35,12 @@ _NEW_MOUNTS, _OWN_FOLDER = 0x00020000, 0x00000200  # CLONE_NEWNS, CLONE_FS
 _SLAVE, _RECURSE, _DETACH = 1 << 19, 1 << 14, 2
 _ALL = 2**32 - 1
 _COVERED = ("/sys", "/mnt", "/media", "/srv")  # of no use to a command
+_WHY = {
+    errno.ENOSYS: "the kernel has no idmapped mounts, which came with Linux 5.12",
+    errno.EINVAL: "its file system has no idmapped mounts",
+    errno.EPERM: "root may make no mounts here, as in most containers",
+}
+FIX = "run the workers as an ordinary user, or keep {what} on ext4, xfs, btrfs or tmpfs"
 T = TypeVar("T")
 
 # A process in a user namespace of its own, which lives until its standard input ends.
@@ -99,6 +107,14 @@ class Mapped:
                 found[str(path)] = str(Path(above[1], path.relative_to(above[0])))
         return found
 
+    def check(self, folder: Path) -> None:
+        """ToolError where nothing of the file system that it lies on can be shown."""
+        there = next(place for place in (folder, *folder.parents) if place.exists())
+        try:
+            os.close(self._mount(there, there.stat(), 0))
+        except OSError as error:
+            raise _refused(folder, error) from None
+
     def _make(self) -> int:
         _call(_libc().unshare, _NEW_MOUNTS)
         # What the machine mounts and unmounts later is seen here as well, and nothing of ours there.
@@ -122,24 +138,22 @@ class Mapped:
                 finally:
                     os.close(mount)
             except OSError as error:
-                raise ToolError(
-                    "commands cannot be run here",
-                    f"the workers are root, and {path} cannot be shown to another user ({error.strerror})",
-                    "run the workers as an ordinary user, or keep it on ext4, xfs, btrfs or tmpfs",
-                ) from None
+                raise _refused(path, error) from None
             self._shown[key] = target
             return target
 
-    def _mount(self, path: Path, what: os.stat_result) -> int:
+    def _mount(self, path: Path, what: os.stat_result, all: int = _RECURSIVE) -> int:
         """A mount of the path that is attached nowhere yet, with the ids exchanged."""
+        if faults.without("idmapped-mounts"):
+            raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
         name = ctypes.c_char_p(os.fsencode(path))
-        flags = ctypes.c_uint(_CLONE | _CLOSE_ON_EXEC | _RECURSIVE)
+        flags = ctypes.c_uint(_CLONE | _CLOSE_ON_EXEC | all)
         mount = _call(_libc().syscall, ctypes.c_long(_OPEN_TREE), ctypes.c_int(_HERE), name, flags)
         try:
             attributes = _Attributes(_IDMAP, 0, 0, self._namespace(what.st_uid, what.st_gid))
             _call(
                 _libc().syscall, ctypes.c_long(_SET_ATTRIBUTES), ctypes.c_int(mount), ctypes.c_char_p(b""),
-                ctypes.c_uint(_EMPTY_PATH | _RECURSIVE), ctypes.byref(attributes), ctypes.c_size_t(32),
+                ctypes.c_uint(_EMPTY_PATH | all), ctypes.byref(attributes), ctypes.c_size_t(32),
             )  # fmt: skip
         except BaseException:
             os.close(mount)
@@ -169,6 +183,16 @@ class Mapped:
                 Path(f"/proc/{pid}/uid_map").write_text(_exchanged(owner, self.user))
                 self._namespaces[owner, group] = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
         return self._namespaces[owner, group]
+
+
+def why(error: OSError) -> str:
+    """What is missing, in words."""
+    return _WHY.get(error.errno or 0, error.strerror or str(error))
+
+
+def _refused(path: Path, error: OSError) -> ToolError:
+    told = f"the workers are root, and {path} cannot be shown to another user: {why(error)}"
+    return ToolError("commands cannot be run here", told, FIX.format(what="it"))
 
 
 @functools.cache

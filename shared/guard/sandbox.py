@@ -73,6 +73,8 @@ class Sandbox:
                     return found
                 told.append(why)
         fix = "install bubblewrap (or promptdock[sandbox]) and allow user namespaces, or set SANDBOX=none"
+        if os.getuid() == 0 and programs():
+            fix = mapped.FIX.format(what="the data folder (PROMPTDOCK_HOME)")
         return replace(shared, why=f"no sandbox: {'; '.join(told) or f'SANDBOX={setting} is unknown'}; {fix}")
 
     @property
@@ -245,8 +247,12 @@ def _bubblewrap(shared: Sandbox) -> tuple[Sandbox | None, str]:
             )
         try:
             place = mapped.place()
+            for folder in shared.hidden:  # worktrees lie in it
+                place.check(Path(folder))
+        except ToolError as error:
+            return None, f"as root, bubblewrap works on no worktree ({error.why})"
         except OSError as error:
-            return None, f"as root, bubblewrap cannot give commands another user ({error.strerror})"
+            return None, f"as root, bubblewrap cannot give commands another user ({mapped.why(error)})"
     why = "bubblewrap is not installed"
     for program, namespace in itertools.product(programs(), (True, False) if place else (True,)):
         told = "bubblewrap: own files, no network"

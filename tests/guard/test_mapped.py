@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +19,7 @@ from shared.guard.limits import PROCESSES
 from shared.guard.mapped import Mapped, _exchanged
 from shared.guard.sandbox import Sandbox
 from tests.guard.conftest import sandbox
+from tests.support.person import ROOT
 
 ANNS = 41_234  # somebody's id
 
@@ -122,6 +126,63 @@ def test_where_the_kernel_cannot_commands_of_root_are_refused_and_told_why(
     found = Sandbox.probe()
     assert found.mode == "refused"
     assert "as root" in found.why and "no user namespaces" in found.why and "ordinary" in found.why
+
+
+_PROBED = """
+import json, sys
+from pathlib import Path
+from shared.guard.sandbox import Sandbox
+from shared.settings import Settings
+from shared.visitor.machine import sandbox
+box, told = Sandbox.probe("auto", [sys.argv[1]]), sandbox(Settings(PROMPTDOCK_HOME=Path(sys.argv[1])))
+print(json.dumps([box.mode, box.why, told.level, told.told, told.fix]))
+"""
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Callable[[str], list[str]]:
+    """What the sandbox and doctor say of a data folder on another file system; mounted for this alone."""
+    if os.getuid():
+        pytest.skip("only root shows its folders to another user")
+    assert sandbox("bwrap").mapped
+
+    def probed(kind: str) -> list[str]:
+        folder = tmp_path / kind
+        folder.mkdir()
+        mounted = f'mount -t {kind} none "$0" && exec "$@"'
+        argv = ["unshare", "-m", "sh", "-c", mounted, str(folder), sys.executable, "-c", _PROBED]
+        done = subprocess.run(
+            [*argv, str(folder / "home")], cwd=ROOT, capture_output=True, text=True, timeout=60
+        )
+        assert not done.returncode, done.stderr
+        told: list[str] = json.loads(done.stdout)
+        return told
+
+    return probed
+
+
+def test_a_data_folder_on_a_file_system_that_cannot_be_shown_is_found_before_any_command_is_run(
+    elsewhere: Callable[[str], list[str]],
+) -> None:
+    assert elsewhere("tmpfs")[0] == "bwrap"
+    mode, why, level, told, fix = elsewhere("ramfs")
+    assert (mode, level) == ("refused", "warn")
+    assert (
+        "its file system has no idmapped mounts" in why and "its file system has no idmapped mounts" in told
+    )
+    assert "ordinary user" in fix and "ext4" in fix and "PROMPTDOCK_HOME" in fix
+
+
+def test_a_kernel_without_idmapped_mounts_refuses_commands_and_says_what_to_do(
+    confined: Sandbox, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROMPTDOCK_WITHOUT", "idmapped-mounts")
+    found = Sandbox.probe()
+    assert found.mode == "refused" and "Linux 5.12" in found.why and "ordinary user" in found.why
+    for refused in (found, confined):  # also where it was found to work, and the folder was never shown
+        with pytest.raises(ToolError, match="cannot be run here") as told:
+            refused.wrap(["true"], workspace, True)
+        assert "idmapped" in told.value.why
 
 
 @pytest.mark.parametrize(("one", "other"), [(0, 65_520), (65_520, 0), (1, 65_520), (65_520, 65_520), (7, 8)])
