@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,8 @@ from shared.errors import ToolError
 from shared.tools import toolbox
 from tests.attacks.fooled.cluster import Run
 from tests.attacks.fooled.values import Hostile, Targets
+from tests.guard.conftest import sandbox
+from tests.support import person
 
 REGISTRY = toolbox.registry()
 SEED = 20_261  # another one: python -m tests.attacks --seed N
@@ -24,6 +29,40 @@ def test_fooled_agents_make_nothing_happen_that_their_person_did_not_allow(
     assert report.made == report.calls.keys()
     assert report.decisions["chatter", "expired"] > 10, "nothing was asked about"
     assert report.decisions["backend", "allow"] > 5, "nothing was done"
+
+
+_AS_THEM = """
+import json, os, sys
+from pathlib import Path
+from shared.bus.embedded import Embedded
+from shared.guard.sandbox import Sandbox
+from tests.attacks.fooled.cluster import Run
+from tests.support.valkey import free_port
+folder = Path(sys.argv[1])
+server = Embedded(folder / "redis", free_port())
+try:
+    report = Run(folder / "run", server.start(), int(sys.argv[2]), SANDBOX="landlock")({"b": 30, "c": 20}, per_turn=30)
+finally:
+    server.stop()
+told = {"violations": [str(one) for one in report.violations], "unfinished": list(report.unfinished)}
+allowed = [list(key) for key, count in report.decisions.items() if count]
+print(json.dumps(told | {"user": os.getuid(), "sandbox": Sandbox.probe("landlock").mode, "decided": allowed}))
+"""
+
+
+@pytest.mark.timeout(240)
+def test_an_ordinary_users_cluster_without_bubblewrap_holds_as_well() -> None:
+    """Then it is Landlock; root has none, so where we are root all of it runs as somebody else."""
+    sandbox("landlock")  # or a skip
+    with person.workspace() as folder:
+        argv = person.started(["-c", _AS_THEM, str(folder), str(SEED)], folder)
+        theirs = {**os.environ, "HOME": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run(argv, cwd=person.ROOT, env=theirs, capture_output=True, text=True, timeout=220)
+    assert done.returncode == 0, done.stderr[-3000:]
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["user"] != 0 and told["sandbox"] == "landlock"
+    assert not told["violations"] and not told["unfinished"]
+    assert ["backend", "allow"] in told["decided"] and ["chatter", "expired"] in told["decided"]
 
 
 @pytest.mark.timeout(240)

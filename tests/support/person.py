@@ -10,9 +10,10 @@ import site
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import pytest
@@ -61,6 +62,45 @@ def _python() -> str | None:
 
 def _as() -> dict[str, Any]:
     return {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.getuid() == 0 else {}
+
+
+_BECOMES = """
+import os, sys
+if os.getuid() == 0:
+    os.setgroups([]); os.setgid({who}); os.setuid({who})
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def started(argv: Sequence[str], folder: Path) -> list[str]:
+    """The command that runs it, with our Python, as an ordinary user who reaches that and this checkout.
+
+    What of them lies in a folder of root's alone is shown to them in mounts that go with the command. `folder` is
+    an empty one of theirs. A skip where that cannot be had here.
+    """
+    if os.getuid():
+        return [sys.executable, *argv]
+    needed = {Path(sys.base_prefix).resolve(), Path(sys.prefix).absolute(), ROOT}
+    closed = {place: top for place in sorted(needed) if (top := _closed(place))}
+    steps = ["set -e"]
+    for number, place in enumerate(closed):
+        steps += [f"mkdir {folder}/{number}", f"mount --bind {quote(str(place))} {folder}/{number}"]
+    steps += [f"mount -t tmpfs -o mode=755,size=1m none {quote(str(top))}" for top in set(closed.values())]
+    for number, place in enumerate(closed):
+        steps += [f"mkdir -p {quote(str(place))}", f"mount --bind {folder}/{number} {quote(str(place))}"]
+    becoming = [sys.executable, "-c", _BECOMES.format(who=NOBODY), sys.executable, *argv]
+    if not closed:
+        return becoming
+    try:
+        subprocess.run(["unshare", "-m", "true"], capture_output=True, timeout=20, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("an ordinary user cannot read our Python, and we may make no mounts for one")
+    return ["unshare", "-m", "sh", "-c", "; ".join([*steps, 'exec "$@"']), "sh", *becoming]
+
+
+def _closed(place: Path) -> Path | None:
+    """The outermost folder above it that others may not pass."""
+    return next((one for one in reversed(place.parents) if not one.stat().st_mode & 0o001), None)
 
 
 @contextmanager
