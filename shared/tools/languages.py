@@ -13,7 +13,7 @@ from typing import Literal
 
 Kind = Literal["function", "method", "class", "type", "constant", "route", "table", "module"]
 
-_VERBS = "get|post|put|patch|delete|head|options|all|route|api_route|websocket"
+VERBS = "get|post|put|patch|delete|head|options|all|route|api_route|websocket"
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ LANGUAGES: tuple[Language, ...] = (
                 r"^(?:type\s+)?(NAME)\s*(?::\s*(?:\w+\.)?TypeAlias\s*=|=\s*(?:\w+\.)?(?:TypeVar|NewType)\()",
             ),
             ("constant", r"^([A-Z][A-Z0-9_]*)\s*(?::[^=]+)?=[^=]"),
-            ("route", rf"^\s*@[\w.]+\.(?:{_VERBS})\(\s*[rf]?[\"'](PATH)[\"']"),
+            ("route", rf"^\s*@[\w.]+\.(?:{VERBS})\(\s*[rf]?[\"'](PATH)[\"']"),
         ),
     ),
     Language(
@@ -50,7 +50,7 @@ LANGUAGES: tuple[Language, ...] = (
         (
             (
                 "route",
-                rf"\b(?:app|router|server|fastify|\w+[rR]outer)\s*\.\s*(?:{_VERBS})\(\s*[\"'`](PATH)[\"'`]",
+                rf"\b(?:app|router|server|fastify|\w+[rR]outer)\s*\.\s*(?:{VERBS})\(\s*[\"'`](PATH)[\"'`]",
             ),
             ("class", rf"{_EXPORT}(?:abstract\s+)?class\s+(NAME)"),
             ("type", rf"{_EXPORT}(?:const\s+)?(?:interface|enum|namespace)\s+(NAME)"),
@@ -63,7 +63,7 @@ LANGUAGES: tuple[Language, ...] = (
             ("constant", rf"{_EXPORT}const\s+([A-Z][A-Z0-9_]*)\s*(?::[^=]+)?="),
             (
                 "method",
-                r"^\s+(?:(?:public|private|protected|static|override|async|readonly|get|set)\s+)*#?(NAME)\s*(?:<[^()]*>)?\([^()]*\)\s*(?::\s*[^{;]+)?\{\s*$",
+                r"^\s+(?:(?:public|private|protected|static|override|async|readonly|get|set)\s+)*\*?\s*#?(NAME)\s*(?:<[^()]*>)?\([^()]*\)\s*(?::\s*[^{;]+)?\{\s*$",
             ),
         ),
     ),
@@ -91,7 +91,7 @@ LANGUAGES: tuple[Language, ...] = (
             ("constant", r"^\s*(?:pub(?:\([^)]*\))?\s+)?(?:const|static)\s+(?:mut\s+)?(NAME)\s*:"),
             ("module", r"^\s*(?:pub(?:\([^)]*\))?\s+)?mod\s+(NAME)"),
             ("function", r"^\s*macro_rules!\s+(NAME)"),
-            ("route", rf"#\[(?:{_VERBS})\(\s*\"(PATH)\"|\.route\(\s*\"(PATH)\""),
+            ("route", rf"#\[(?:{VERBS})\(\s*\"(PATH)\"|\.route\(\s*\"(PATH)\""),
         ),
     ),
     Language(

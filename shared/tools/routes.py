@@ -124,8 +124,9 @@ def resolve(facts: Mapping[str, Facts]) -> list[Route]:
 
 def _target(facts: Mapping[str, Facts], file: str, name: str) -> Key:
     """The router that `name` means in `file`, through its imports."""
-    head, _, rest = name.partition(".")
-    module, original = facts[file].imports.get(head, ("", ""))
+    imports = facts[file].imports
+    head, _, rest = (name, "", "") if name in imports else name.partition(".")
+    module, original = imports.get(head, ("", ""))
     if not module:
         return Key(file, name)
     # `from app.routes import users` and then `users.router`: what was imported is itself a module

@@ -7,12 +7,15 @@ a missing field proves nothing.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+from shared.tools.grammar import Syntax, bare, line, syntax
 from shared.tools.routes_python import dotted
-from shared.tools.routes_script import balanced, blank, line_of
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 # Lines that make a file worth reading; also Rust's syntax, for ripgrep takes it.
 SCRIPT = r"^\s*(export\s+)?(default\s+)?(declare\s+)?(interface\s+\w+|type\s+\w+.*=)"
@@ -192,91 +195,124 @@ def _one(kinds: list[str]) -> str:
 
 # TypeScript ---------------------------------------------------------------------------------------
 
-_DECLARED = re.compile(
-    r"^[ \t]*(?:export\s+)?(?:default\s+)?(?:declare\s+)?"
-    r"(?:interface\s+(?P<interface>\w+)(?P<generic>\s*<[^{}]*?>)?(?:\s+extends\s+(?P<bases>[\w\s,.<>]+?))?\s*(?=\{)"
-    r"|type\s+(?P<alias>\w+)\s*=\s*(?P<merged>(?:\w+\s*&\s*)*)(?=\{))",
-    re.MULTILINE,
-)
-_MEMBER = re.compile(r"""\s*(?:readonly\s+)?["']?([\w$-]+)["']?\s*\??\s*:\s*(.+)""", re.DOTALL)
-_PRIMITIVES = {
+_KINDS = {
     "string": "string",
     "number": "number",
     "boolean": "boolean",
-    "Date": "string",
     "object": "object",
+    "true": "boolean",
+    "false": "boolean",
+    "unary_expression": "number",
+    "template_literal_type": "string",
+    "object_type": "object",
+    "array_type": "list",
+    "tuple_type": "list",
+}
+_NAMED = {
+    "Date": "string",
+    "Array": "list",
+    "ReadonlyArray": "list",
+    "Set": "list",
+    "ReadonlySet": "list",
+    "Record": "object",
+    "Map": "object",
 }
 
 
 def script_shapes(file: str, text: str) -> list[Shape]:
     """The interfaces and object types of a TypeScript file."""
-    text = blank(text)
-    found: list[Shape] = []
-    for match in _DECLARED.finditer(text):
-        start = match.end()
-        end = balanced(text, start)
-        members: dict[str, Member] = {}
-        for at, part in _parts(text, start + 1, end - 1):
-            told = _MEMBER.fullmatch(part)
-            if told and "(" not in told[1]:
-                shown = " ".join(told[2].split())
-                line = line_of(text, at + len(part) - len(part.lstrip()))
-                members[told[1]] = Member(told[1], script_kind(shown), shown, line, file)
-        name = match["interface"] or match["alias"]
-        bases = re.findall(r"(\w+)(?:<[^<>]*>)?", match["bases"] or match["merged"] or "")
-        followed = text[end : end + 40].lstrip().startswith(("&", "|"))
-        line = line_of(text, match.start("interface" if match["interface"] else "alias"))
-        found.append(
-            Shape(name, file, line, members, tuple(bases), open=followed or _indexed(text[start:end]))
-        )
-    return found
+    tree = syntax(file, text)
+    if tree is None:
+        return []
+    declared = tree.nodes("interface_declaration", "type_alias_declaration")
+    return [shape for node in declared if (shape := _declared(tree, file, node))]
 
 
-def _indexed(body: str) -> bool:
-    return bool(re.search(r"[{;,\n]\s*(?:readonly\s+)?\[\s*\w+\s*(?::|in)\s", body))
+def _declared(tree: Syntax, file: str, node: Node) -> Shape | None:
+    """The shape of an interface, or of an alias that is made of objects; None for any other alias."""
+    name = node.child_by_field_name("name")
+    if name is None:
+        return None
+    is_open = False
+    if node.type == "interface_declaration":
+        above = [child for child in node.named_children if child.type == "extends_type_clause"]
+        parts = [*above[0].named_children, *_body(node)] if above else _body(node)
+    else:
+        value = bare(node.child_by_field_name("value"))
+        options = list(_split(value, "union_type"))
+        is_open = len(options) > 1
+        parts = list(_split(options[0], "intersection_type")) if options else []
+    objects = [part for part in parts if part.type in ("object_type", "interface_body")]
+    if not objects:
+        return None
+    members = {member.name: member for part in objects for member in _members(tree, file, part)}
+    bases = tuple(_head_of(tree, part) for part in parts if part not in objects and part.type != "comment")
+    indexed = any(child.type == "index_signature" for part in objects for child in part.named_children)
+    is_open = is_open or indexed or node.has_error
+    return Shape(tree.text(name), file, line(name), members, bases, open=is_open)
 
 
-def _parts(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
-    """The members between two braces, each with its position; they end at `;`, `,` or the end of a line."""
-    begun = i = start
-    while i < end:
-        if text[i] in "{[(<":
-            i = min(end, balanced(text, i)) if text[i] != "<" else i + 1
-            continue
-        part = text[begun:i]
-        if (text[i] in ";," and part.count("<") <= part.count(">")) or (
-            text[i] == "\n" and _ended(part, text[i:end])
-        ):
-            yield begun, part
-            begun = i + 1
-        i += 1
-    if text[begun:end].strip():
-        yield begun, text[begun:end]
+def _body(node: Node) -> list[Node]:
+    body = node.child_by_field_name("body")
+    return [body] if body is not None else []
 
 
-def _ended(part: str, rest: str) -> bool:
-    """Whether a member ends with its line: it has a type, and neither side of the break goes on."""
+def _split(node: Node | None, kind: str) -> Iterator[Node]:
+    """The parts of a union or an intersection; a long one nests as deep as it is long."""
+    waiting = [node]
+    while waiting:
+        part = bare(waiting.pop())
+        if part is not None and part.type == kind:
+            waiting += reversed([child for child in part.named_children if child.type != "comment"])
+        elif part is not None:
+            yield part
+
+
+def _head_of(tree: Syntax, node: Node) -> str:
+    """The name of a type without what it is generic in; `?` where it has none."""
+    if node.type == "generic_type":
+        node = node.child_by_field_name("name") or node
     return (
-        ":" in part
-        and not part.rstrip().endswith(("|", "&", ":", "="))
-        and not rest.lstrip().startswith(("|", "&"))
+        tree.text(node) if node.type in ("type_identifier", "identifier", "nested_type_identifier") else "?"
     )
 
 
-def script_kind(shown: str) -> str:
-    """The kind of a TypeScript type."""
-    options = [part.strip() for part in re.split(r"\|(?![^<{(]*[>})])", shown) if part.strip()]
-    kinds = [_script_single(part) for part in options if part not in ("null", "undefined")]
-    return _one(kinds)
+def _members(tree: Syntax, file: str, body: Node) -> Iterator[Member]:
+    for node in body.named_children:
+        name, noted = node.child_by_field_name("name"), node.child_by_field_name("type")
+        if node.type != "property_signature" or name is None or noted is None or not noted.named_child_count:
+            continue
+        if name.type not in ("property_identifier", "string", "number"):
+            continue
+        plain = tree.text(name).strip("\"'")
+        yield Member(plain, _script_kind(tree, noted), _written(tree, noted), line(node), file)
 
 
-def _script_single(shown: str) -> str:
-    if shown.endswith("[]") or re.match(r"(?:Readonly)?(?:Array|Set)<|\[", shown):
-        return "list"
-    if shown.startswith(("{", "Record<", "Map<")):
-        return "object"
-    if re.fullmatch(r"""(["'`]).*\1""", shown):
-        return "string"
-    if re.fullmatch(r"-?[\d.]+", shown):
-        return "number"
-    return "boolean" if shown in ("true", "false") else _PRIMITIVES.get(shown, UNKNOWN)
+def _written(tree: Syntax, noted: Node) -> str:
+    """A type as it is written, on one line and without comments."""
+    text = tree.text(noted)
+    if "/*" in text or "//" in text:
+        text = tree.without(noted, "comment")
+    return " ".join(text.removeprefix(":").split())
+
+
+def _script_kind(tree: Syntax, noted: Node) -> str:
+    """The kind of a TypeScript type; `null` and `undefined` do not count."""
+    if noted.has_error:
+        return UNKNOWN
+    inner = next((child for child in noted.named_children if child.type != "comment"), None)
+    kinds = [_script_single(tree, part) for part in _split(inner, "union_type")]
+    return _one([kind for kind in kinds if kind != "null"])
+
+
+def _script_single(tree: Syntax, node: Node) -> str:
+    if node.type == "literal_type":
+        node = node.named_child(0) or node
+    if node.type in ("null", "undefined"):
+        return "null"
+    if node.type in ("generic_type", "type_identifier"):
+        return _NAMED.get(_head_of(tree, node), UNKNOWN)
+    if node.type == "intersection_type":
+        first = next(_split(node, "intersection_type"), node)
+        return _KINDS.get(first.type, UNKNOWN) if first.type == "object_type" else UNKNOWN
+    return _KINDS.get(tree.text(node) if node.type == "predefined_type" else node.type, UNKNOWN)

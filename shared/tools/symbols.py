@@ -1,9 +1,8 @@
 """Tools of category symbols: where functions, classes, types and routes are defined.
 
-ripgrep finds the lines that look like a definition; in Python files `ast` then has the word, so that text in
-a string is no function and a method is told from one. The other languages stand on the patterns alone:
-parsers for them would have to be downloaded at run time. A definition whose name does not stand on its first
-line, or that a macro makes, is not found there.
+ripgrep finds the lines that look like a definition; in Python, JavaScript and TypeScript a parser then has the
+word, so that text in a string is no function and a method is told from one. The other languages stand on the
+patterns alone. A definition whose name does not stand on its first line, or that a macro makes, is not found there.
 """
 
 from __future__ import annotations
@@ -21,8 +20,9 @@ from pydantic import Field
 from shared.errors import ToolError
 from shared.guard.secretfiles import SHOWN
 from shared.guard.touching import touching
-from shared.tools import places
+from shared.tools import places, symbols_script
 from shared.tools.context import Context, Root
+from shared.tools.grammar import ENDINGS as SCRIPTS
 from shared.tools.languages import LANGUAGES, Kind, compiled, filled
 from shared.tools.registry import Category, Result
 from shared.tools.roots import full, read_text, within
@@ -31,7 +31,7 @@ from shared.tools.search import Hit, Place, Query, search
 category = Category("symbols", "Find where functions, classes, types and routes are defined")
 
 CANDIDATES = 20_000  # lines that ripgrep may hand over
-PARSED = 400  # Python files that one call parses; beyond them the patterns alone decide
+PARSED = 400  # files that one call parses; beyond them the patterns alone decide
 _WORDS = {"if", "for", "while", "switch", "catch", "return", "else", "function", "await", "new", "do", "try"}
 
 Symbol = dict[str, Any]
@@ -52,9 +52,8 @@ async def find_symbols(
     """Find definitions: functions, methods, classes, types, constants, routes, tables, modules.
 
     `name` is a part of the name, in any case (for routes, of the path); names that are equal come first.
-    Python is parsed. JavaScript, TypeScript, Go, Rust, Java, Kotlin, C#, C, C++, SQL, Ruby, PHP, shell,
-    GraphQL and protobuf are read by line patterns, which miss a definition whose name is not on its first
-    line.
+    Python, JavaScript and TypeScript are parsed. Go, Rust, Java, Kotlin, C#, C, C++, SQL, Ruby, PHP, shell,
+    GraphQL and protobuf are read by line patterns. A definition whose name is not on its first line is missed.
     """
     found: list[Symbol] = []
     truncated = False
@@ -106,9 +105,9 @@ def _symbols(root: Root, hits: Sequence[Hit], name: str, kind: Kind | None, most
         lines = list(group)
         ending = PurePosixPath(path).suffix[1:]
         told = None
-        if ending in ("py", "pyi") and parsed < PARSED:
+        if ending in ("py", "pyi", *SCRIPTS) and parsed < PARSED:
             parsed += 1
-            told = _parsed(root, path)
+            told = _parsed(root, path, ending)
         for hit in lines:
             for of, symbol in _told(told, hit) if told is not None else _matched(ending, hit):
                 if name in symbol.casefold() and kind in (None, of):
@@ -145,10 +144,13 @@ def _matched(ending: str, hit: Hit) -> Iterator[tuple[Kind, str]]:
             return
 
 
-def _parsed(root: Root, path: str) -> Definitions | None:
-    """The definitions of a Python file by line; None where it cannot be parsed."""
+def _parsed(root: Root, path: str, ending: str) -> Definitions | None:
+    """The definitions of a file by line; None where it cannot be parsed."""
     try:
-        tree = ast.parse(read_text(root, path))
+        text = read_text(root, path)
+        if ending in SCRIPTS:
+            return symbols_script.definitions(path, text)
+        tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError, ToolError):
         return None
     found: Definitions = {}

@@ -383,6 +383,93 @@ async def test_what_may_well_be_served_is_no_conflict(tmp_path: Path, call_: str
     assert await found(tmp_path, frontend, ONE_HEALTH) == []
 
 
+SCRIPTS = {
+    "a.ts": "const shown = `\nfetch('/in/a/template')\n`;\n/* fetch('/in/a/comment') */ // fetch('/in/another')\n",
+    "b.tsx": "export const Page = () => <p title=\"fetch('/in/text')\">fetch('/in/text')</p>;\n",
+    "c.js": 'const text = \'axios.get("/in/a/string")\', pattern = /fetch\\("\\/in\\/a\\/pattern"/;\n',
+    "d.vue": "<template><p>fetch('/in/text')</p></template>\n<script>\n// fetch('/in/a/comment')\n</script>\n",
+    "e.ts": "fetch(`/in/${a}\\u002f`); fetch('/nested', { body: { method: 'POST' }, ...options });\n",
+}
+
+
+async def test_text_that_only_looks_like_a_call_is_none(tmp_path: Path) -> None:
+    backend = {**ONE_HEALTH, "nested.py": '@app.put("/nested")\ndef nested(): ...\n'}
+    assert await found(tmp_path, {f"src/{name}": text for name, text in SCRIPTS.items()}, backend) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "expected"),
+    [
+        ("a.tsx", "const A = () =>\n  <b onClick={() => api.post('/o')}>x</b>;\n", [("POST /o", 2)]),
+        ("a.jsx", "const A = () =>\n  <b onClick={() => api.post('/o')}>x</b>;\n", [("POST /o", 2)]),
+        ("a.ts", "const a = <T>x;\nawait client.get<T[]>(`/o/${f({ a: '}' })}/p`);\n", [("GET /o/{}/p", 2)]),
+        ("a.js", "// @flow\ntype A = { b: string };\nfetch('/o/' + id + '/p');\n", [("GET /o/{}/p", 3)]),
+        ("a.js", "fetch('/o' + query);\nfetch('/p', { 'method': 'put' });\n", [("GET /o", 1), ("PUT /p", 2)]),
+        ("a.ts", "const größe = 'ß';\nfetch('/o', { method: 'POST' } as RequestInit);\n", [("POST /o", 2)]),
+        (
+            "a.ts",
+            "class {{{ (\n@@@\nexport const a = async () => {\n  await fetch('/o');\n};\n",
+            [("GET /o", 4)],
+        ),
+        (
+            "a.vue",
+            "<template>\n  <b @click=\"api.delete('/o')\">{{ x }}</b>\n</template>\n"
+            '<script setup lang="ts">\nconst a: A = await fetch("/p") as A;\n</script>\n'
+            "<style>\n.a { color: red }\n</style>\n",
+            [("DELETE /o", 2), ("GET /p", 5)],
+        ),
+        (
+            "a.svelte",
+            "<script>\nfetch('/o');\n</script>\n{#await fetch('/p')}\n<b on:click={() => { fetch('/q') }}>b</b>\n",
+            [("GET /o", 2), ("GET /p", 4), ("GET /q", 5)],
+        ),
+    ],
+    ids=["tsx", "jsx", "generic", "flow", "sum", "as", "broken", "vue", "svelte"],
+)
+async def test_calls_are_found_in_every_kind_of_script(
+    tmp_path: Path, file: str, text: str, expected: list[tuple[str, int]]
+) -> None:
+    told = await found(tmp_path, {f"src/{file}": text}, ONE_HEALTH)
+    lines = [(summary, left) for _, summary, left, _ in told]
+    assert lines == [
+        (f"site calls {call_}, {UNSERVED}", f"site/src/{file}:{number}") for call_, number in expected
+    ]
+
+
+async def test_a_script_whose_bytes_are_no_text_is_read_around_them(tmp_path: Path) -> None:
+    site = repository(tmp_path / "site", {}, "frontend")
+    (site.path / "a.ts").write_bytes(b"// caf\xe9 \xff\xfe\nconst a = '\xe9\xe9';\r\nfetch('/o');\r\n")
+    api = repository(tmp_path / "api", ONE_HEALTH, "backend")
+    conflicts = await detect_conflicts({"site": site, "api": api}, Sandbox("refused", "as this test says"))
+    assert [(c.left.file, c.left.line, c.left.text) for c in conflicts] == [("a.ts", 3, "fetch('/o');")]
+
+
+async def test_routers_are_followed_through_every_way_to_import_them(tmp_path: Path) -> None:
+    main = (
+        'import users, { orders as shop } from "./users";\nconst { books: shelf } = require("./books");\n'
+        'const app = (await express()) as Express;\napp.use("/u", auth, users);\napp.use("/s", shop);\n'
+        'app.use("/b", shelf);\napp.use("/r", require("./more")());\n'
+        'app.get("/u/a", one); app.get("/s/a", one); app.get<Params>("/b/a", one); app.get("/r/a", one);\n'
+    )
+    users = (
+        "const mine: Router = express.Router();\nexport const orders = Router({ mergeParams: true });\n"
+        'mine.get("/a", x);\norders.get("/a", x);\nexport default mine;\n'
+    )
+    backend = {
+        "main.ts": main,
+        "users.ts": users,
+        "books.js": 'const books = Router();\nbooks.get("/a", x);\n',
+        "more.js": 'const more = Router();\nmore.get("/a", x);\nmodule.exports = more;\n',
+    }
+    told = await found(tmp_path, {"a.ts": ""}, backend)
+    assert sorted((summary.split()[1], left, right) for _, summary, left, right in told) == [
+        ("/b/a", "api/books.js:2", "api/main.ts:8"),
+        ("/r/a", "api/main.ts:8", "api/more.js:2"),
+        ("/s/a", "api/main.ts:8", "api/users.ts:4"),
+        ("/u/a", "api/main.ts:8", "api/users.ts:3"),
+    ]
+
+
 async def test_a_backend_without_known_routes_proves_nothing(tmp_path: Path) -> None:
     assert await found(tmp_path, {"a.ts": 'fetch("/x");\n'}, {"main.go": "package main\n"}) == []
 
@@ -443,6 +530,29 @@ async def test_types_of_the_same_name_are_compared_field_by_field(tmp_path: Path
         ("missing_field", "User.password is in api, not in site", "site/src/types.ts:5", "api/models.py:19"),
         ("extra_field", "User.nickname is in site, not in api", "site/src/types.ts:11", "api/models.py:9"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("types", "expected"),
+    [
+        ("interface A { // x: string;\n  /* y: string */ x: number // last\n}", []),
+        ("type A = { x: number } & { y?: string };", ["extra_field y"]),
+        ("type B = { x: number };\ntype A = B & { y: string }", ["extra_field y"]),
+        ("type A<T> = Readonly & {\n  x: T\n}", []),
+        ("type A = { x: string } | { y: string }", ["type_mismatch x"]),
+        ("interface A { 'x': readonly (string | null)[]; }", ["type_mismatch x"]),
+        ("interface A { x: /* not */ -1 | 2 | undefined; z(): void; [key: string]: unknown }", []),
+        ("interface A { x: { [key: string]: string } }", ["type_mismatch x"]),
+        ("interface A { y: ((((;\n x: number", []),
+        ("declare namespace N {\n  interface A { x: `a${string}` }\n}", ["type_mismatch x"]),
+        ("const text = `\ninterface A { z: string }\n`;", []),
+    ],
+)
+async def test_types_are_read_as_the_language_reads_them(
+    tmp_path: Path, types: str, expected: list[str]
+) -> None:
+    told = await found(tmp_path, {"a.ts": types}, {"m.py": "class A(BaseModel):\n    x: int\n"})
+    assert [f"{kind} {summary.split()[0].removeprefix('A.')}" for kind, summary, *_ in told] == expected
 
 
 async def test_aliases_count_as_the_name_on_the_wire(tmp_path: Path) -> None:

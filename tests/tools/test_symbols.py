@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from shared.tools import grammar, routes_script, shapes
 from shared.tools import search as engine
 from shared.tools.context import Context
 from shared.tools.symbols import category
@@ -163,11 +166,110 @@ async def test_python_that_does_not_parse_is_still_searched_by_pattern(tmp_path:
     assert await symbols(here) == {("broken", "function", "old.py", 1)}
 
 
+SCRIPT = """const text = `
+export function notAFunction() {}
+`;
+/*
+class NotAClass {}
+*/
+export default abstract class Page<T> extends Base<T> {
+  #load(
+    id: string,
+  ) {}
+  static async *walk(id: string): AsyncGenerator<T> {
+  }
+}
+const LIMIT = (3), Total = 4;
+const render = (
+  props: Props,
+) => <p title="class Text {}">{props.text}</p>;
+const none = (await load()).map((x) => x);
+export namespace Shapes { }
+declare function overloaded(a: string): void;
+this.router.get(`/a/${id}`, show);
+if (x) {
+}
+"""
+
+
+@pytest.mark.parametrize("file", ["page.tsx", "page.vue"])
+async def test_a_script_is_read_by_its_grammar(tmp_path: Path, file: str) -> None:
+    text = f'<script lang="tsx">{SCRIPT}</script>\n' if file.endswith("vue") else SCRIPT
+    here = context(repository(tmp_path / "shop", {file: text}))
+    assert {(name, kind, at) for name, kind, _, at in await symbols(here)} == {
+        ("Page", "class", 7),
+        ("walk", "method", 11),
+        ("LIMIT", "constant", 14),
+        ("render", "function", 15),
+        ("Shapes", "type", 19),
+        ("overloaded", "function", 20),
+        ("/a/${id}", "route", 21),
+    }
+
+
+async def test_a_script_that_does_not_parse_is_still_searched_by_pattern(tmp_path: Path) -> None:
+    here = context(repository(tmp_path / "shop", {"old.ts": "export function broken() {{{ (\n@@\n"}))
+    assert await symbols(here) == {("broken", "function", "old.ts", 1)}
+
+
 async def test_source_that_is_made_to_break_the_parser_breaks_nothing(tmp_path: Path) -> None:
     deep = "def target(): ...\nx = " + "(" * 50_000 + ")" * 50_000 + "\n"
     long = "def target(): ...\nx = a" + ".b" * 50_000 + "\n"
-    here = context(repository(tmp_path / "shop", {"deep.py": deep, "long.py": long}))
-    assert {path for _, _, path, _ in await symbols(here, "target")} == {"deep.py", "long.py"}
+    files = {"deep.py": deep, "long.py": long}
+    assert {path for _, _, path, _ in await found_in(tmp_path, files)} == files.keys()
+
+
+EVIL = {
+    "open.ts": "(" * 200_000,
+    "braces.ts": "{" * 300_000,
+    "templates.ts": "`${" * 100_000,
+    "generics.ts": "a" + "<b" * 200_000,
+    "calls.ts": "app.get(" * 100_000,
+    "chain.ts": "app.route('/x')" + ".get(a)" * 20_000,
+    "sum.ts": "fetch('/x'" + " + a" * 100_000 + ")",
+    "union.ts": "type A = { x: 1" + " | 2" * 100_000 + " }",
+    "tags.vue": "<script" * 100_000,
+    "values.svelte": "<a b='{" * 100_000,
+    "huge.ts": "const a = 'x';\n" * 150_000,
+}
+
+
+@pytest.mark.parametrize("file", EVIL)
+async def test_a_script_that_is_made_to_take_long_does_not(tmp_path: Path, file: str) -> None:
+    begun = time.process_time()
+    begin, end = ("\n", "\n") if file.endswith(".ts") else ("<script>\n", "\n</script>\n")
+    text = f"{begin}export function target() {{}}{end}{EVIL[file]}"
+    assert ("target", "function", file, 2) in await found_in(tmp_path, {file: text})
+    routes_script.facts(file, text)
+    routes_script.calls(file, text)
+    shapes.script_shapes(file, text)
+    assert time.process_time() - begun < 20
+
+
+def test_a_grammar_is_loaded_only_for_a_script() -> None:
+    program = (
+        "import sys\nfrom shared.tools import conflicts, symbols, grammar\n"
+        "print(any(name.startswith('tree_sitter') for name in sys.modules))\n"
+        "grammar.syntax('a.js', 'a')\n"
+        "print('tree_sitter_javascript' in sys.modules, 'tree_sitter_typescript' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.split() == ["False", "True", "False"]
+
+
+async def test_a_script_is_given_up_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "fetch('/x');\n" * 20_000
+    assert grammar.syntax("a.ts", text) is not None
+    monkeypatch.setattr(grammar, "PATIENCE", 0.0)
+    assert grammar.syntax("a.ts", text) is None
+    monkeypatch.setattr(grammar, "LONGEST", 10)
+    assert routes_script.calls("a.ts", text) == []
+
+
+async def found_in(tmp_path: Path, files: dict[str, str]) -> set[tuple[str, str, str, int]]:
+    return await symbols(context(repository(tmp_path / "shop", files)), "target")
 
 
 async def test_definitions_of_a_real_package_are_found(tmp_path: Path) -> None:
