@@ -166,7 +166,7 @@ class Desk:
             except BusUnreachable:
                 if asyncio.get_running_loop().time() >= ends:
                     raise
-                await asyncio.sleep(random.uniform(0.02, min(1.0, 0.05 * 2**attempt)))
+                await asyncio.sleep(random.uniform(0.02, min(1.0, 0.05 * 2 ** min(attempt, 8))))
 
     async def post(self, mail: Mail, patience: float = 0.0) -> Receipt:
         """Accept, keep and publish in one step; coming back is the acknowledgement."""

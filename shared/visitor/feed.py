@@ -132,7 +132,7 @@ async def entries(visitor: Line, stream: str, after: str) -> AsyncGenerator[tupl
             failures = 0
         except BusUnreachable:
             failures += 1
-            await asyncio.sleep(random.uniform(0.02, min(1.0, 0.05 * 2**failures)))
+            await asyncio.sleep(random.uniform(0.02, min(1.0, 0.05 * 2 ** min(failures, 8))))
             await visitor.moved()
             after = "$" if faults.without("gap-fill") else after
             continue

@@ -332,7 +332,7 @@ class Visitor:
         failures = 0
         while self._letters:
             failures += 1
-            await asyncio.sleep(random.uniform(0.05, min(2.0, 0.1 * 2**failures)))
+            await asyncio.sleep(random.uniform(0.05, min(2.0, 0.1 * 2 ** min(failures, 8))))
             await self.moved()
             with contextlib.suppress(BusUnreachable):
                 await self._flush()

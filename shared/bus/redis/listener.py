@@ -60,7 +60,7 @@ class RedisListener(base.Listener):
                     log.get().warning(
                         "Lost the connection to Redis, reconnecting", why=str(error) or type(error).__name__
                     )
-                await asyncio.sleep(random.uniform(0, min(2.0, 0.05 * 2**failures)))
+                await asyncio.sleep(random.uniform(0, min(2.0, 0.05 * 2 ** min(failures, 8))))
 
     async def _once(self) -> None:
         self._missing, self._ready = len(self._channels) + len(self._patterns), None
