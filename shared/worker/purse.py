@@ -10,6 +10,8 @@ import asyncio
 import time
 from dataclasses import dataclass, replace
 
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_exponential
+
 from shared import log
 from shared.conversation import sessions
 from shared.errors import PromptDockError, StoreUnavailable
@@ -174,17 +176,20 @@ class Purse:
     async def _book(self, number: int, usage: Usage, at: float, project: str) -> None:
         tokens = usage.input + usage.output + usage.cache_read + usage.cache_write
         task = str(self._turn.task_id or "")
-        for attempt in range(_TRIES):
-            try:
-                await self._money.charge(
-                    f"{self._turn.desk.agent}:{self._turn.id}:{number}", usage.cost, tokens, at=at,
-                    project=str(project_key(project)), task=task, session=self._session,
-                )  # fmt: skip
-                return
-            except PromptDockError as error:
-                if attempt + 1 == _TRIES:
-                    log.get().warning("A model call could not be booked", why=str(error))
-                await asyncio.sleep(0.2 * 2**attempt)
+        retrying = AsyncRetrying(
+            retry=retry_if_exception_type(PromptDockError),
+            stop=stop_after_attempt(_TRIES),
+            wait=wait_exponential(0.2),
+            reraise=True,
+        )
+        try:
+            await retrying(
+                self._money.charge,
+                f"{self._turn.desk.agent}:{self._turn.id}:{number}", usage.cost, tokens, at=at,
+                project=str(project_key(project)), task=task, session=self._session,
+            )  # fmt: skip
+        except PromptDockError as error:
+            log.get().warning("A model call could not be booked", why=str(error))
 
 
 class Metered(Model):
