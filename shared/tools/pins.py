@@ -13,12 +13,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
 MANIFESTS = ("package.json", "requirements*.txt", "pyproject.toml")
 
-_REQUIREMENT = re.compile(
-    r"^\s*([A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]*\])?\s*\(?((?:[~=!<>]=?=?\s*[\w.*+!-]+\s*,?\s*)+)"
-)
-_CLAUSE = re.compile(r"(===?|~=|>=|<=|!=|<|>)\s*v?(\d+)(?:\.(\d+))?")
+_PIP_ONLY = re.compile(r"\s+#|\s+--|\s*\\$")  # after it: a comment, options of pip, the line goes on
+_SPECIFIER = re.compile(r"[~=!<>][^;)]*")
 _SEMVER = re.compile(r"^(\^|~|=|v|>=|<=|<|>)?\s*v?(\d+)")
 
 
@@ -42,7 +45,7 @@ def pins(file: str, text: str) -> list[Pin]:
     elif file.endswith(".toml"):
         found = [("python", name, spec, majors) for name, spec, majors in _pyproject(text)]
     else:
-        found = [("python", name, spec, python_majors(spec)) for name, spec in _requirements(lines)]
+        found = [("python", *told) for line in lines if (told := _requirement(line))]
     return [
         Pin(ecosystem, name, majors, spec, file, line)
         for ecosystem, name, spec, majors in found
@@ -62,10 +65,17 @@ def _npm(text: str) -> Iterator[tuple[str, str]]:
                 yield name, spec
 
 
-def _requirements(lines: list[str]) -> Iterator[tuple[str, str]]:
-    for line in lines:
-        if told := _REQUIREMENT.match(line):
-            yield _name(told[1]), told[2].strip()
+def _requirement(line: str) -> tuple[str, str, frozenset[int]] | None:
+    """(name, versions as written, majors) of a requirement; None where it names no versions, or is none."""
+    text = _PIP_ONLY.split(line.strip(), maxsplit=1)[0]
+    try:
+        requirement = Requirement(text)
+    except InvalidRequirement:
+        return None
+    written = _SPECIFIER.search(text)
+    if requirement.url or not requirement.specifier or not written:
+        return None
+    return canonicalize_name(requirement.name), written[0].strip(), _majors(requirement.specifier)
 
 
 def _pyproject(text: str) -> Iterator[tuple[str, str, frozenset[int]]]:
@@ -79,13 +89,17 @@ def _pyproject(text: str) -> Iterator[tuple[str, str, frozenset[int]]]:
         *_list(project.get("dependencies")),
         *(item for extra in extras for item in _list(extra)),
     ]:
-        if told := _REQUIREMENT.match(requirement):
-            yield _name(told[1]), told[2].strip(), python_majors(told[2])
+        if told := _requirement(requirement):
+            yield told
     poetry = _table(_table(manifest, "tool"), "poetry")
     for name, spec in _table(poetry, "dependencies").items():
         spec = spec.get("version") if isinstance(spec, dict) else spec
         if isinstance(spec, str) and name != "python":
-            yield _name(name), spec, npm_majors(spec) if spec[:1] in "^~0123456789" else python_majors(spec)
+            yield (
+                canonicalize_name(name),
+                spec,
+                npm_majors(spec) if spec[:1] in "^~0123456789" else python_majors(spec),
+            )
 
 
 def _table(value: Any, key: str) -> dict[str, Any]:
@@ -95,11 +109,6 @@ def _table(value: Any, key: str) -> dict[str, Any]:
 
 def _list(value: Any) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
-
-
-def _name(name: str) -> str:
-    """A Python distribution's name as indexes compare it."""
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def npm_majors(spec: str) -> frozenset[int]:
@@ -121,16 +130,27 @@ def npm_majors(spec: str) -> frozenset[int]:
 
 
 def python_majors(spec: str) -> frozenset[int]:
-    """The majors that a PEP 440 specifier allows; empty where it has no upper end."""
+    """The majors that a PEP 440 specifier allows; empty where it has no upper end, or is none."""
+    try:
+        return _majors(SpecifierSet(spec))
+    except InvalidSpecifier:
+        return frozenset()
+
+
+def _majors(specifiers: SpecifierSet) -> frozenset[int]:
     low, high = 0, None
-    for sign, major, minor in _CLAUSE.findall(spec):
-        number = int(major)
-        if sign in ("==", "===", "~="):
-            return frozenset({number})
-        if sign in (">=", ">"):
-            low = max(low, number)
-        elif sign in ("<", "<="):
-            below = number - 1 if sign == "<" and minor in ("", "0") else number
+    for specifier in specifiers:
+        try:
+            version = Version(specifier.version.removesuffix(".*"))
+        except InvalidVersion:  # `===` takes any text
+            return frozenset()
+        if specifier.operator in ("==", "===", "~="):
+            return frozenset({version.major})
+        if specifier.operator in (">=", ">"):
+            low = max(low, version.major)
+        elif specifier.operator in ("<", "<="):
+            none_of_it = specifier.operator == "<" and not any(version.release[1:])
+            below = version.major - none_of_it
             high = below if high is None else min(high, below)
     return frozenset() if high is None else frozenset(range(low, min(high, low + 50) + 1))
 

@@ -615,12 +615,33 @@ def test_npm_ranges_are_read_as_majors(spec: str, majors: set[int]) -> None:
     ("spec", "majors"),
     [
         ("==1.2", {1}), ("~=2.1", {2}), (">=1,<3", {1, 2}), (">=1.5,<2.4", {1, 2}), (">=2", set()),
-        ("!=3", set()),
+        ("!=3", set()), ("<2.0.5", {0, 1, 2}), ("<2.0.0", {0, 1}), ("==1.*", {1}), ("<=2", {0, 1, 2}),
+        ("===1.2.post1", {1}), ("===anything", set()), ("~=2", set()), ("1!2", set()), ("*", set()),
         ("<2", {0, 1}),
     ],
 )  # fmt: skip
 def test_python_specifiers_are_read_as_majors(spec: str, majors: set[int]) -> None:
     assert pins.python_majors(spec) == majors
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("Django==4.2 --hash=sha256:00 \\", "==4.2"),
+        ("Django[argon2, bcrypt] >= 4 , < 5  # why", ">= 4 , < 5"),
+        ('Django<5 ; python_version < "3.12"', "<5"),
+        ("Django (>=4,<5)", ">=4,<5"),
+        ("Django @ git+ssh://git@example.invalid/django==4", ""),
+        ("Django", ""),
+        ("-r django==4.txt", ""),
+        ("# Django==4", ""),
+        ("django = 4", ""),
+    ],
+)
+def test_a_requirement_is_read_as_pip_reads_it(line: str, shown: str) -> None:
+    assert [(pin.name, pin.shown) for pin in pins.pins("requirements.txt", f"{line}\n")] == (
+        [("django", shown)] if shown else []
+    )
 
 
 async def test_files_that_do_not_parse_are_passed_over(tmp_path: Path) -> None:
