@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar
 
 from shared.store.records import Row
 
@@ -18,6 +19,17 @@ R = TypeVar("R", bound=Row)
 Op = Literal["eq", "ne", "lt", "le", "gt", "ge", "in", "is"]
 Where = Mapping[str, Any]  # column -> value (equality; None means IS NULL), or -> (Op, value)
 Order = Sequence[tuple[str, Literal["asc", "desc"]]]
+
+
+@dataclass(frozen=True)
+class Found(Generic[R]):
+    """What a search found: rows with their scores, best first, and how many there are in all.
+
+    Scores of one Store can be compared, also those of rows of several classes.
+    """
+
+    rows: list[tuple[R, float]]
+    total: int
 
 
 class Store(ABC):
@@ -60,6 +72,15 @@ class Store(ABC):
     @abstractmethod
     async def count(self, kind: type[Row], where: Where | None = None) -> int:
         """How many rows match."""
+
+    @abstractmethod
+    async def search(
+        self, kind: type[R], words: str, where: Where | None = None, limit: int = 10
+    ) -> Found[R]:
+        """The rows that match and hold any of the words, in any of its forms; of `kind.searched`, the best first.
+
+        No sign among the words has a meaning, and stop words are left out. At most 1000 rows are given.
+        """
 
     @abstractmethod
     async def update(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from shared.errors import StoreUnavailable
-from shared.store.base import Order, R, Store, Where
+from shared.store.base import Found, Order, R, Store, Where
 from shared.store.records import Row
 
 T = TypeVar("T")
@@ -73,6 +73,11 @@ class Breaker(Store):
 
     async def count(self, kind: type[Row], where: Where | None = None) -> int:
         return await self._read(self._store.count(kind, where))
+
+    async def search(
+        self, kind: type[R], words: str, where: Where | None = None, limit: int = 10
+    ) -> Found[R]:
+        return await self._read(self._store.search(kind, words, where, limit))
 
     async def update(
         self, kind: type[R], changes: Mapping[str, Any], where: Where, beside: Sequence[Row] = ()

@@ -68,6 +68,8 @@ class ConversationMessage(Row):
     """One message of a conversation as the model reads it; `seq` has no gaps within a session."""
 
     table = "conversation_messages"
+    searched = ("user_name", "content")
+    scopes = ("session_id",)
     unique = (("session_id", "seq"),)
     index = (("session_id", "created_at"), ("source_message_id",))
 
@@ -249,6 +251,8 @@ class Task(Versioned):
     """`slug` (adjective-noun) is the id that people and models use."""
 
     table = "tasks"
+    searched = ("title", "description")
+    scopes = ("project_id",)
     unique = (("slug",),)
     index = (
         ("project_id", "status"),
@@ -329,6 +333,8 @@ class TaskResult(Row):
     """What one attempt at a task did, as the harness recorded it."""
 
     table = "task_results"
+    searched = ("", "summary", "error")
+    scopes = ("task_id",)
     index = (("task_id", "created_at"),)
 
     task_id: UUID
@@ -446,6 +452,8 @@ class Note(Versioned):
     """A note of a project, in markdown."""
 
     table = "notes"
+    searched = ("title", "body")
+    scopes = ("project_id",)
     unique = (("project_id", "slug"),)
     belongs = {"project_id": "projects"}
 
@@ -460,6 +468,8 @@ class ProjectProfile(Versioned):
     """What is understood of a project: architecture, conventions, decisions, pitfalls, in markdown."""
 
     table = "project_profiles"
+    searched = ("", "body")
+    scopes = ("project_id",)
     unique = (("project_id",),)
     belongs = {"project_id": "projects"}
 
@@ -489,6 +499,8 @@ class Memory(Changing):
     """Something to recall. A correction does not overwrite: it sets `valid_to` and `superseded_by`."""
 
     table = "memories"
+    searched = ("subject", "body", "context")
+    scopes = ("project_id", "scope")
     index = (("project_id", "kind"), ("session_id",), ("kind", "created_at"))
 
     kind: MemoryKind

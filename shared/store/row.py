@@ -95,6 +95,10 @@ class Row(BaseModel):
     index: ClassVar[tuple[Columns, ...]] = ()
     # column -> table; the rows go with the row that they belong to (ON DELETE CASCADE)
     belongs: ClassVar[dict[str, str]] = {}
+    # what is searched by its words: the column of its title, or "", and those of its text (JSON: blocks of words)
+    searched: ClassVar[Columns] = ()
+    # columns by whose value a search is narrowed mostly
+    scopes: ClassVar[Columns] = ()
 
     id: UUID = Field(default_factory=new_id)
     created_at: Time = Field(default_factory=now)

@@ -22,7 +22,7 @@ from shared.store.records import TABLES, Row
 Kind = Literal["uuid", "time", "text", "whole", "real", "flag", "json"]
 
 # Raised with every migration; a program refuses a schema that is newer than its own.
-VERSION = 4
+VERSION = 5
 
 _KINDS: dict[Any, Kind] = {
     UUID: "uuid",

@@ -15,8 +15,8 @@ from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, w
 
 from shared import faults
 from shared.errors import ConfigurationError, Conflict, PromptDockError, StoreUnavailable
-from shared.store import query, schema
-from shared.store.base import Order, Store, Where
+from shared.store import fulltext, query, schema
+from shared.store.base import Found, Order, Store, Where
 from shared.store.query import Condition
 from shared.store.records import Project, Row
 
@@ -159,6 +159,30 @@ class SqliteStore(Store):
             found = list(await db.execute_fetchall(f"SELECT count(*) FROM {kind.table}{text}", values))
         return int(found[0][0])
 
+    async def search(
+        self, kind: type[R], words: str, where: Where | None = None, limit: int = 10
+    ) -> Found[R]:
+        fulltext.searched(kind)
+        asked, conditions = fulltext.asked(words), query.conditions(kind, where)
+        if not asked:
+            return Found([], 0)
+        text, values = _where(conditions)
+        # Apart from the rows: a score is known only where the index is read.
+        sql = (
+            "WITH found AS MATERIALIZED (SELECT s.row, -bm25(search_words, 0.0, 2.0, 1.0) AS score FROM search_words"
+            " JOIN search_rows s ON s.number = search_words.rowid WHERE search_words MATCH ?),"
+            f" fits AS MATERIALIZED (SELECT id, score FROM found JOIN {kind.table} ON id = found.row{text})"
+            f" SELECT {_names(kind)}, score, (SELECT count(*) FROM fits) FROM {kind.table} JOIN"
+            " (SELECT id AS at, score FROM fits ORDER BY score DESC, id DESC LIMIT ?) ON at = id"
+            " ORDER BY score DESC, id DESC"
+        )
+        given = [fulltext.match(kind, asked, conditions), *values, min(limit, fulltext.MOST)]
+        async with self._session() as db:
+            found = list(await db.execute_fetchall(sql, given))
+        return Found(
+            [(_row(kind, record[:-2]), record[-2]) for record in found], found[0][-1] if found else 0
+        )
+
     async def update(
         self, kind: type[R], changes: Mapping[str, Any], where: Where, beside: Sequence[Row] = ()
     ) -> list[R]:
@@ -231,7 +255,7 @@ async def _migrate(db: aiosqlite.Connection) -> None:
         await db.execute(statement)
     for statement in schema.additions(await _present(db)):
         await db.execute(statement)
-    for statement in schema.indexes():
+    for statement in (*schema.indexes(), *fulltext.statements(), *fulltext.missing()):
         await db.execute(statement)
     if fresh:
         project = Project(slug="default", name="Default")
@@ -273,6 +297,12 @@ def _translated(error: sqlite3.Error | OSError, path: Path) -> PromptDockError:
     if code in ("SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY"):
         return Conflict(
             "the row exists already", str(error), "choose another name, or change the row that is there"
+        )
+    if str(error).startswith("no such module"):
+        return ConfigurationError(
+            f"the database {path} needs what this Python's SQLite does not have",
+            str(error),
+            "run PromptDock with a Python whose SQLite has FTS5",
         )
     if code == "SQLITE_CONSTRAINT_FOREIGNKEY":
         return Conflict("the row belongs to one that does not exist", str(error), "write that one first")

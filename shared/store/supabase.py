@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shared.errors import ConfigurationError, PromptDockError, StoreUnavailable
-from shared.store import query, refusal, schema
-from shared.store.base import Order, Store, Where
+from shared.store import fulltext, query, refusal, schema
+from shared.store.base import Found, Order, Store, Where
 from shared.store.query import Condition
 from shared.store.records import Row, Setting, derived
 
@@ -169,6 +170,20 @@ class SupabaseStore(Store):
             )
 
         return int((await self._send(build, again=True)).count or 0)
+
+    async def search(
+        self, kind: type[R], words: str, where: Where | None = None, limit: int = 10
+    ) -> Found[R]:
+        fulltext.searched(kind)
+        asked, conditions = fulltext.asked(words), query.conditions(kind, where)
+        if not asked:
+            return Found([], 0)
+        given = {"kind": kind.table, "words": json.dumps(asked), "amount": min(limit, fulltext.MOST)}
+        given |= {"conditions": json.dumps([dataclasses.asdict(condition) for condition in conditions])}
+        answer = await self._send(lambda c: c.rpc("search_found", given), again=True)
+        found = answer.data or []
+        rows = [(kind.model_validate(record["row"]), float(record["score"])) for record in found]
+        return Found(rows, int(found[0]["total"]) if found else 0)
 
     async def update(
         self, kind: type[R], changes: Mapping[str, Any], where: Where, beside: Sequence[Row] = ()

@@ -11,7 +11,7 @@ from shared import log
 from shared.bus.base import Bus
 from shared.bus.keys import Names
 from shared.errors import PromptDockError
-from shared.store.base import Order, R, Store, Where
+from shared.store.base import Found, Order, R, Store, Where
 from shared.store.records import (
     Agent,
     Hook,
@@ -86,6 +86,11 @@ class Announcing(Store):
 
     async def count(self, kind: type[Row], where: Where | None = None) -> int:
         return await self._store.count(kind, where)
+
+    async def search(
+        self, kind: type[R], words: str, where: Where | None = None, limit: int = 10
+    ) -> Found[R]:
+        return await self._store.search(kind, words, where, limit)
 
     async def update(
         self, kind: type[R], changes: Mapping[str, Any], where: Where, beside: Sequence[Row] = ()

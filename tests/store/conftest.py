@@ -15,7 +15,7 @@ from tests.support.postgres import Missing, Postgres
 from tests.support.supabase_lite import SECRET, SupabaseLite
 
 _EMPTY = (
-    f"truncate {', '.join(kind.table for kind in TABLES if kind.table not in ('projects', 'settings'))};"
+    f"truncate {', '.join(kind.table for kind in TABLES if kind.table not in ('projects', 'settings'))}, search_words;"
     "delete from settings where scope <> '@schema'; delete from projects where slug <> 'default'"
 )
 

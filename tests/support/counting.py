@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shared.errors import StoreUnavailable
-from shared.store.base import Order, R, Store, Where
+from shared.store.base import Found, Order, R, Store, Where
 from shared.store.records import Row
 
 
@@ -50,6 +50,12 @@ class Counting(Store):
     async def count(self, kind: type[Row], where: Where | None = None) -> int:
         self._count("count", kind)
         return await self._store.count(kind, where)
+
+    async def search(
+        self, kind: type[R], words: str, where: Where | None = None, limit: int = 10
+    ) -> Found[R]:
+        self._count("search", kind)
+        return await self._store.search(kind, words, where, limit)
 
     async def update(
         self, kind: type[R], changes: Mapping[str, Any], where: Where, beside: Sequence[Row] = ()

@@ -67,9 +67,9 @@ class Postgres:
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def query(self, sql: str) -> list[list[str]]:
+    def query(self, sql: str, database: str = "postgres") -> list[list[str]]:
         """Rows as text; NULL is an empty text."""
-        command = ("psql", "-X", "-v", "ON_ERROR_STOP=1", "--csv", "-t", "-c", sql, self.url())
+        command = ("psql", "-X", "-v", "ON_ERROR_STOP=1", "--csv", "-t", "-c", sql, self.url(database))
         return list(csv.reader(io.StringIO(self._run(*command))))
 
     @property
