@@ -1,14 +1,16 @@
 """Tools of categories core and memory: search what is known of a project, and keep its profile.
 
-Recall is by full text, computed at each search. What needs a model (to write a profile anew, to merge
+Recall is by the full text that the Store keeps with each row. What needs a model (to write a profile anew, to merge
 memories) or embeddings is not there yet, and its tools say so.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any
+from uuid import UUID
 
 from pydantic import Field
 
@@ -18,7 +20,7 @@ from shared.store.origin import MADE, mark, marked
 from shared.store.query import IN_LIMIT
 from shared.store.records import ConversationMessage, Memory, Note, Project, ProjectProfile, Task, TaskResult
 from shared.store.row import now
-from shared.tools import ranking, rows
+from shared.tools import rows
 from shared.tools.context import Context
 from shared.tools.registry import Result
 from shared.tools.tiers import tier
@@ -26,8 +28,7 @@ from shared.tools.tiers import tier
 core = tier("core")
 category = tier("memory")
 
-READ = 5000  # the newest memories of a project that one search looks through
-SAID = 2000  # the newest messages of a conversation, likewise
+TASKS = 500  # the newest tasks of a project whose outcomes are searched
 SHOWN = 1500  # characters of one hit
 HISTORY = 50  # completed tasks from which a profile can be written anew
 Profile = Annotated[str, Field(max_length=200_000)]
@@ -46,7 +47,11 @@ class _Text:
     body: str
     at: str
     source: str
+    score: float
     foreign: str = ""
+
+
+Hits = tuple[list[_Text], int]  # and how many there are in all
 
 
 @core.tool(effect="pure", detail=_project, touches=touching("records"))
@@ -58,98 +63,138 @@ async def memory_search(
 ) -> Result:
     """Search project memory: memories, notes, the profile, outcomes of tasks, what was said."""
     project = await rows.project(here.store, project_id)
-    texts = await _texts(here, project) + await _said(here)
-    found = ranking.rank(query, [f"{text.title}\n{text.title}\n{text.body}" for text in texts])
+    parts = [
+        await _memories(here, project, query, top_k),
+        await _notes(here, project, query, top_k),
+        await _profile(here, project, query),
+        await _outcomes(here, project, query),
+        await _said(here, query, top_k),
+    ]
+    found = sorted((text for texts, _ in parts for text in texts), key=lambda text: -text.score)[:top_k]
     return {
         "project_id": project.slug,
-        "results": [_hit(texts[place], score) for place, score in found[:top_k]],
-        "total": len(found),
+        "results": [_hit(text) for text in found],
+        "total": sum(total for _, total in parts),
         "method": "full text",
-        **next(({MADE: texts[at].foreign} for at, _ in found[:top_k] if texts[at].foreign), {}),
+        **next(({MADE: text.foreign} for text in found if text.foreign), {}),
     }
 
 
-def _hit(text: _Text, score: float) -> dict[str, Any]:
-    told = {"kind": text.kind, "title": text.title, "text": text.body[:SHOWN], "score": score, "at": text.at}
+def _hit(text: _Text) -> dict[str, Any]:
+    told: dict[str, Any] = {"kind": text.kind, "title": text.title, "text": text.body[:SHOWN]}
+    told |= {"score": float(f"{text.score:.4g}"), "at": text.at}
     told |= {"source": text.source} if text.source else {}
     told |= {MADE: text.foreign} if text.foreign else {}
     return told | ({"truncated": True} if len(text.body) > SHOWN else {})
 
 
-async def _texts(here: Context, project: Project) -> list[_Text]:
-    texts = [
+async def _memories(here: Context, project: Project, query: str, top_k: int) -> Hits:
+    """The valid memories of the project and of all projects."""
+    texts: list[_Text] = []
+    total = 0
+    for where in _valid(project):
+        found = await here.store.search(Memory, query, where, top_k)
+        total += found.total
+        for row, score in found.rows:
+            body, at = f"{row.body}\n{row.context}".strip(), _at(row.created_at)
+            texts.append(_Text(row.kind, row.subject, body, at, row.source or "", score, mark(row)))
+    return texts, total
+
+
+def _valid(project: Project) -> list[dict[str, Any]]:
+    """Two conditions that no memory fulfils both."""
+    valid: dict[str, Any] = {"archived": False, "valid_to": None}
+    return [{**valid, "project_id": project.id, "scope": "project"}, {**valid, "scope": "global"}]
+
+
+async def _notes(here: Context, project: Project, query: str, top_k: int) -> Hits:
+    found = await here.store.search(Note, query, {"project_id": project.id}, top_k)
+    return [
+        _Text("note", row.title, row.body, _at(row.updated_at), f"notes/{row.slug}.md", score, mark(row))
+        for row, score in found.rows
+    ], found.total
+
+
+async def _profile(here: Context, project: Project, query: str) -> Hits:
+    found = await here.store.search(ProjectProfile, query, {"project_id": project.id}, 1)
+    return [
+        _Text("profile", project.name, row.body, _at(row.updated_at), "view_profile", score, mark(row))
+        for row, score in found.rows
+    ], found.total
+
+
+async def _outcomes(here: Context, project: Project, query: str) -> Hits:
+    """What the project's newest tasks were to do, and what they came to."""
+    order: Any = [("created_at", "desc")]
+    tasks = {
+        task.id: task
+        for task in await here.store.select(Task, {"project_id": project.id}, order=order, limit=TASKS)
+    }
+    asked = await here.store.search(Task, query, {"project_id": project.id}, TASKS)
+    scores = {task.id: score for task, score in asked.rows if task.id in tasks}
+    ids = list(tasks)
+    for at in range(0, len(ids), IN_LIMIT):
+        where = {"task_id": ("in", ids[at : at + IN_LIMIT])}
+        came = await here.store.search(TaskResult, query, where, IN_LIMIT)
+        newest = await _newest(here, {row.task_id for row, _ in came.rows})
+        for row, score in came.rows:
+            if (last := newest.get(row.task_id)) and last.id == row.id:  # an earlier attempt is no outcome
+                scores[row.task_id] = scores.get(row.task_id, 0.0) + score
+    said = await _newest(here, scores)
+    return [
         _Text(
-            *(row.kind, row.subject, f"{row.body}\n{row.context}".strip(), _at(row.created_at)),
-            source=row.source or "",
-            foreign=mark(row),
+            "task",
+            tasks[id].title,
+            f"{tasks[id].description}\n{_outcome(said.get(id))}".strip(),
+            _at(tasks[id].updated_at),
+            tasks[id].slug,
+            scores[id],
+            mark(tasks[id], said.get(id)),
         )
-        for row in await _memories(here, project)
-    ]
-    for note in await here.store.select(Note, {"project_id": project.id}):
-        at = _at(note.updated_at)
-        texts.append(_Text("note", note.title, note.body, at, f"notes/{note.slug}.md", mark(note)))
-    if profile := await rows.first(here.store, ProjectProfile, project_id=project.id):
-        at = _at(profile.updated_at)
-        texts.append(_Text("profile", project.name, profile.body, at, "view_profile", mark(profile)))
-    return texts + await _outcomes(here, project)
+        for id in scores
+    ], len(scores)
 
 
-async def _said(here: Context) -> list[_Text]:
+async def _newest(here: Context, tasks: Iterable[UUID]) -> dict[UUID, TaskResult]:
+    """The newest result of each task that has one."""
+    ids = list(tasks)
+    order: Any = [("created_at", "asc")]
+    said: dict[UUID, TaskResult] = {}
+    for at in range(0, len(ids), IN_LIMIT):
+        where = {"task_id": ("in", ids[at : at + IN_LIMIT])}
+        for result in await here.store.select(TaskResult, where, order=order):
+            said[result.task_id] = result
+    return said
+
+
+async def _said(here: Context, query: str, top_k: int) -> Hits:
     """What was said in this conversation, also what the model is not shown any more."""
     if not here.session_id:
-        return []
-    where: dict[str, Any] = {"session_id": here.session_id}
-    order: Any = [("seq", "desc")]
-    found = await here.store.select(ConversationMessage, where, order=order, limit=SAID)
-    words = [(row, prompt.spoken(row.content)) for row in found]
+        return [], 0
+    found = await here.store.search(ConversationMessage, query, {"session_id": here.session_id}, top_k)
     return [
         _Text(
             "conversation",
             row.user_name or row.user_id or row.role,
-            text,
+            prompt.spoken(row.content),
             _at(row.created_at),
             f"message {row.seq}",
+            score,
         )
-        for row, text in words
-        if text.strip()
-    ]
+        for row, score in found.rows
+    ], found.total
 
 
 def _at(time: Any) -> str:
     return str(time.isoformat(timespec="seconds"))
 
 
-async def _memories(here: Context, project: Project) -> list[Memory]:
-    """The valid memories of the project and of all projects, the newest first."""
-    order: Any = [("created_at", "desc")]
-    valid: dict[str, Any] = {"archived": False, "valid_to": None}
-    own = await here.store.select(Memory, {**valid, "project_id": project.id}, order=order, limit=READ)
-    shared = await here.store.select(Memory, {**valid, "scope": "global"}, order=order, limit=READ)
-    return list({row.id: row for row in (*own, *shared)}.values())
-
-
-async def _outcomes(here: Context, project: Project) -> list[_Text]:
-    """What the project's newest tasks came to."""
-    order: Any = [("created_at", "desc")]
-    tasks = await here.store.select(Task, {"project_id": project.id}, order=order, limit=500)
-    said: dict[Any, TaskResult] = {}
-    for at in range(0, len(tasks), IN_LIMIT):
-        ids = [task.id for task in tasks[at : at + IN_LIMIT]]
-        for result in await here.store.select(
-            TaskResult, {"task_id": ("in", ids)}, order=[("created_at", "asc")]
-        ):
-            said[result.task_id] = result
-    return [
-        _Text(
-            "task",
-            task.title,
-            f"{task.description}\n{_outcome(said.get(task.id))}".strip(),
-            _at(task.updated_at),
-            task.slug,
-            mark(task, said.get(task.id)),
-        )
-        for task in tasks
-    ]
+async def _searchable(here: Context, project: Project) -> int:
+    """How many texts a search of this project looks through, without the conversation."""
+    own: dict[str, Any] = {"project_id": project.id}
+    counts = [await here.store.count(Memory, where) for where in _valid(project)]
+    counts += [await here.store.count(kind, own) for kind in (Note, ProjectProfile)]
+    return sum(counts) + min(TASKS, await here.store.count(Task, own))
 
 
 def _outcome(result: TaskResult | None) -> str:
@@ -170,7 +215,7 @@ async def memory_stats(here: Context, project_id: str) -> Result:
         "notes": await here.store.count(Note, {"project_id": project.id}),
         "tasks": await here.store.count(Task, {"project_id": project.id}),
         "profile_bytes": len(profile.body.encode()) if profile else 0,
-        "searchable": len(await _texts(here, project)),
+        "searchable": await _searchable(here, project),
         "method": "full text",
         "embeddings": False,
     }
@@ -182,8 +227,8 @@ async def memory_reindex(here: Context, project_id: str) -> Result:
     project = await rows.project(here.store, project_id)
     return {
         "project_id": project.slug,
-        "reindexed": len(await _texts(here, project)),
-        "message": "full text is computed at each search: there is no index that could be out of date",
+        "reindexed": await _searchable(here, project),
+        "message": "the Store keeps the full text with each row: there is no index that could be out of date",
     }
 
 

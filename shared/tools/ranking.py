@@ -1,6 +1,6 @@
-"""Full text: which texts fit some words best. Words are stemmed, stop words left out, any of them may fit.
+"""Which of a text's lines fit some words best. Words are stemmed, stop words left out, any of them may fit.
 
-BM25 over the texts that are handed in; no index is kept, so nothing can be out of date.
+Rows are searched by their Store; a line is in no index, and of one text there are few.
 """
 
 from __future__ import annotations
@@ -10,18 +10,10 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from shared.store.fulltext import STOP
+
 _WORD = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_STOP = frozenset(
-    """
-a about after all also am an and any are as at be because been before being between both but by can
-could did do does doing down during each few for from further had has have having he her here hers him
-his how i if in into is it its itself just me more most my no nor not now of off on once only or other
-our out over own same she should so some such than that the their them then there these they this those
-through to too under until up very was we were what when where which while who whom why will with would
-you your
-""".split()  # noqa: SIM905 - a list of a hundred quoted words reads worse
-)
 _ENDINGS = ("ization", "ations", "ation", "ingly", "ments", "ment", "ness", "ings", "ing", "edly", "ies", "ied",
             "ers", "est", "ed", "es", "er", "ly", "s")  # fmt: skip
 _K, _B = 1.4, 0.7
@@ -30,7 +22,7 @@ _K, _B = 1.4, 0.7
 def stems(text: str) -> list[str]:
     """The words of a text that carry meaning, without their endings."""
     words = _WORD.findall(_CAMEL.sub(" ", text).casefold())
-    return [_stem(word) for word in words if word not in _STOP]
+    return [_stem(word) for word in words if word not in STOP]
 
 
 def _stem(word: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from shared.store.origin import marked
 from shared.store.records import Note, Project
@@ -35,19 +36,24 @@ async def named(visitor: Visitor, project: str, typed: str) -> str:
 
 async def search(visitor: Visitor, project: str, query: str, limit: int) -> list[Card]:
     """The notes that hold words of the query, the best first, each with the line that holds most of them."""
-    from shared.tools import ranking
-
-    found = await _notes(visitor, project)
-    ranked = ranking.rank(query, [f"{row.title}\n{row.title}\n{row.body}" for row in found])
-    return [_hit(found[at], score, query) for at, score in ranked[:limit]]
+    owner = await _owner(visitor, project)
+    if owner is None:
+        return []
+    found = await (await visitor.store()).search(Note, query, {"project_id": owner}, limit)
+    return [_hit(row, score, query) for row, score in found.rows]
 
 
 async def _notes(visitor: Visitor, project: str) -> list[Note]:
-    store = await visitor.store()
-    owners = await store.select(Project, {"slug": project}, limit=1)
-    if not owners:  # `default` before its first use
+    owner = await _owner(visitor, project)
+    if owner is None:
         return []
-    return await store.select(Note, {"project_id": owners[0].id}, order=[("slug", "asc")])
+    return await (await visitor.store()).select(Note, {"project_id": owner}, order=[("slug", "asc")])
+
+
+async def _owner(visitor: Visitor, project: str) -> UUID | None:
+    """The id of a project; None for one that was never used, as `default` before its first use."""
+    owners = await (await visitor.store()).select(Project, {"slug": project}, limit=1)
+    return owners[0].id if owners else None
 
 
 def _hit(note: Note, score: float, query: str) -> Card:
@@ -57,5 +63,10 @@ def _hit(note: Note, score: float, query: str) -> Card:
     best = ranking.rank(query, lines)
     shown = lines[best[0][0]] if best else note.title
     at = note.updated_at.isoformat()
-    found = {"name": note.slug, "title": note.title, "line": line(shown, _SHOWN), "score": score}
+    found = {
+        "name": note.slug,
+        "title": note.title,
+        "line": line(shown, _SHOWN),
+        "score": float(f"{score:.4g}"),
+    }
     return found | {"modified": at} | marked([note])
