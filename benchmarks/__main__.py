@@ -8,11 +8,11 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks import bus, cluster, door, idle, machine, shelf, tasks, turn, worker
+from benchmarks import bus, cluster, door, idle, machine, search, shelf, tasks, turn, worker
 from benchmarks.bus import Size
 
 PARTS = ("bus", "turn", "worker", "cluster", "idle", "door", "shelf")
-ALONE = ("tasks",)  # measured only when it is named
+ALONE = ("tasks", "search")  # measured only when it is named
 FULL = Size(rounds=9, seconds=0.4, levels=(1, 32, 256))
 QUICK = Size(rounds=3, seconds=0.1, levels=(1, 32))
 
@@ -21,7 +21,7 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
-        "parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}, all by default; or tasks"
+        "parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}, all by default; or tasks, or search"
     )
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds: rougher figures")
     given = parser.parse_args()
@@ -52,6 +52,8 @@ def run(part: str, home: Path, size: Size) -> None:
             uvloop.run(door.measure(home, 2 * size.seconds))
         case "shelf":
             shelf.measure()
+        case "search":
+            uvloop.run(search.measure(home, search.FULL if size is FULL else search.QUICK, 100))
         case "tasks":
             full = (tasks.FULL, tasks.SLOW) if size is FULL else (tasks.QUICK, tasks.QUICK_SLOW)
             tasks.measure(home, *full)

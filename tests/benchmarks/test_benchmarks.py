@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import bus, door, shelf, turn
+from benchmarks import bus, door, search, shelf, turn
 from benchmarks.peers import installed
 from benchmarks.peers.__main__ import PEERS
 from benchmarks.race import Lap, lap, ratio, summed, typical
@@ -49,6 +49,17 @@ def test_the_first_request_is_little_more_than_a_quarter_of_the_same_with_all_to
     assert full["index"] <= 2 and full["tools"] < full["request"]
     shelf.measure()
     assert f"request {tiered['request']}" in capsys.readouterr().out
+
+
+async def test_a_search_is_measured_in_each_store_by_how_many_rows_fit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await search.measure(tmp_path, (400,), 5)
+    parts = capsys.readouterr().out.partition("SQLite, 400 rows")[2].split("Postgres")
+    for part in parts if "left out" not in parts[1] else parts[:1]:
+        fit = [int(found) for found in re.findall(r"5 times; (\d+) rows fit", part)]
+        assert len(fit) == 6 and fit[4] < 40 < 200 < fit[5], part
+        assert len(re.findall(r"p50 [\d.]+, p99 [\d.]+", part)) == 6
 
 
 def test_a_lap_tells_the_middle_the_worst_hundredth_and_the_rate() -> None:
