@@ -32,6 +32,7 @@ import redis
 
 from shared.bus.embedded import Embedded
 from shared.bus.keys import Names
+from shared.store.records import TABLES
 from shared.visitor.release import release
 from tests.support.messages_api import MessagesApi
 from tests.support.messages_script import Rules
@@ -182,7 +183,7 @@ def _write(path: Path, text: str, made: Site) -> None:
 
 
 def _sql(db: sqlite3.Connection) -> list[str]:
-    """The file as statements: tables, rows, indexes, what is virtual, triggers."""
+    """The file as statements. What triggers keep is not among the rows: they make it again."""
     kinds = dict(db.execute("select name, type from pragma_table_list where schema = 'main'"))
     listed = "select type, name, sql from sqlite_master where sql is not null order by name"
     made: dict[str, dict[str, str]] = {}
@@ -190,19 +191,16 @@ def _sql(db: sqlite3.Connection) -> list[str]:
         if kinds.get(name) != "shadow" and not name.startswith("sqlite_"):
             made.setdefault(kinds.get(name, type), {})[name] = f"{sql};"
     lines = [f"PRAGMA user_version = {db.execute('PRAGMA user_version').fetchone()[0]};"]
-    for name, sql in made.get("table", {}).items():
-        columns = [column for (column,) in db.execute("select name from pragma_table_info(?)", (name,))]
-        quoted = " || ', ' || ".join(f"quote({column})" for column in columns)
-        lines.append(sql)
-        names = ", ".join(columns)
+    for type in ("table", "virtual", "trigger"):
+        lines += made.get(type, {}).values()
+    for kind in sorted(TABLES, key=lambda kind: kind.table):
+        columns = [column for (column,) in db.execute("select name from pragma_table_info(?)", (kind.table,))]
+        quoted, names = " || ', ' || ".join(f"quote({column})" for column in columns), ", ".join(columns)
         lines += [
-            f"INSERT INTO {name} ({names}) VALUES ({row});"
-            for (row,) in db.execute(f"select {quoted} from {name} order by rowid")
+            f"INSERT INTO {kind.table} ({names}) VALUES ({row});"
+            for (row,) in db.execute(f"select {quoted} from {kind.table} order by rowid")
         ]
-    lines += made.get("index", {}).values()
-    for name, sql in made.get("virtual", {}).items():
-        lines += [sql, f"INSERT INTO {name} ({name}) VALUES ('rebuild');"]
-    return [*lines, *made.get("trigger", {}).values()]
+    return [*lines, *made.get("index", {}).values()]
 
 
 def _read(server: redis.Redis, key: bytes) -> Value:
