@@ -9,6 +9,10 @@ ARGS ?=
 # How many processes run the tests: most of them wait for others most of the time.
 JOBS ?= 3
 
+# Byte code is kept, whatever the environment says: a cluster starts half a dozen processes, and the tests hundreds.
+unexport PYTHONDONTWRITEBYTECODE
+COMPILE := $(BIN)/python -m compileall -q agents gateways shared
+
 # Stamps: pip runs again only when one of the two files below has changed since.
 RUN := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
@@ -98,9 +102,11 @@ $(VENV)/pyvenv.cfg:
 $(RUN): $(VENV)/pyvenv.cfg $(PINS)
 	@echo "Installing PromptDock into $(VENV) (once; a minute or so; needs the network)" >&2
 	@$(PIP) --editable ".[sandbox]"
+	@$(COMPILE)
 	@touch $@
 
 $(DEV): $(VENV)/pyvenv.cfg $(PINS)
 	@echo "Installing PromptDock and its development tools into $(VENV) (once; a minute or two; needs the network)" >&2
 	@$(PIP) --editable ".[dev,sandbox]"
+	@$(COMPILE)
 	@touch $(RUN) $@

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import pytest
 
 from shared import veil
+
+# As `make test` has it: hundreds of processes that tests start would each compile all they import.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 @pytest.fixture(autouse=True)

@@ -68,6 +68,13 @@ def test_a_second_up_starts_without_pip(installed: Path) -> None:
     assert _run(installed, "make", "up").stdout == "promptdock up\n"
 
 
+def test_what_is_installed_is_compiled_and_stays_so_whatever_the_environment_says(installed: Path) -> None:
+    for package in ("agents", "gateways", "shared"):
+        assert re.search(rf"-m compileall .*\b{package}\b", _run(installed, "make", "-nB", "up").stdout)
+    _script(installed / ".venv/bin/promptdock", 'echo "${PYTHONDONTWRITEBYTECODE-unset}"')
+    assert _run(installed, "make", "up", PYTHONDONTWRITEBYTECODE="1").stdout == "unset\n"
+
+
 def test_arguments_are_passed_on(installed: Path) -> None:
     assert (
         _run(installed, "make", "up", "ARGS=--without planner").stdout == "promptdock up --without planner\n"
