@@ -14,9 +14,11 @@ Patterns are RE2's: they take time linear in the text, whatever they are, becaus
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 from shared import faults
@@ -82,7 +84,11 @@ def clean(text: str) -> str:
 @dataclass(frozen=True)
 class _Rule:
     text: str
-    compiled: Any = field(compare=False, repr=False)
+
+    @cached_property
+    def compiled(self) -> Any:
+        """Made when first tried; ConfigurationError says what is wrong with it."""
+        return pattern(self.text)
 
     def matches(self, action: str) -> bool:
         return self.compiled.fullmatch(action) is not None
@@ -216,14 +222,18 @@ def policy(
     shipped: bool = False,
     behind: Policy | None = None,
 ) -> Policy:
-    """A policy, its patterns compiled; one that cannot be used refuses the whole (ConfigurationError).
+    """A policy; a pattern that cannot be used refuses the whole (ConfigurationError).
 
-    On what these rules say nothing about, the policy `behind` them decides.
+    Those of a shipped policy are known to be right: they are compiled when one is tried. On what these rules say
+    nothing about, the policy `behind` them decides.
     """
     if len(deny) + len(allow) + len(ask) > _MOST:
         raise ConfigurationError(f"the policy {name} has too many patterns", f"at most {_MOST} are taken")
     given: dict[Vote, Sequence[str]] = {"deny": deny, "allow": allow, "ask": ask}
-    rules = {vote: tuple(_Rule(text, pattern(text)) for text in texts) for vote, texts in given.items()}
+    rules = {vote: tuple(_Rule(text) for text in texts) for vote, texts in given.items()}
+    if not shipped:
+        for rule in itertools.chain(*rules.values()):
+            _ = rule.compiled
     return Policy(name, (Layer(rules, shipped), *(behind.layers if behind else ())), unguarded)
 
 

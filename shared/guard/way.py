@@ -8,7 +8,6 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.request import getproxies_environment, proxy_bypass
 
 from shared import faults
 from shared.errors import ToolError
@@ -101,10 +100,14 @@ def _pinned(one: Target, places: Sequence[Address]) -> list[str]:
 
 
 def _by_proxy(one: Target) -> bool:
+    from urllib.request import proxy_bypass
+
     return one.scheme == "https" and "https" in _proxies() and not proxy_bypass(one.host)
 
 
 def _proxies() -> dict[str, str]:
+    from urllib.request import getproxies_environment
+
     return getproxies_environment()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from statistics import median
 from uuid import UUID
 
 from shared.store.base import Store
@@ -64,4 +63,6 @@ def estimate(past: Iterable[Past], project: UUID, agent: str) -> Estimate:
 def _middle(rows: list[Past]) -> Estimate:
     if not rows:
         return Estimate()
+    from statistics import median
+
     return Estimate(median(row.cost for row in rows), median(row.tokens for row in rows), len(rows))

@@ -62,6 +62,11 @@ class Engine:
         """This engine with the agent's own changes as they are now: for one turn, from its beginning to its end."""
         return await self._changes.latest(self.parts)
 
+    def check(self) -> None:
+        """Say at the start, not in the first turn, that the profile names an unknown tool or a wrong permission."""
+        _ = self.policy
+        self.registry.pick([*self.shelf.always, *self.shelf.loadable])
+
     @property
     def model(self) -> str:
         """The model that it thinks with, also after it chose another one itself; as last read."""

@@ -4,32 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shared import log
 from shared.bus.keys import HUMAN_INPUT
-from shared.conversation import sessions
 from shared.errors import ConfigurationError, PromptDockError
 from shared.settings import Settings
 from shared.settings import load as load_settings
-from shared.tools import toolbox
-from shared.tools.handler import Handler
-from shared.turns.turn import Turn
-from shared.worker import executing, owning, scratch, services
-from shared.worker import parts as composition
-from shared.worker.answering import Answering, answers_leave
-from shared.worker.chat import Chat
-from shared.worker.coding import Coding, apply_tasks
-from shared.worker.condense import Condense, condenses
-from shared.worker.consult import Consult
-from shared.worker.ended import Ended, apart
-from shared.worker.engine import Engine
-from shared.worker.hand import Runner
-from shared.worker.homes import Home
 from shared.worker.profile import Profile, load
-from shared.worker.runtime import Worker
+
+if TYPE_CHECKING:
+    from shared.turns.turn import Turn
+    from shared.worker.engine import Engine
+    from shared.worker.hand import Runner
+    from shared.worker.parts import Parts
+    from shared.worker.runtime import Worker
+    from shared.worker.services import Services
 
 
 def main(folder: Path) -> None:
@@ -66,6 +58,17 @@ def _run(work: Coroutine[Any, Any, None]) -> None:
 
 async def serve(settings: Settings, profile: Profile) -> None:
     """One replica, until it is stopped."""
+    # Whoever only supervises workers imports this module, too.
+    from shared.conversation import sessions
+    from shared.tools import toolbox
+    from shared.tools.handler import Handler
+    from shared.worker import executing, owning, scratch
+    from shared.worker import parts as composition
+    from shared.worker.coding import apply_tasks
+    from shared.worker.engine import Engine
+    from shared.worker.homes import Home
+    from shared.worker.runtime import Worker
+
     log.bind_contextvars(agent=profile.name)
     if settings.agent_name and settings.agent_name != profile.name:
         raise ConfigurationError(
@@ -79,12 +82,13 @@ async def serve(settings: Settings, profile: Profile) -> None:
     log.get().info("Connected to Redis")
     try:
         engine = Engine(parts, profile, tools := toolbox.registry(), Handler(tools))
-        engine.shelf.shown()  # an unknown tool or a wrong permission is said now, not in the first turn
-        beside = services.of_chatter(parts, engine) if profile.kind == "chat" else services.none
+        engine.check()
+        beside = _services(parts, engine)
+        runner = _runners(engine)
         worker: Worker = Worker(
             parts,
             profile,
-            lambda turn: _runner(worker, engine, turn),
+            lambda turn: runner(worker, turn),
             {"task": apply_tasks, "session": sessions.touch},
             lambda: engine.model,
             lambda instance: {**beside(instance), "home": Home(parts, profile.name, engine.handler).run()},
@@ -101,17 +105,43 @@ async def serve(settings: Settings, profile: Profile) -> None:
         await parts.close()
 
 
-def _runner(worker: Worker, engine: Engine, turn: Turn) -> Runner:
+def _services(parts: Parts, engine: Engine) -> Services:
+    """What it does beside its turns, by its kind."""
+    if engine.profile.kind != "chat":
+        return lambda _instance: {}
+    from shared.worker import services
+
+    return services.of_chatter(parts, engine)
+
+
+def _runners(engine: Engine) -> Callable[[Worker, Turn], Runner]:
+    """What carries a turn out; a worker loads only what its kind needs, and before its first turn."""
     match engine.profile.kind:
-        case "chat" if answers_leave(turn):
-            return Answering(engine.parts, turn)
-        case "chat" if apart(turn, engine.parts.names.channel(HUMAN_INPUT)):
-            return Ended(engine.parts, turn)
-        case "chat" if condenses(turn, engine.parts.names.channel(HUMAN_INPUT)):
-            return Condense(engine, turn)
         case "chat":
-            return Chat(engine, turn, worker.spawn)
+            return _chats(engine)
         case "coding":
-            return Coding(engine, turn)
+            from shared.worker.coding import Coding
+
+            return lambda _worker, turn: Coding(engine, turn)
         case _:
-            return Consult(engine, turn)
+            from shared.worker.consult import Consult
+
+            return lambda _worker, turn: Consult(engine, turn)
+
+
+def _chats(engine: Engine) -> Callable[[Worker, Turn], Runner]:
+    from shared.worker.answering import Answering, answers_leave
+    from shared.worker.chat import Chat
+    from shared.worker.condense import Condense, condenses
+    from shared.worker.ended import Ended, apart
+
+    human = engine.parts.names.channel(HUMAN_INPUT)
+
+    def runner(worker: Worker, turn: Turn) -> Runner:
+        if answers_leave(turn):
+            return Answering(engine.parts, turn)
+        if apart(turn, human):
+            return Ended(engine.parts, turn)
+        return Condense(engine, turn) if condenses(turn, human) else Chat(engine, turn, worker.spawn)
+
+    return runner

@@ -10,6 +10,7 @@ import secrets
 import signal
 import time
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 from shared import log
@@ -316,6 +317,10 @@ class Worker:
 
 def _memory() -> int:
     """Bytes of memory that this process holds."""
-    import psutil
+    try:
+        resident = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:  # no Linux
+        import psutil
 
-    return int(psutil.Process().memory_info().rss)
+        return int(psutil.Process().memory_info().rss)
+    return resident * os.sysconf("SC_PAGE_SIZE")

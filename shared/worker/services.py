@@ -20,11 +20,6 @@ from shared.worker.scheduling import Scheduling
 Services = Callable[[str], dict[str, Coroutine[Any, Any, None]]]  # by the name of the worker's instance
 
 
-def none(_instance: str) -> dict[str, Coroutine[Any, Any, None]]:
-    """Nothing beside the turns."""
-    return {}
-
-
 def of_chatter(parts: Parts, engine: Engine) -> Services:
     """The services of a Chatter; its tools are handed what they need to speak to them."""
 
