@@ -249,7 +249,7 @@ def test_a_command_in_the_moment_after_the_connection_was_lost_is_a_bus_that_is_
         assert await bus.command("PING") == b"PONG"
         (lane,) = bus._lanes.values()
         wire = lane._wire
-        assert wire is not None
+        assert wire is not None and wire._transport is not None
         wire._transport.abort()  # what follows is asked before anybody was told
         calls = [asyncio.create_task(bus.command("PING")) for _ in range(2)]
         for reply in await asyncio.gather(*calls, return_exceptions=True):

@@ -10,8 +10,8 @@ import pytest
 
 from tests.cli.person import PATIENCE, Person
 
-HEAVY = {"aiosqlite", "anthropic", "httpx", "psutil", "supabase", "tree_sitter"}
-CLUSTER = {"asyncio", "pydantic", "redis", "rich", "structlog", "shared.settings", "shared.store.records"}
+HEAVY = {"aiosqlite", "anthropic", "httpx", "psutil", "re2", "redis", "supabase", "tree_sitter"}
+CLUSTER = {"asyncio", "pydantic", "rich", "structlog", "shared.settings", "shared.store.records"}
 WORKER = {"shared.loop", "shared.tools", "shared.worker", "shared.models.anthropic", "shared.models.demo"}
 
 

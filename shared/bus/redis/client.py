@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Sequence
 from typing import Any
-
-from redis.asyncio.connection import AbstractConnection
-from redis.exceptions import RedisError, ResponseError
 
 from shared.bus import base
 from shared.bus.base import Argument, Script, StreamEntry
 from shared.bus.redis import topology
+from shared.bus.redis.blocking import Blocking
 from shared.bus.redis.lane import MOVED_ON, Lane
 from shared.bus.redis.listener import RedisListener
-from shared.bus.redis.wire import LOST
+from shared.bus.redis.wire import Refused, Way
 from shared.errors import BusUnreachable, ConfigurationError, PromptDockError
 
 # Error replies that say that a key lies elsewhere by now.
@@ -39,12 +36,12 @@ class RedisBus(base.Bus):
         self._topology = topology.of(url, options)
         self._silence = silence
         self._lanes: dict[str, Lane] = {}
-        self._idle: list[tuple[str, AbstractConnection]] = []  # for blocking reads: a lane must not wait
+        self._idle: list[tuple[str, Blocking]] = []
 
     async def script(self, script: Script, key: str, *arguments: Argument) -> Any:
         try:
             return await self._call(key, "EVALSHA", script.sha, 1, key, *arguments)
-        except ResponseError as error:
+        except Refused as error:
             if not str(error).startswith("NOSCRIPT"):
                 raise _translate(error) from error
         return await self.command("EVAL", script.source, 1, key, *arguments, key=key)
@@ -52,7 +49,7 @@ class RedisBus(base.Bus):
     async def command(self, *arguments: Argument, key: str | None = None) -> Any:
         try:
             return await self._call(key if key is not None else _key(arguments), *arguments)
-        except ResponseError as error:
+        except Refused as error:
             raise _translate(error) from error
 
     async def _call(self, key: str | None, *arguments: Argument) -> Any:
@@ -64,7 +61,7 @@ class RedisBus(base.Bus):
             except BusUnreachable:
                 await self._topology.look_again()
                 raise
-            except ResponseError as error:
+            except Refused as error:
                 tries += 1
                 if tries == _TRIES or not str(error).startswith(_ELSEWHERE):
                     raise
@@ -77,8 +74,8 @@ class RedisBus(base.Bus):
             lane = self._lanes[node] = Lane(lambda: self._connect(node), self._silence)
         return lane
 
-    async def _connect(self, node: str) -> AbstractConnection:
-        return self._topology.connection(node)
+    async def _connect(self, node: str) -> Way:
+        return self._topology.way(node)
 
     async def publish(self, channel: str, data: bytes | str) -> int:
         return int(await self.command("PUBLISH", channel, data))
@@ -88,21 +85,16 @@ class RedisBus(base.Bus):
         free = next((pair for pair in self._idle if pair[0] == node), None)
         if free is not None:
             self._idle.remove(free)
-        connection = free[1] if free is not None else self._topology.connection(node)
+        line = free[1] if free is not None else Blocking(lambda: self._connect(node))
+        blocking = ("XREAD", "COUNT", count, "BLOCK", max(1, block_ms), "STREAMS")
         try:
-            async with asyncio.timeout(block_ms / 1000 + self._silence):
-                await connection.connect()  # type: ignore[no-untyped-call]
-                await connection.send_command(
-                    "XREAD", "COUNT", count, "BLOCK", max(1, block_ms), "STREAMS", *cursors, *cursors.values()
-                )
-                reply = await connection.read_response(timeout=math.inf)
-        except BaseException as error:
-            await connection.disconnect(nowait=True)
-            if isinstance(error, (*LOST, TimeoutError)):
-                await self._topology.look_again()
-                raise BusUnreachable("Redis does not answer", str(error)) from error
+            reply = await line.call(
+                *blocking, *cursors, *cursors.values(), patience=block_ms / 1000 + self._silence
+            )
+        except BusUnreachable:
+            await self._topology.look_again()
             raise
-        self._idle.append((node, connection))
+        self._idle.append((node, line))
         return [
             StreamEntry(stream.decode(), entry.decode(), _fields(values))
             for stream, entries in reply or []
@@ -117,8 +109,8 @@ class RedisBus(base.Bus):
         key: str,
         patterns: Sequence[str] = (),
     ) -> RedisListener:
-        async def connect() -> AbstractConnection:
-            return self._topology.connection(await self._topology.node(key))
+        async def connect() -> Way:
+            return self._topology.way(await self._topology.node(key))
 
         return RedisListener(connect, channels, patterns, on_message, on_ready, self._silence)
 
@@ -133,7 +125,7 @@ class RedisBus(base.Bus):
         for lane in self._lanes.values():
             await lane.close()
         while self._idle:
-            await self._idle.pop()[1].disconnect(nowait=True)
+            self._idle.pop()[1].close()
         await self._topology.close()
 
 
@@ -149,7 +141,7 @@ def _fields(values: list[bytes]) -> dict[str, bytes]:
     return {name.decode(): value for name, value in zip(pairs, pairs, strict=True)}
 
 
-def _translate(error: RedisError) -> PromptDockError:
+def _translate(error: Refused) -> PromptDockError:
     text = str(error)
     if text.startswith(MOVED_ON):
         return BusUnreachable("Redis cannot take writes now", text)

@@ -11,10 +11,8 @@ import asyncio
 from collections import deque
 from typing import Any
 
-from redis.exceptions import ResponseError
-
 from shared.bus.base import Argument
-from shared.bus.redis.wire import Connect, Wire
+from shared.bus.redis.wire import Connect, Refused, Wire
 from shared.errors import BusUnreachable
 
 # Error replies after which this connection is of no use: another server may be the master by now.
@@ -35,7 +33,7 @@ class Lane:
         self._watcher: asyncio.Task[None] | None = None
 
     async def call(self, *arguments: Argument) -> Any:
-        """The reply; ResponseError for an error reply, BusUnreachable when the connection broke."""
+        """The reply; Refused for an error reply, BusUnreachable when the connection broke."""
         wire = self._wire
         if wire is None:
             wire = await self._open()
@@ -60,7 +58,7 @@ class Lane:
 
     def _settle(self, reply: Any) -> None:
         future = self._waiting.popleft()
-        if isinstance(reply, ResponseError):
+        if isinstance(reply, Refused):
             if not future.done():
                 future.set_exception(reply)
             if str(reply).startswith(MOVED_ON):

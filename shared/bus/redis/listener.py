@@ -12,11 +12,9 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from redis.exceptions import ResponseError
-
 from shared import log
 from shared.bus import base
-from shared.bus.redis.wire import LOST, Connect, Wire
+from shared.bus.redis.wire import LOST, Connect, Refused, Wire
 from shared.errors import ConfigurationError, PromptDockError
 
 _MESSAGE = {b"message": 1, b"pmessage": 2}
@@ -80,7 +78,7 @@ class RedisListener(base.Listener):
                 await asyncio.wait([self._ready])
 
     def _take(self, reply: Any) -> None:
-        if isinstance(reply, ResponseError):
+        if isinstance(reply, Refused):
             raise reply
         kind = reply[0]
         at = _MESSAGE.get(kind)

@@ -13,9 +13,8 @@ from abc import ABC, abstractmethod
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, parse_url
-
-from shared.bus.redis.wire import LOST
+from shared.bus.redis.ways import Library, load_library, plain
+from shared.bus.redis.wire import LOST, Way
 from shared.errors import BusUnreachable, ConfigurationError
 
 _FORM = re.compile(r"(?P<kind>rediss?)\+(?P<how>sentinel|cluster)://", re.IGNORECASE)
@@ -29,8 +28,8 @@ class Topology(ABC):
         """The node that owns a key; any node for None."""
 
     @abstractmethod
-    def connection(self, node: str) -> AbstractConnection:
-        """A new connection to a node, not connected yet."""
+    def way(self, node: str) -> Way:
+        """How a node is reached, for one connection."""
 
     async def nodes(self) -> list[str]:
         """All nodes that take subscriptions."""
@@ -63,6 +62,12 @@ class Single(Topology):
     """One server."""
 
     def __init__(self, url: str, options: dict[str, Any]) -> None:
+        self._plain = plain(url, options["client_name"])
+        if self._plain is not None:
+            return
+        load_library()
+        from redis.asyncio.connection import Connection, parse_url
+
         own: dict[str, Any] = dict(parse_url(url))
         self._make = own.pop("connection_class", Connection)
         self._options = own | options
@@ -70,15 +75,15 @@ class Single(Topology):
     async def node(self, key: str | None) -> str:
         return ""
 
-    def connection(self, node: str) -> AbstractConnection:
-        made: AbstractConnection = self._make(**self._options)
-        return made
+    def way(self, node: str) -> Way:
+        return self._plain or Library(self._make(**self._options))
 
 
 class Sentinels(Topology):
     """The master of a service. Each new connection asks the sentinels anew, so a failover needs no more."""
 
     def __init__(self, url: str, options: dict[str, Any]) -> None:
+        load_library()
         from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 
         hosts, login, path, tls = _parts(url)
@@ -97,9 +102,8 @@ class Sentinels(Topology):
     async def node(self, key: str | None) -> str:
         return ""
 
-    def connection(self, node: str) -> AbstractConnection:
-        made: AbstractConnection = self._pool.make_connection()  # type: ignore[no-untyped-call]
-        return made
+    def way(self, node: str) -> Way:
+        return Library(self._pool.make_connection())  # type: ignore[no-untyped-call]
 
     async def close(self) -> None:
         for client in self._sentinels:
@@ -113,6 +117,7 @@ class Cluster(Topology):
         self._hosts, self._login, path, self._tls = _parts(url)
         if path not in ("", "0"):
             raise ValueError("a cluster has no numbered databases")
+        load_library()
         self._options = options
         self._map: Any = None
         self._asking = asyncio.Lock()  # callers that miss the map at the same time ask once, together
@@ -122,10 +127,12 @@ class Cluster(Topology):
         owner = known.get_default_node() if key is None else known.get_node_from_key(key)
         return f"{owner.host} {owner.port}"
 
-    def connection(self, node: str) -> AbstractConnection:
+    def way(self, node: str) -> Way:
+        from redis.asyncio.connection import Connection, SSLConnection
+
         host, port = node.split()
         make = SSLConnection if self._tls else Connection
-        return make(host=host, port=int(port), **self._login, **self._options)
+        return Library(make(host=host, port=int(port), **self._login, **self._options))
 
     async def nodes(self) -> list[str]:
         known = self._map or await self._known()
@@ -147,6 +154,7 @@ class Cluster(Topology):
 
     async def _ask(self) -> Any:
         from redis.asyncio.cluster import ClusterNode, RedisCluster
+        from redis.exceptions import RedisError
 
         patience = self._options["socket_connect_timeout"]
         made = RedisCluster(
@@ -160,7 +168,7 @@ class Cluster(Topology):
             return await made.initialize()
         except BaseException as error:  # a caller that gives up leaves no connection behind either
             await made.aclose()
-            if isinstance(error, (*LOST, TimeoutError)):
+            if isinstance(error, (*LOST, RedisError, TimeoutError)):
                 raise BusUnreachable("the Redis cluster does not answer", str(error)) from error
             raise
 

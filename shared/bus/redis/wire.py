@@ -1,59 +1,98 @@
 """A connected socket, read straight into replies: no coroutine and no task for each of them.
 
-redis-py connects (address, TLS, login, database); from then on the socket's protocol is ours, and hiredis
-turns its bytes into replies. That is worth a factor of two to three beside awaiting each reply.
+A way (`ways.py`) connects it: address, login, database. hiredis turns bytes into replies. That is worth a factor
+of two to three beside awaiting each reply.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol, cast
 
 import hiredis
-from redis.asyncio.connection import AbstractConnection
-from redis.exceptions import AuthenticationError, InvalidResponse, RedisError, ResponseError
 
 from shared.bus.base import Argument
-from shared.errors import BusUnreachable, ConfigurationError
+from shared.errors import BusUnreachable
 
-Connect = Callable[[], Awaitable[AbstractConnection]]
-LOST = (RedisError, OSError, EOFError)
+
+class Refused(Exception):
+    """An error reply, as the server words it."""
+
+
+class Garbled(Exception):
+    """What came is no reply."""
+
+
+class Way(Protocol):
+    """How a server is reached."""
+
+    async def open(self, wire: Wire) -> None:
+        """Connect `wire` and log in; one of LOST, or ConfigurationError where the server does not let us in."""
+
+
+Connect = Callable[[], Awaitable[Way]]
+LOST = (Refused, Garbled, OSError, EOFError)
 _NOTHING = object()
 
 
 class Wire(asyncio.Protocol):
-    """One connection. Each reply goes to `take`; an error reply is a ResponseError handed to it as well.
+    """One connection. Each reply goes to `take`; an error reply is a Refused handed to it as well.
 
     `lost` ends with the error that broke the connection, an error of `take` included.
     """
 
-    def __init__(self, connection: AbstractConnection, take: Callable[[Any], None]) -> None:
-        self._connection, self._take = connection, take
-        self._transport = cast(asyncio.Transport, connection._writer.transport)  # type: ignore[union-attr]
-        self._reader = hiredis.Reader(
-            protocolError=InvalidResponse, replyError=ResponseError, notEnoughData=_NOTHING
-        )
+    def __init__(self, take: Callable[[Any], None]) -> None:
+        self._take = take
+        self._transport: asyncio.Transport | None = None
+        self._given_back: Callable[[], None] = _nothing
+        self._reader = hiredis.Reader(protocolError=Garbled, replyError=Refused, notEnoughData=_NOTHING)
         self._loop = asyncio.get_running_loop()
         self._packed: list[bytes] = []
         self.heard = self._loop.time()  # when the last bytes came
         self.lost: asyncio.Future[None] = self._loop.create_future()
-        self._transport.set_protocol(self)
 
     @classmethod
     async def open(cls, connect: Connect, take: Callable[[Any], None], patience: float) -> Wire:
         """Connect within `patience` seconds, or BusUnreachable; ConfigurationError for a wrong password."""
+        wire = cls(take)
         try:
             async with asyncio.timeout(patience):
-                connection = await connect()
-                await connection.connect()  # type: ignore[no-untyped-call]
-        except AuthenticationError as error:
-            raise ConfigurationError(
-                "Redis does not let us in", str(error), "correct user and password in REDIS_URL"
-            ) from error
-        except (*LOST, TimeoutError) as error:
-            raise BusUnreachable("Redis does not answer", str(error)) from error
-        return cls(connection, take)
+                way = await connect()
+                await way.open(wire)
+        except BaseException as error:  # who gives up leaves no connection behind either
+            wire.close()
+            if isinstance(error, (*LOST, TimeoutError)):
+                raise BusUnreachable("Redis does not answer", str(error)) from error
+            raise
+        return wire
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def adopt(self, transport: asyncio.BaseTransport, given_back: Callable[[], None]) -> None:
+        """Take over what somebody else connected, who is told when it is dropped."""
+        self._transport, self._given_back = cast(asyncio.Transport, transport), given_back
+        self._transport.set_protocol(self)
+
+    async def greet(self, *commands: Sequence[Argument]) -> list[Any]:
+        """The replies to commands that come before all others; error replies are among them as Refused."""
+        replies: list[Any] = []
+        all_here = self._loop.create_future()
+
+        def collect(reply: Any) -> None:
+            replies.append(reply)
+            if len(replies) == len(commands) and not all_here.done():
+                all_here.set_result(None)
+
+        take, self._take = self._take, collect
+        for command in commands:
+            self.join(*command)
+        await asyncio.wait({all_here, self.lost}, return_when=asyncio.FIRST_COMPLETED)
+        if not all_here.done():
+            self.lost.result()  # it raises what broke the connection
+        self._take = take
+        return replies
 
     def send(self, *arguments: Argument) -> None:
         """Put one command on its way at once."""
@@ -70,6 +109,9 @@ class Wire(asyncio.Protocol):
         self._write(b"".join(packed))
 
     def _write(self, data: bytes) -> None:
+        if self._transport is None:
+            self.fail(ConnectionError("it is not connected"))
+            return
         try:
             self._transport.write(data)
         except RuntimeError as error:  # of uvloop: the connection is closed, and `lost` is about to say so
@@ -99,5 +141,10 @@ class Wire(asyncio.Protocol):
         self._drop()
 
     def _drop(self) -> None:
-        self._transport.abort()
-        self._connection._close()  # type: ignore[no-untyped-call]  # so that it knows, too
+        if self._transport is not None:
+            self._transport.abort()
+        self._given_back()
+
+
+def _nothing() -> None:
+    """Nobody else holds the connection."""
