@@ -24,7 +24,6 @@ PromptDockError           what happened, why, and what to do
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 from typing import Self
@@ -140,6 +139,8 @@ class Missing(ToolError):
     @classmethod
     def named(cls, kind: str, name: str, there: Iterable[str], fix: str = "") -> Self:
         """For a name that nothing has: the names that there are, and the one that was probably meant."""
+        import difflib
+
         names = list(there)
         told = ", ".join(names[:_NAMES]) + (f" and {len(names) - _NAMES} more" if names[_NAMES:] else "")
         near = difflib.get_close_matches(name.casefold(), [one.casefold() for one in names], 1)

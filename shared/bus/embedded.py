@@ -94,9 +94,21 @@ def _is_full(folder: Path) -> bool:
 
 
 def _answers(port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.5):
+    with contextlib.suppress(OSError), _connected(port):
         return True
     return False
+
+
+def _connected(port: int) -> socket.socket:
+    """A line to a server here; `create_connection` would load all that international names need, each time."""
+    line = socket.socket()
+    try:
+        line.settimeout(0.5)
+        line.connect(("127.0.0.1", port))
+    except BaseException:
+        line.close()
+        raise
+    return line
 
 
 def _state(port: int, pid: int, password: str) -> str:
@@ -104,7 +116,7 @@ def _state(port: int, pid: int, password: str) -> str:
 
     "ready"; "loading" while it still reads its file and refuses everything else; "" where it is not it.
     """
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.5) as line:
+    with contextlib.suppress(OSError), _connected(port) as line:
         line.sendall(f"AUTH {USER} {password}\r\nINFO server\r\nPING\r\n".encode())
         told = b""
         while not told.endswith((b"+PONG\r\n", b"memory\r\n")) and (more := line.recv(4096)):

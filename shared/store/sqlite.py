@@ -11,8 +11,6 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_random
-
 from shared import faults
 from shared.errors import ConfigurationError, Conflict, PromptDockError, StoreUnavailable
 from shared.store import fulltext, query, schema
@@ -22,6 +20,7 @@ from shared.store.records import Project, Row
 
 if TYPE_CHECKING:
     import aiosqlite
+    from tenacity import AsyncRetrying
 
 R = TypeVar("R", bound=Row)
 
@@ -240,6 +239,8 @@ async def _to_wal(db: aiosqlite.Connection) -> None:
 
 
 def _patiently() -> AsyncRetrying:
+    from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_random
+
     return AsyncRetrying(
         retry=retry_if_exception_type(sqlite3.OperationalError),
         stop=stop_after_delay(BUSY),

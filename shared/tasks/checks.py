@@ -33,7 +33,7 @@ _KEPT = 3000  # bytes of output that an agent reads of a check that failed
 
 
 class _Checks(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
     commands: list[str] = Field(default_factory=list, max_length=MOST)
     seconds: float = Field(SECONDS, gt=0, le=7200)

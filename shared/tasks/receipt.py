@@ -16,7 +16,7 @@ FILES, COMMANDS, COMMITS = 500, 200, 200
 Verified = Literal["verified", "partly", "unverified"]
 
 
-class Command(BaseModel):
+class Command(BaseModel, defer_build=True):
     """One command that ran in the worktree; `stdout_digest` is the SHA-256 of what it printed, as kept."""
 
     command: str
@@ -28,21 +28,21 @@ class Command(BaseModel):
     at: float = 0.0  # when it ended, in seconds since the epoch
 
 
-class Made(BaseModel):
+class Made(BaseModel, defer_build=True):
     """One commit of the task's branch."""
 
     sha: str
     subject: str
 
 
-class Clash(BaseModel):
+class Clash(BaseModel, defer_build=True):
     """Files in which the branch cannot be merged with another one: found by trying, before anybody merges."""
 
     branch: str
     files: list[str] = Field(default_factory=list)
 
 
-class Receipt(BaseModel):
+class Receipt(BaseModel, defer_build=True):
     """What Chatter reports. `summary` is the agent's own account, everything else was recorded."""
 
     summary: str = ""

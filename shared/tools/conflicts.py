@@ -40,7 +40,7 @@ T = TypeVar("T")
 class Citation(BaseModel):
     """A line of a repository: `file` is relative to the repository, `text` is what stands on the line."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
     repo: str
     file: str
@@ -51,7 +51,7 @@ class Citation(BaseModel):
 class Conflict(BaseModel):
     """Two places that do not agree; `right` is empty where the other side has nothing to show."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
     kind: Kind
     summary: str

@@ -41,7 +41,7 @@ Runs = Annotated[int, Field(ge=0, le=10_000)]
 
 
 class _Trigger(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
     type: Literal["periodic", "cron", "event"]
     interval_seconds: Annotated[int, Field(ge=10, le=366 * 24 * 3600)] | None = None
@@ -52,7 +52,7 @@ class _Trigger(BaseModel):
 class _Step(BaseModel):
     """A context step; what else it holds is for the kind of step."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", defer_build=True)
 
     type: Literal["shell", "read_file", "http", "db_query", "git_diff"]
 

@@ -37,7 +37,7 @@ R = TypeVar("R", bound=Row)
 class PlannedTask(BaseModel):
     """One task of a plan; `depends_on` are indexes of earlier tasks of the same plan, from 0."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
     title: str = Field(min_length=1, max_length=200)
     description: str = Field(min_length=1, max_length=50_000)

@@ -39,7 +39,7 @@ class Finding(Citation):
     area: str | None = None
 
 
-class Report(BaseModel):
+class Report(BaseModel, defer_build=True):
     """What a research came to, all citations checked."""
 
     findings: list[Finding]

@@ -21,7 +21,6 @@ from shared.tools import (
     messaging,
     notes,
     outcome,
-    page,
     planning,
     profiles,
     project,
@@ -83,4 +82,6 @@ def registry() -> Registry:
 
 
 if __name__ == "__main__":  # make docs
+    from shared.tools import page
+
     print(page.render(registry()), end="")

@@ -26,7 +26,7 @@ from shared.loop import Call, Live, Verdict
 from shared.loop.final import split
 from shared.store.origin import Origin
 from shared.store.row import derived
-from shared.tools import describe, toolbox
+from shared.tools import toolbox
 from shared.tools.context import Context
 from shared.tools.registry import Registry, Tool
 from shared.turns.records import Record
@@ -245,6 +245,8 @@ class Door:
 
     async def _card(self, wanted: _Wanted, action: str, why: str, facts: dict[str, str]) -> Card:
         call, tool = wanted.call, wanted.tool
+        from shared.tools import describe
+
         does, *more = await describe.words(wanted.context, tool, wanted.checked, facts)
         now = await self._asking.now()
         asked = len(asks(self.turn.records, call.key))

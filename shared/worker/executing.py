@@ -11,7 +11,6 @@ from typing import Any
 from shared import log
 from shared.errors import ConfigurationError, PromptDockError, ToolError
 from shared.executors.base import Executor, Work
-from shared.executors.claude_code import ClaudeCode, library, program
 from shared.loop import Call
 from shared.settings import Settings
 from shared.tasks import orphans
@@ -41,6 +40,8 @@ def check(settings: Settings, profile: Profile) -> None:
     """ConfigurationError where the executor of an agent's tasks is not installed: every task would fail."""
     if profile.kind != "coding" or (settings.executor or profile.executor) != "claude-code":
         return
+    from shared.executors.claude_code import library, program
+
     try:
         program(library())
     except ToolError as error:
@@ -54,6 +55,8 @@ class _Wrapped:
     name = "claude-code"
 
     def __init__(self, engine: Engine, turn: Turn, context: Context, asked: Asked) -> None:
+        from shared.executors.claude_code import ClaudeCode
+
         self._inner = ClaudeCode()
         self._engine, self._turn, self._context, self._asked = engine, turn, context, asked
 

@@ -62,12 +62,11 @@ async def serve(settings: Settings, profile: Profile) -> None:
     from shared.conversation import sessions
     from shared.tools import toolbox
     from shared.tools.handler import Handler
-    from shared.worker import executing, owning, scratch
     from shared.worker import parts as composition
-    from shared.worker.coding import apply_tasks
     from shared.worker.engine import Engine
     from shared.worker.homes import Home
     from shared.worker.runtime import Worker
+    from shared.worker.ticket import apply_tasks
 
     log.bind_contextvars(agent=profile.name)
     if settings.agent_name and settings.agent_name != profile.name:
@@ -76,7 +75,10 @@ async def serve(settings: Settings, profile: Profile) -> None:
             f"this process is {profile.name}",
             "unset it, or start that agent",
         )
-    executing.check(settings, profile)
+    if profile.kind == "coding":
+        from shared.worker import executing
+
+        executing.check(settings, profile)
     log.get().info(f"{profile.called} agent starting...")
     parts = await composition.build(settings, profile.name)
     log.get().info("Connected to Redis")
@@ -94,9 +96,11 @@ async def serve(settings: Settings, profile: Profile) -> None:
             lambda instance: {**beside(instance), "home": Home(parts, profile.name, engine.handler).run()},
         )
         worker.listen_for_signals()
-        if parts.model.demo and profile.kind == "chat":
-            await scratch.ensure(parts)
         if profile.kind == "chat":
+            from shared.worker import owning, scratch
+
+            if parts.model.demo:
+                await scratch.ensure(parts)
             worker.spawn(owning.learn(parts))
         if profile.kind == "coding":
             worker.spawn(executing.tidy(parts))

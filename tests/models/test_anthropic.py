@@ -345,7 +345,7 @@ async def test_a_server_that_is_not_there_is_said_to_be_lost(connect: Connect) -
     with MessagesApi() as api:
         url = api.url
     with pytest.raises(ModelOverloaded, match="connection to Anthropic was lost"):
-        await connect(url).answer(ask())
+        await connect(url).answer(ask(deadline=4.0))
 
 
 async def test_an_address_that_is_none_is_not_tried_again(connect: Connect) -> None:

@@ -148,7 +148,7 @@ async def test_a_script_that_breaks_is_told(connect: Connect) -> None:
     with pytest.raises(RuntimeError, match="the script failed"), MessagesApi(broken) as api:
         model = connect(api.url)
         with suppress(ModelError):
-            await model.answer(ask())
+            await model.answer(ask(deadline=4.0))
 
 
 async def test_it_runs_as_a_process_of_its_own_and_records(connect: Connect, tmp_path: Path) -> None:

@@ -11,10 +11,12 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from shared.models.base import Answer, Block, Delta, Model, OnDelta, Request, Usage
-from shared.models.demo.scene import read
-from shared.models.demo.script import Move, act
+
+if TYPE_CHECKING:
+    from shared.models.demo.script import Move
 
 NAME = "demo"
 PIECES = 4
@@ -29,6 +31,9 @@ class DemoModel(Model):
 
     async def answer(self, request: Request, on_delta: OnDelta | None = None) -> Answer:
         """The script's next move, streamed in a few pieces."""
+        from shared.models.demo.scene import read
+        from shared.models.demo.script import act
+
         move = act(read(request))
         for piece in _pieces(move.text):
             if on_delta:
