@@ -22,7 +22,18 @@ Name = Annotated[
     ),
 ]
 User = Annotated[str, typer.Option("--user", help="Who trusts.", default_factory=me)]
-What = Literal["conversation", "task", "note", "hook", "profile", "prompt", "memory", "project_profile"]
+What = Literal[
+    "conversation",
+    "task",
+    "note",
+    "hook",
+    "profile",
+    "prompt",
+    "memory",
+    "project_profile",
+    "repo",
+    "workspace",
+]
 _SHOWN = 40  # changed decisions that are printed
 
 
@@ -56,7 +67,7 @@ def trust(
     session: Annotated[
         str | None, typer.Option("--session", help="The conversation; yours by default.")
     ] = None,
-    project: Annotated[str | None, typer.Option(help="Of a note, a prompt or a memory.")] = None,
+    project: Annotated[str | None, typer.Option(help="Of a note, a prompt, a memory, a repository.")] = None,
     as_json: Json = False,
 ) -> NoReturn:
     """Take the mark of foreign text off a conversation, a task, a note, a hook and the like."""

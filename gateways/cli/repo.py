@@ -93,9 +93,12 @@ async def show(settings: Settings, as_json: bool) -> None:
     if as_json:
         screen.document("repos", repos=rows)
         return
-    heads = ("name", "project", "kind", "branch", "place")
+    heads = ("name", "project", "kind", "branch", "place", "made")
     screen.table(
-        [(r["name"], r["project"], r["kind"], r["default_branch"], r["url"] or r["path"]) for r in rows],
+        [
+            (r["name"], r["project"], r["kind"], r["default_branch"], r["url"] or r["path"], r["made"])
+            for r in rows
+        ],
         heads,
         "No repository is registered: promptdock repo add PATH",
     )

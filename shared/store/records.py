@@ -207,6 +207,7 @@ class Repo(Changing):
     home: str | None = None
     default_branch: str = "main"
     push_tasks: bool = False
+    origin: Json = {}
 
 
 class Workspace(Versioned):
@@ -227,6 +228,7 @@ class Workspace(Versioned):
     task_id: UUID | None = None
     epoch: Whole = 0
     lease_until: Time | None = None
+    origin: Json = {}
 
 
 class Channel(Changing):

@@ -104,6 +104,32 @@ def additions(present: Mapping[str, set[str]]) -> Iterator[str]:
                 yield f"ALTER TABLE {kind.table} ADD COLUMN {_definition(kind, column)}"
 
 
+def makers() -> Iterator[str]:
+    """SQL that notes a person as the maker of repositories and workspaces from before these had an origin.
+
+    That is known where the audit log has a person's own command for exactly this folder or url, and no agent's; all
+    others stay without one, so that they count as marked. `supabase/migrations` has the same text.
+    """
+    for table, actions in _ADDING.items():
+        said = f"a.decision in ('allow', 'ask_approved') and a.action in ({actions})"
+        yield (
+            f"update {table} set origin = '{{\"by\": \"person\"}}' where origin = '{{}}'"
+            f" and exists (select 1 from audit_log a where a.agent = 'person' and {said})"
+            f" and not exists (select 1 from audit_log a where a.agent <> 'person' and {said})"
+        )
+
+
+_LINKED = "'tool:add_workspace:' || p.slug || ' link ' || workspaces.path"
+_ADDING = {
+    "repos": ", ".join(
+        f"'tool:add_repo:{how} ' || repos.{place}{name}"
+        for how, place in (("link", "path"), ("clone", "url"))
+        for name in ("", " || ' as ' || repos.name")
+    ),
+    "workspaces": f"(select {_LINKED} from projects p where p.id = workspaces.project_id)",
+}
+
+
 def _definition(kind: type[Row], column: Column) -> str:
     text = f"{column.name} {_SQLITE[column.kind]}"
     if column.name == "id":

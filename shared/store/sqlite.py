@@ -251,14 +251,17 @@ def _patiently() -> AsyncRetrying:
 
 async def _migrate(db: aiosqlite.Connection) -> None:
     """Bring an empty or older file to this schema, inside the caller's transaction."""
-    fresh = await _version(db) == 0
+    before = await _version(db)
     for statement in schema.tables():
         await db.execute(statement)
     for statement in schema.additions(await _present(db)):
         await db.execute(statement)
     for statement in (*schema.indexes(), *fulltext.statements(), *fulltext.missing()):
         await db.execute(statement)
-    if fresh:
+    if 0 < before < 5:
+        for statement in schema.makers():
+            await db.execute(statement)
+    if before == 0:
         project = Project(slug="default", name="Default")
         await db.execute(_insert(Project), _values(project))
     await db.execute(f"PRAGMA user_version = {schema.VERSION}")

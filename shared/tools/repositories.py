@@ -10,6 +10,7 @@ from shared.errors import Conflict, ToolError, UsageError
 from shared.guard import grounds
 from shared.guard.git import Git, check_ref
 from shared.guard.touching import Kind, chosen, touching
+from shared.store.origin import marked
 from shared.store.records import Project, Repo, RepoKind, Task, TaskEvent, Workspace, derived
 from shared.tasks.repos import Repos
 from shared.tools import binding, places, rows
@@ -65,13 +66,16 @@ async def add_repo(
     known = await places.registered(here, project, given, name or "")
     if known is None:
         row = await _opened_at(here, repos, project, given, name)
-        row = (await places.branched(here, project, row)).model_copy(update=wanted)
+        row = (await places.branched(here, project, row)).model_copy(
+            update=wanted | {"origin": here.origin.kept()}
+        )
         await _need_free(here, project, row)
         changed: dict[str, Any] = {}
         event = "repo_added"
     else:
         changed = {field: value for field, value in wanted.items() if getattr(known, field) != value}
-        row, event = known.model_copy(update=wanted), "repo_changed"
+        made = {"origin": here.origin.over(known.origin).kept()} if changed else {}
+        row, event = known.model_copy(update=wanted | made), "repo_changed"
     if said := await rows.first(here.store, TaskEvent, id=mark):  # by this very call, before a crash
         event, changed = said.event.removeprefix("project_"), said.detail["changed"]
     elif known is None or changed:
@@ -213,4 +217,4 @@ async def list_repos(here: Context, project_id: str | None = None) -> Result:
             }
             for row in found
         ]
-    }
+    } | marked(found)

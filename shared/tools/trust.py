@@ -11,14 +11,37 @@ from shared.errors import Missing
 from shared.guard.touching import touching
 from shared.hooks import leave
 from shared.store.origin import Origin
-from shared.store.records import Hook, Memory, Note, Profile, ProjectProfile, Prompt, Row, Task, TaskResult
+from shared.store.records import (
+    Hook,
+    Memory,
+    Note,
+    Profile,
+    ProjectProfile,
+    Prompt,
+    Repo,
+    Row,
+    Task,
+    TaskResult,
+    Workspace,
+)
 from shared.tools import rows
 from shared.tools.context import Context
 from shared.tools.registry import Category, Result
 
 category = Category("permissions", "Trust what was read, and end permissions that people gave for good")
 
-What = Literal["conversation", "task", "note", "hook", "profile", "prompt", "memory", "project_profile"]
+What = Literal[
+    "conversation",
+    "task",
+    "note",
+    "hook",
+    "profile",
+    "prompt",
+    "memory",
+    "project_profile",
+    "repo",
+    "workspace",
+]
 CONVERSATION: What = "conversation"
 _KINDS: dict[str, type[Row]] = {
     "task": Task,
@@ -28,6 +51,8 @@ _KINDS: dict[str, type[Row]] = {
     "prompt": Prompt,
     "memory": Memory,
     "project_profile": ProjectProfile,
+    "repo": Repo,
+    "workspace": Workspace,
 }
 
 
@@ -83,6 +108,8 @@ async def _found(here: Context, what: str, name: str, project_id: str | None) ->
         "prompt": {"project_id": project.id, "name": name},
         "memory": {"project_id": project.id, "subject": name},
         "project_profile": {"project_id": project.id},
+        "repo": {"project_id": project.id, "name": name},
+        "workspace": {"project_id": project.id, "name": name},
     }
     found: list[Row] = list(await here.store.select(_KINDS[what], wheres[what]))
     if not found:

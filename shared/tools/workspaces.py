@@ -12,6 +12,7 @@ from shared.guard import grounds
 from shared.guard.addresses import LOCAL
 from shared.guard.checkout import Checkout
 from shared.guard.touching import chosen, touching
+from shared.store.origin import marked
 from shared.store.records import Project, Repo, Task, Workspace
 from shared.store.row import now
 from shared.tools import places, rows
@@ -121,16 +122,16 @@ async def _count(here: Context, project: Project) -> int:
 
 def _row(here: Context, project: Project, repo: Repo | None, fields: dict[str, Any]) -> Workspace:
     id = rows.identity(here, "workspace")
-    home = places.repos(here).home_id
-    return Workspace(id=id, project_id=project.id, repo_id=repo.id if repo else None, home=home, **fields)
+    fields |= {"home": places.repos(here).home_id, "origin": here.origin.kept()}
+    return Workspace(id=id, project_id=project.id, repo_id=repo.id if repo else None, **fields)
 
 
 @category.tool(effect="pure", detail=_workspace, touches=touching("records"))
 async def list_workspaces(here: Context, project_id: str | None = None) -> Result:
     """List workspaces, optionally filtered by project, and which task has which."""
     names = await rows.projects(here.store)
-    told = []
-    for row in await _all(here, project_id):
+    told, found = [], await _all(here, project_id)
+    for row in found:
         task = await rows.first(here.store, Task, id=row.task_id) if row.task_id else None
         told.append(
             {
@@ -145,7 +146,7 @@ async def list_workspaces(here: Context, project_id: str | None = None) -> Resul
                 "task_id": task.slug if task else None,
             }
         )
-    return {"workspaces": told}
+    return {"workspaces": told, **marked(found)}
 
 
 async def _all(here: Context, project_id: str | None) -> list[Workspace]:

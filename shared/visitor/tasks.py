@@ -91,7 +91,7 @@ def again_in(row: Task) -> float | None:
     return max(0.0, scheduler.retry_at(row.updated_at.timestamp(), row.attempts) - time.time())
 
 
-def _made(row: Task) -> str:
+def _made(row: Task | Repo) -> str:
     """Who made it, and after reading what: `made by planner after reading view`."""
     made = Origin.of(row.origin)
     by = f"made by {made.by}" if made.by not in ("", PERSON) else ""
@@ -168,6 +168,7 @@ async def repos(visitor: Visitor) -> list[Card]:
             "url": row.url,
             "path": row.path,
             "default_branch": row.default_branch,
+            "made": _made(row),
         }
         for row in await store.select(Repo, order=[("name", "asc")])
     ]

@@ -61,14 +61,15 @@ async def post(store: Store, route: Route, task: Task) -> None:
 
 
 async def origin(store: Store, task: Task) -> dict[str, Any]:
-    """Who made the task; marked if its words are, or those of what was done before, which its command file tells."""
+    """Who made the task; marked if its words are, those of what was done before, or the repository that it is in."""
     made = Origin.of(task.origin)
     if made.foreign:
         return made.kept()
     edges = await store.select(TaskDependency, {"task_id": task.id}, limit=50)
     rows = [row for edge in edges for row in await _last(store, edge.depends_on_id)]
     tried = await _last(store, task.id) if task.error and task.attempts else []
-    return replace(made, foreign=mark(*rows, *tried)).kept()
+    where = await store.select(Repo, {"id": task.repo_id}, limit=1) if task.repo_id else []
+    return replace(made, foreign=mark(*rows, *tried, *where)).kept()
 
 
 async def _last(store: Store, task: UUID) -> list[TaskResult]:

@@ -18,11 +18,11 @@ from shared.guard.presets import preset
 from shared.guard.sandbox import Sandbox
 from shared.hooks import leave
 from shared.settings import Settings
-from shared.store.origin import MADE, PERSON, Origin
-from shared.store.records import Hook, HookRun, Note, Project, Repo, project_key
+from shared.store.origin import MADE, PERSON, Origin, mark
+from shared.store.records import Hook, HookRun, Note, Project, Repo, Task, project_key
 from shared.tools.handler import Handler
 from shared.turns.archive import Archive
-from shared.worker import hooking, inheriting
+from shared.worker import brief, hooking, inheriting
 from shared.worker.door import Asked
 from shared.worker.given import Given
 from shared.worker.hookdoor import HookDoor
@@ -98,6 +98,57 @@ async def test_a_note_that_was_made_of_foreign_text_marks_who_reads_it(bench: Be
     builder.door.policy = PUSHES
     told = await builder.call("git_push", branch="main")
     assert told.get("error") == "not allowed", told
+
+
+PLACES = {"list_repos": ("add_repo", {}), "list_workspaces": ("add_workspace", {"project_id": "default"})}
+
+
+@pytest.mark.parametrize("lists", PLACES)
+@guarded("foreign-mark")
+async def test_a_place_that_was_added_by_what_others_wrote_marks_who_sees_it(
+    lists: str, bench: Bench, builder: Ground
+) -> None:
+    path, (tool, given) = bench.repository("extra", {"a": "x"}), PLACES[lists]
+    added = {"source": "link", "path": str(path), "name": "extra", **given}
+    await bench.ok(tool, **added, here={"foreign": lambda: "view"})
+    await bench.store.delete(Repo, {"name": "workspace"})  # it is of before, and marked for that
+    seen = await bench.ok(lists)
+    assert seen[MADE] == "view"
+    builder.turn.keep({"k": "result", "tool": lists, "content": seen, "error": False, "id": "c"})
+    builder.door.policy = PUSHES
+    told = await builder.call("git_push", branch="main")
+    assert told.get("error") == "not allowed", told
+    what = "repo" if lists == "list_repos" else "workspace"
+    await bench.ok("trust", what=what, name="extra", here={"agent": PERSON})
+    assert MADE not in await bench.ok(lists)
+
+
+async def test_a_place_that_a_person_adds_is_theirs_and_a_change_after_reading_marks_it(bench: Bench) -> None:
+    path = str(bench.repository("extra", {"a": "x"}))
+    await bench.store.delete(Repo, {"name": "workspace"})
+    person = {"agent": PERSON, "foreign": lambda: "view"}
+    await bench.ok("add_repo", source="link", path=path, here=person)
+    [row] = await bench.store.select(Repo)
+    assert (Origin.of(row.origin).by, mark(row)) == (PERSON, "")
+    await bench.ok("add_repo", source="link", path=path, here={"foreign": lambda: "view"})
+    [row] = await bench.store.select(Repo)
+    assert mark(row) == ""  # nothing was changed
+    await bench.ok("add_repo", source="link", path=path, kind="backend", here={"foreign": lambda: "view"})
+    [row] = await bench.store.select(Repo)
+    assert (Origin.of(row.origin).by, mark(row)) == ("chatter", "view")
+    await bench.ok("add_repo", source="link", path=path, kind="both", here=person)
+    [row] = await bench.store.select(Repo)
+    assert (Origin.of(row.origin).by, mark(row)) == (PERSON, "view")
+
+
+async def test_a_task_in_a_repository_that_is_marked_is_marked(bench: Bench) -> None:
+    made = Origin(PERSON, "ada").kept()
+    [repo] = await bench.store.select(Repo)
+    await bench.store.update(Repo, {"origin": Origin("chatter", foreign="view").kept()}, {"id": repo.id})
+    task = Task(slug="t", project_id=repo.project_id, title="t", repo_id=repo.id, origin=made)
+    assert (await brief.origin(bench.store, task))["foreign"] == "view"
+    await bench.store.update(Repo, {"origin": made}, {"id": repo.id})
+    assert (await brief.origin(bench.store, task))["foreign"] == ""
 
 
 @guarded("mark-person")
