@@ -17,6 +17,7 @@ from shared.visitor.passing import in_words
 _WATCHED = ("human-input", "chatter-output", "agent:*", "home:*", "broadcast")
 _BEATS = "agent:status"
 _CHATTER = "chatter"
+_OURS = ("chatter-output", _BEATS)  # where the workers sign
 
 
 async def tail(settings: Settings, channels: list[str], as_json: bool) -> None:
@@ -30,10 +31,16 @@ async def tail(settings: Settings, channels: list[str], as_json: bool) -> None:
                 if not channels and channel == _BEATS:
                     continue
                 message = _read(data)
+                unsigned = channel in _OURS and not _signed(visitor, channel, message)
                 if words:
-                    screen.out(in_words(channel, message))
+                    screen.out(("[unsigned] " if unsigned else "") + in_words(channel, message))
                 else:
-                    screen.record({"channel": channel, "message": message})
+                    more = {"unsigned": True} if unsigned else {}
+                    screen.record({"channel": channel, "message": message, **more})
+
+
+def _signed(visitor: Visitor, channel: str, message: Any) -> bool:
+    return isinstance(message, dict) and visitor.signer.signed(visitor.names.channel(channel), message)
 
 
 def _read(data: bytes) -> Any:

@@ -243,6 +243,14 @@ class Output(Envelope):
     usage: dict[str, Any] | None = None
     code: int | None = None
     via: str | None = None
+    unsigned: bool | None = None  # nobody of the cluster signed it; who shows it says so
+
+    def disowned(self) -> Output:
+        """As of who did not sign: a request for permission would be taken for the cluster's of that id."""
+        asks = {"status": "progress", "approval": None, "options": None}
+        return self.model_copy(
+            update={"unsigned": True, **(asks if self.approval or self.status == "awaiting_approval" else {})}
+        )
 
     def text(self, via: str) -> str:
         """As it is sent on the channel `via`, without secrets."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import time
 from typing import Any
 
 from shared.bus.base import Bus
 from shared.bus.keys import STATUS, Names, is_agent
 from shared.bus.messages import now
+from shared.bus.signing import Signer
 
 LIFE_MS = 15_000
 PASSING = "bridge"  # the kind of an agent that lives as long as somebody's command
@@ -22,10 +24,13 @@ def instance_of(pid: int) -> str:
 
 
 class Presence:
-    """All workers' heartbeats: a hash of `<agent>/<instance>`, and the channel `agent:status`."""
+    """All workers' heartbeats: a hash of `<agent>/<instance>`, and the channel `agent:status`.
 
-    def __init__(self, bus: Bus, names: Names) -> None:
-        self._bus, self._names = bus, names
+    With a `signer` what is published there is signed; the hash is the cluster's own anyway.
+    """
+
+    def __init__(self, bus: Bus, names: Names, signer: Signer | None = None) -> None:
+        self._bus, self._names, self._signer = bus, names, signer
         self._roster: dict[str, str] | None = None
 
     async def _now(self) -> int:
@@ -41,7 +46,7 @@ class Presence:
         _, _, _, _, cards, known = await asyncio.gather(  # they leave in this order, and in one write
             command("HSET", names.presence, f"{agent}/{instance}", text),
             command("SADD", names.agents, agent),
-            self._bus.publish(names.channel(STATUS), text),
+            self._publish(card),
             self.announce(str(state.get("cluster", "")), asks=True),
             self._all(),
             self.agents(),
@@ -53,6 +58,12 @@ class Presence:
                     known = [name for name in known if name != other["agent"]]
         self._roster = _roster(known, _alive(cards, seen))
 
+    async def _publish(self, card: dict[str, Any]) -> None:
+        channel = self._names.channel(STATUS)
+        card = {"id": f"{card['instance']}.{time.time_ns()}", **card}
+        more = {"sig": self._signer.sign(channel, card)} if self._signer else {}
+        await self._bus.publish(channel, json.dumps(card | more, ensure_ascii=False))
+
     async def announce(self, cluster: str, asks: bool = False) -> None:
         """Say to all clusters on this server which one is here; who asks is answered."""
         await self._bus.publish(self._names.clusters, json.dumps({"cluster": cluster, "asks": asks}))
@@ -61,7 +72,7 @@ class Presence:
         """Say that we go."""
         await self._bus.command("HDEL", self._names.presence, f"{agent}/{instance}")
         card = {"agent": agent, "instance": instance, "status": "offline", "timestamp": now()}
-        await self._bus.publish(self._names.channel(STATUS), json.dumps(card))
+        await self._publish(card)
 
     async def left(self, agent: str) -> dict[str, int]:
         """What lies on an agent's desk: by stream, how many entries, without the empty ones."""
@@ -102,7 +113,7 @@ class Presence:
         )
 
     def met(self, card: dict[str, Any]) -> None:
-        """A heartbeat was heard."""
+        """A heartbeat of the cluster was heard."""
         if self._roster is not None and isinstance(agent := card.get("agent"), str) and is_agent(agent):
             self._roster[agent] = str(card.get("about") or "")
 

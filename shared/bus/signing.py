@@ -10,9 +10,13 @@ import hashlib
 import hmac
 import json
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from shared import secret
 from shared.errors import Refused
+
+if TYPE_CHECKING:
+    from shared.settings import Settings
 
 FRESH_MS = 15 * 60_000  # an id is recognised for longer than this: a copy is either known or too old
 _AHEAD_MS = 60_000  # by which somebody's clock may be ahead of ours
@@ -24,6 +28,12 @@ def canonical(message: dict[str, Any]) -> bytes:
     told = {name: value for name, value in message.items() if name not in _OUTSIDE}
     text = json.dumps(told, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return text.encode("utf-8", "replace")
+
+
+def of_home(settings: Settings) -> Signer:
+    """What signs with the secret of this home, or with the one that is set."""
+    given = settings.secret.get_secret_value() if settings.secret else None
+    return Signer(secret.of_home(settings.home, given))
 
 
 class Signer:
@@ -40,6 +50,11 @@ class Signer:
         """The signature of a message that is sent now."""
         at = str(int(time.time() * 1000) if at_ms is None else at_ms)
         return f"{at}.{self._code(channel, at, message)}"
+
+    def stamped(self, channel: str, text: str, **more: Any) -> str:
+        """A message that is written as JSON already, with these fields and its signature at the end."""
+        told = {**more, "sig": self.sign(channel, json.loads(text) | more)}
+        return f"{text[:-1]},{json.dumps(told, ensure_ascii=False)[1:]}"
 
     def signed(self, channel: str, message: dict[str, Any], since_ms: float = 0) -> bool:
         """Whether it carries a signature of ours that is fresh and not older than `since_ms`."""

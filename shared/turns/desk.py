@@ -14,6 +14,7 @@ import hiredis
 
 from shared.bus import keys
 from shared.bus.base import Argument, Bus, Script
+from shared.bus.signing import Signer
 from shared.errors import BusUnreachable, Fenced, PromptDockError
 from shared.turns import scripts
 
@@ -145,12 +146,14 @@ class Desk:
         lease_ms: int = 12_000,
         limit: int = LIMIT,
         share: int = SHARE,
+        signer: Signer | None = None,
     ) -> None:
         self.bus, self.names, self.agent = bus, names, agent
         self.prefix = names.desk(agent)
         self.marker = names.channel(f"{self.prefix}ear")
         self.bell = names.channel(f"{self.prefix}bell")
         self.lease_ms, self.limit, self.share = lease_ms, limit, share
+        self._signer = signer  # of what is said here
         self._tokens = itertools.count()
         self._unanswered, self._asked = "", 0.0  # the claim whose reply is missing, and when it was made
         self._ahead = 0.0  # seconds by which the server's clock is ahead of ours, or a moment more
@@ -167,6 +170,10 @@ class Desk:
                 if asyncio.get_running_loop().time() >= ends:
                     raise
                 await asyncio.sleep(random.uniform(0.02, min(1.0, 0.05 * 2 ** min(attempt, 8))))
+
+    def _said(self, channel: str, text: str) -> str:
+        """An output as it goes out: signed, and `kept`, since it stands in our stream as well."""
+        return self._signer.stamped(channel, text, kept=True) if self._signer and text else text
 
     async def post(self, mail: Mail, patience: float = 0.0) -> Receipt:
         """Accept, keep and publish in one step; coming back is the acknowledgement."""
@@ -294,7 +301,8 @@ class Desk:
             tail += [*ending.listens, *ending.events]
         reply = await self._call(
             scripts.FINISH,
-            *(session, epoch, ending.channel, ending.output, ending.archive, ending.dead, ending.drop),
+            *(session, epoch, ending.channel, self._said(ending.channel, ending.output)),
+            *(ending.archive, ending.dead, ending.drop),
             *(ending.window_ms, ending.keep, self.seat(), len(window)),
             *window,
             *tail,
@@ -310,12 +318,14 @@ class Desk:
 
         `again` is the id of an untold output that this tells; where it was acknowledged meanwhile, nothing is said.
         """
-        if await self._call(scripts.TELL, session, epoch, channel, text, keep, session, again) == -1:
+        told = self._said(channel, text)
+        if await self._call(scripts.TELL, session, epoch, channel, told, keep, session, again) == -1:
             raise Fenced(f"the turn of {session} belongs to another worker now")
 
     async def announce(self, channel: str, text: str, session: str = "", keep: Keep = "") -> None:
         """Say something that belongs to no turn of ours, kept for `session`."""
-        await self._call(scripts.TELL, "", "", channel, text, keep, session, "", patience=60)
+        told = self._said(channel, text)
+        await self._call(scripts.TELL, "", "", channel, told, keep, session, "", patience=60)
 
     async def shown(self, session: str, id: str) -> None:
         """Acknowledge that the person was shown an output of their session."""

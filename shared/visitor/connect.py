@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shared import folders, log, secret
+from shared import folders, log
 from shared.bus.base import Bus
-from shared.bus.signing import Signer
 from shared.errors import ConfigurationError, StoreUnavailable
 from shared.settings import Settings
 from shared.visitor import elsewhere
@@ -23,12 +22,6 @@ def line(settings: Settings) -> str:
     """What names the cluster that we talk to, the same also when the embedded server changes its port."""
     url = settings.redis_url
     return f"{log.redact(url.get_secret_value()) if url else 'embedded'}|{settings.namespace}"
-
-
-def signer(settings: Settings) -> Signer:
-    """What signs with the secret of this home, or with the one that is set."""
-    given = settings.secret.get_secret_value() if settings.secret else None
-    return Signer(secret.of_home(settings.home, given))
 
 
 def make_bus(url: str, settings: Settings) -> Bus:

@@ -16,7 +16,7 @@ from shared.bus.base import Bus, OnMessage, OnReady
 from shared.bus.keys import CHATTER, CHATTER_OUTPUT, Names
 from shared.bus.messages import Output, now
 from shared.errors import BusUnreachable, PromptDockError
-from shared.visitor.words import Event, Heard
+from shared.visitor.words import Event, Heard, Judged
 
 _BLOCK_MS = 2000
 _PLAIN = 1000  # outputs of a foreign Chatter that wait to be judged; more are dropped
@@ -42,8 +42,8 @@ class Line(Protocol):
     @property
     def bus(self) -> Bus: ...
 
-    async def believes(self, channel: str, data: bytes) -> bool:
-        """Whether what no worker of ours keeps may be taken for Chatter's words."""
+    async def judges(self, channel: str, data: bytes) -> Judged:
+        """What becomes of words that no worker of ours keeps."""
 
     async def moved(self) -> object:
         """Look whether the cluster is on another server now."""
@@ -117,8 +117,10 @@ class Feed:
         """Anybody may publish there: where Chatter is ours, what it says is in its stream."""
         while True:
             output, data = await self._plain.get()
-            if await self._visitor.believes(self._channel, data):
-                self._queue.put_nowait(Heard(output, self.cursor))
+            judged = await self._visitor.judges(self._channel, data)
+            if judged != "dropped":
+                said = output if judged == "taken" else output.disowned()
+                self._queue.put_nowait(Heard(said, self.cursor))
             else:
                 log.get().debug("What looks like an output is not shown", why="no worker of ours said it")
 

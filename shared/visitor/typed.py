@@ -61,6 +61,8 @@ def runnable(text: str) -> str:
 def told(output: Output) -> str:
     """The text of an output; what a model wrote stays as it is, the cluster's own advice works as printed."""
     text = labelled(output.content, output.demo)
+    if output.unsigned:
+        return f"[unsigned] {text}"
     return text if output.model and not output.demo else runnable(text)
 
 

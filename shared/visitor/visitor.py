@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from shared import faults, log
-from shared.bus import embedded
+from shared.bus import embedded, signing
 from shared.bus.base import Bus, OnMessage, OnReady
 from shared.bus.keys import CHATTER, HUMAN_INPUT, Names
 from shared.bus.messages import COMMANDS, default_session
@@ -30,7 +30,7 @@ from shared.settings import Settings
 from shared.turns.desk import Desk
 from shared.visitor import connect, elsewhere, feed, post
 from shared.visitor.outbox import Letter, Outbox
-from shared.visitor.words import Event, Heard, Sent
+from shared.visitor.words import Event, Heard, Judged, Sent
 
 if TYPE_CHECKING:
     from shared.store.base import Store
@@ -94,7 +94,7 @@ class Visitor:
     @cached_property
     def signer(self) -> Signer:
         """By it a message is known as one of ours."""
-        return connect.signer(self.settings)
+        return signing.of_home(self.settings)
 
     @property
     def url(self) -> str:
@@ -104,7 +104,7 @@ class Visitor:
     @property
     def presence(self) -> Presence:
         """Who is here."""
-        return Presence(self.bus, self.names)
+        return Presence(self.bus, self.names, self.signer)
 
     @property
     def kept(self) -> int:
@@ -369,24 +369,26 @@ class Visitor:
         finally:
             await listener.close()
 
-    async def believes(self, channel: str, data: bytes) -> bool:
-        """Whether what was published beside Chatter's stream may be taken for its words.
+    async def judges(self, channel: str, data: bytes) -> Judged:
+        """What becomes of words that were published beside Chatter's stream.
 
-        It may where no Chatter of ours is here, whose place a foreign one then has; where it is signed; and where
-        the owner lets everybody speak.
+        They count where they are signed, and where the owner lets everybody speak. The others are shown as what they
+        are where no Chatter of ours is here, whose place a foreign one then may have.
         """
         may = self.settings.unsigned_may
         if "speak" in may or "all" in may or faults.without("own-words"):
-            return True
+            return "taken"
         try:
-            if self.signer.signed(channel, json.loads(data)):
-                return True
+            message = json.loads(data)
+            if self.signer.signed(channel, message):
+                # What a worker signed stands in the stream: this is a copy that somebody sends again.
+                return "dropped" if message.get("kept") is True else "taken"
             now = time.monotonic()
             if now - self._looked > _LOOK:  # of a flood not each one is asked about
                 self._looked, self._ours = now, bool(await self.presence.here(CHATTER))
-            return not self._ours
+            return "dropped" if self._ours else "unsigned"
         except (PromptDockError, ValueError):
-            return False
+            return "dropped"
 
     def shown(self, heard: Heard) -> None:
         """Acknowledge, beside everything else, that the person was shown this: it is not told them again."""

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from shared.bus.messages import Output
 
+Judged = Literal["taken", "unsigned", "dropped"]  # what was published beside Chatter's stream
+
 
 @dataclass(frozen=True)
 class Sent:

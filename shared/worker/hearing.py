@@ -57,7 +57,9 @@ class Hearing:
         elif channel == self.clusters:
             self._met(str(content.get("cluster") or ""), content.get("asks") is True)
         elif channel == self.status:
-            self._parts.presence.met(content)
+            # What it says of itself stands in our models' prompts.
+            if self._authority.signed(channel, content) or self._authority.may("speak"):
+                self._parts.presence.met(content)
             if faults.without("own-words"):
                 self._met(str(content.get("cluster") or ""), True)
         elif channel == self._desk.bell:

@@ -6,8 +6,8 @@ import asyncio
 import secrets
 from dataclasses import dataclass, field
 
-from shared import log, secret
-from shared.bus import embedded
+from shared import log
+from shared.bus import embedded, signing
 from shared.bus.base import Bus
 from shared.bus.keys import SCHEMA, Names
 from shared.bus.presence import Presence
@@ -120,7 +120,9 @@ class Parts:
     def desk(self, agent: str) -> Desk:
         """The desk of an agent, ours or another's."""
         if agent not in self.desks:
-            self.desks[agent] = Desk(self.bus, self.names, agent, lease_ms=self.settings.lease_ms)
+            self.desks[agent] = Desk(
+                self.bus, self.names, agent, lease_ms=self.settings.lease_ms, signer=self.signer
+            )
         return self.desks[agent]
 
     @property
@@ -143,8 +145,7 @@ class Parts:
 async def build(settings: Settings, agent: str) -> Parts:
     """Connect everything; a wrong setting or a Redis that does not answer is said now."""
     log.hide(*settings.secrets())
-    given = settings.secret.get_secret_value() if settings.secret else None
-    signer = Signer(await asyncio.to_thread(secret.of_home, settings.home, given))
+    signer = await asyncio.to_thread(signing.of_home, settings)
     model = Choice(settings, _reload)
     names = Names(settings.namespace)
     bus = make_bus(settings, f"promptdock-{agent}")
@@ -158,7 +159,7 @@ async def build(settings: Settings, agent: str) -> Parts:
         await store.close()
         await bus.close()
         raise
-    presence = Presence(bus, names)
+    presence = Presence(bus, names, signer)
     return Parts(settings, bus, names, store, model, presence, home, sandbox, cluster, signer=signer)
 
 

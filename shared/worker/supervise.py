@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from shared import log
-from shared.bus import embedded
+from shared.bus import embedded, signing
 from shared.bus.keys import Names
 from shared.bus.presence import Presence, instance_of
 from shared.errors import BusUnreachable, ConfigurationError, PromptDockError, UsageError, sentences
@@ -331,7 +331,7 @@ class Supervisor:
         bus = RedisBus(url, client_name="promptdock-supervisor")
         try:
             async with asyncio.timeout(_BURY):
-                presence = Presence(bus, Names(self.settings.namespace))
+                presence = Presence(bus, Names(self.settings.namespace), signing.of_home(self.settings))
                 for card in await presence.here(child.agent):
                     if str(card.get("instance")).startswith(instance_of(pid)):
                         await presence.leave(child.agent, str(card["instance"]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import time
 from typing import Any
 
@@ -72,3 +73,11 @@ def test_nor_what_has_no_id_by_which_a_copy_would_be_known() -> None:
     message["sig"] = Signer(SECRET).sign("human-input", message)
     with pytest.raises(Refused, match="needs an id"):
         Signer(SECRET).check("human-input", message)
+
+
+def test_a_message_that_is_written_already_is_signed_with_what_is_added() -> None:
+    text = json.dumps(MESSAGE, ensure_ascii=False)
+    told = json.loads(Signer(SECRET).stamped("chatter-output", text, kept=True))
+    assert {name: told[name] for name in (*MESSAGE, "kept")} == {**MESSAGE, "kept": True}
+    assert Signer(SECRET).signed("chatter-output", told)
+    assert not Signer(SECRET).signed("chatter-output", told | {"kept": False})

@@ -7,14 +7,17 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from gateways.terminal.conversation import Conversation
 from gateways.terminal.screen import options, words
+from shared.bus import signing
 from shared.bus.keys import Names
 from shared.bus.messages import Output
 from shared.bus.redis import RedisBus
+from shared.bus.signing import Signer
 from shared.settings import Settings
 from shared.visitor import Visitor
 from shared.visitor.blocks import Block
@@ -62,17 +65,21 @@ class Seen:
 
 @dataclass
 class Chatter:
-    """What a Chatter of somebody else's says and hears."""
+    """What a Chatter of somebody else's says and hears, who has the cluster's secret."""
 
     redis: RedisBus
     names: Names
     seen: Seen
+    signer: Signer
 
     async def says(self, status: str, content: str, **fields: Any) -> None:
         """Say it; comes back when it is on the screen."""
         before = len(self.seen.told)
         words = {"user_id": "ada", "content": content, "status": status, "session_id": "user:ada", **fields}
-        await self.redis.publish(self.names.channel("chatter-output"), json.dumps(words).encode())
+        channel = self.names.channel("chatter-output")
+        words = {"id": str(uuid4()), **words}
+        words |= {"sig": self.signer.sign(channel, words)}
+        await self.redis.publish(channel, json.dumps(words).encode())
         await until(lambda: len(self.seen.told) > before)
 
     async def heard(self) -> list[dict[str, Any]]:
@@ -88,8 +95,8 @@ def seen() -> Seen:
 
 
 @pytest.fixture
-def chatter(redis: RedisBus, names: Names, seen: Seen) -> Chatter:
-    return Chatter(redis, names, seen)
+def chatter(redis: RedisBus, names: Names, seen: Seen, tmp_path: Path) -> Chatter:
+    return Chatter(redis, names, seen, signing.of_home(Settings(PROMPTDOCK_HOME=tmp_path)))
 
 
 @pytest.fixture

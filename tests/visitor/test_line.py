@@ -76,6 +76,7 @@ async def test_a_foreign_chatter_is_heard_although_it_keeps_no_stream(visitor: V
         await _say(visitor, 1)
         heard = await _take(feed, 2)
     assert sorted(item.output.content for item in heard) == ["1", "from afar"]
+    assert [item.output.content for item in heard if item.output.unsigned] == ["from afar"]
 
 
 async def test_outputs_that_cannot_be_read_are_left_out(visitor: Visitor) -> None:
