@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pty
+import select
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -135,3 +138,58 @@ def test_what_an_old_data_folder_may_not_set_is_named_with_where_it_counts(folde
     folders.trust(folder)
     (told,) = [line for line in folders.ignored(home) if str(home) in line.partition(" cannot")[0]]
     assert told.endswith("cannot set SANDBOX: put it into the environment")
+
+
+# At a terminal
+
+
+def _at_a_terminal(folder: Path, typed: str) -> str:
+    """What `config show` shows somebody who types this, and how often they were asked."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-P", "-m", "gateways.cli", "config", "show"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PAGER": "cat", "PWD": str(folder)}
+    child = subprocess.Popen(
+        command, cwd=folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True
+    )
+    os.close(theirs)
+    os.write(ours, typed.encode())
+    shown, ends = b"", time.monotonic() + 30
+    with contextlib.suppress(OSError):  # its other side is closed
+        while time.monotonic() < ends:
+            if select.select([ours], [], [], 0.2)[0]:
+                shown += os.read(ours, 65536)
+            elif child.poll() is not None:
+                break
+    os.close(ours)
+    try:
+        assert child.wait(10) == 0, shown
+    finally:
+        child.kill()  # one that still asks
+    return shown.decode("utf-8", "replace")
+
+
+@pytest.mark.parametrize("typed", ["y\n", "Yes\n"])
+def test_somebody_at_a_terminal_is_asked_once_and_the_real_path_is_remembered(
+    folder: Path, typed: str
+) -> None:
+    way = folder.with_name("way")
+    way.symlink_to(folder)
+    first = _at_a_terminal(way, typed)
+    assert first.count("Trust this folder?") == 1 and str(folder) in first
+    kept = json.loads((folders.config_folder() / "trusted.json").read_text())
+    assert [*kept] == [str(folder.resolve())]
+    assert load().log_level == "debug" and load().sandbox == "auto"
+    for place in (way, folder):
+        assert "Trust this folder?" not in _at_a_terminal(place, "")
+
+
+@pytest.mark.parametrize(
+    "typed", ["n\n", "\n", "yeah\n", "\x04"], ids=["no", "nothing", "no word", "the end"]
+)
+def test_everything_but_a_yes_trusts_nothing_and_is_not_asked_again(folder: Path, typed: str) -> None:
+    said = _at_a_terminal(folder, typed)
+    assert said.count("Trust this folder?") == 1 and "not trusted, so it does not count" in said
+    assert not folders.is_trusted(folder) and load().log_level == "info"
+    assert "Trust this folder?" not in _at_a_terminal(folder, "")
+    (folder / ".env").write_text("TOOL_MODE=full\n")  # something else is to be decided
+    assert "Trust this folder?" in _at_a_terminal(folder, "n\n")

@@ -373,3 +373,85 @@ async def test_a_folder_without_a_repository_has_a_digest_too(tmp_path: Path, st
     before = await contents.digest(folder, strongest)
     (folder / "in" / "f").write_text("2")
     assert await contents.digest(folder, strongest) != before
+
+
+# By ssh
+
+
+def _published(ground: Ground, tmp_path: Path, url: str) -> Ground:
+    """Its repository leads to that place, and nothing of this machine may be one."""
+    git(ground.root, "remote", "set-url", "origin", url)
+    repos = Repos(tmp_path / "home", "h", ground.sandbox)
+    ground.context = replace(ground.context, extras={**ground.context.extras, "repos": repos})
+    return ground
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "git@code.company.invalid:team/x.git",
+        "code.company.invalid:x",
+        "ssh://git@code.company.invalid/team/x.git",
+        "ssh://code.company.invalid:2222/team/x.git",
+    ],
+)
+async def test_the_question_about_a_push_by_ssh_names_the_address_with_its_host(
+    url: str, ground: Ground, tmp_path: Path
+) -> None:
+    person = asked(_published(ground, tmp_path, url))
+    person.how = "deny"
+    assert not (await leave(ground, "git_push", branch="main")).allowed
+    [card] = person.cards
+    assert card.bound["address"] == url
+    assert f"to {url}" in card.about["does"] and "code.company.invalid" in card.about["does"]
+
+
+@guarded("bound-yes")
+async def test_a_yes_to_one_host_of_ssh_is_none_to_another(ground: Ground, tmp_path: Path) -> None:
+    other = "git@code.company.invalid.evil.invalid:team/x.git"
+    _published(ground, tmp_path, "git@code.company.invalid:team/x.git")
+    person = asked(ground, lambda: git(ground.root, "remote", "set-url", "origin", other))
+    person.meanwhile.append(lambda: setattr(person, "how", "deny"))
+    verdict = await leave(ground, "git_push", branch="main")
+    assert not verdict.allowed and person.cards[-1].bound["address"] == other
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "-oProxyCommand=touch${IFS}CANARY",
+        "-oProxyCommand=touch${IFS}CANARY:x",
+        "git@-oProxyCommand=touch${IFS}CANARY:x",
+        "ssh://-oProxyCommand=touch${IFS}CANARY/x",
+        "ssh://git@-oProxyCommand=touch${IFS}CANARY/x",
+        "ssh://-oProxyCommand=touch${IFS}CANARY@code.company.invalid/x",
+        "ssh://code.company.invalid -oProxyCommand=touch/x",
+        "ssh://$(touch${IFS}CANARY)/x",
+        "ssh://`touch${IFS}CANARY`/x",
+        "git@code.company.invalid:-oProxyCommand=touch${IFS}CANARY",
+        "ext::ssh -oProxyCommand=touch% CANARY x",
+        "ssh+git://-oProxyCommand=touch${IFS}CANARY/x",
+    ],
+)
+async def test_a_remote_that_would_be_an_option_or_a_command_of_ssh_never_reaches_it(
+    url: str, ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the person says yes."""
+    _published(ground, tmp_path, url)
+    asked(ground)
+    started = list[str]()
+    real = asyncio.BaseEventLoop.subprocess_exec
+
+    async def watched(loop: Any, protocol: Any, *argv: Any, **named: Any) -> Any:
+        started.append(" ".join(map(str, argv)))
+        return await real(loop, protocol, *argv, **named)
+
+    monkeypatch.setattr(asyncio.BaseEventLoop, "subprocess_exec", watched)
+    told = await does(ground, "git_push", branch="main")
+    assert "cannot be used" in str(told["error"]), told
+    assert started and not any(" push " in words for words in started), started
+    assert _found(tmp_path, "CANARY") == []
+
+
+def _found(folder: Path, name: str) -> list[Path]:
+    return [*folder.rglob(name)]
