@@ -114,11 +114,12 @@ def makers() -> Iterator[str]:
         said = f"a.decision in ('allow', 'ask_approved') and a.action in ({actions})"
         yield (
             f"update {table} set origin = '{{\"by\": \"person\"}}' where origin = '{{}}'"
-            f" and exists (select 1 from audit_log a where a.agent = 'person' and {said})"
-            f" and not exists (select 1 from audit_log a where a.agent <> 'person' and {said})"
+            f" and exists (select 1 from audit_log a where cast(a.detail as text) like {_BY} and {said})"
+            f" and not exists (select 1 from audit_log a where cast(a.detail as text) not like {_BY} and {said})"
         )
 
 
+_BY = """'%"by": "command"%'"""  # of a check of a person's own command; older SQLite knows no ->>
 _LINKED = "'tool:add_workspace:' || p.slug || ' link ' || workspaces.path"
 _ADDING = {
     "repos": ", ".join(

@@ -95,7 +95,8 @@ def before() -> tuple[list[Row], set[str]]:
         return Workspace(project_id=PROJECT, name=name, path=path, source="link")
 
     def check(agent: str, action: str, decision: Decision = "allow") -> Audit:
-        return Audit(agent=agent, action=action, decision=decision)
+        detail = {"by": "command"} if agent == PERSON else {}  # the worker who runs a command is its agent
+        return Audit(agent="chatter", action=action, decision=decision, detail=detail)
 
     places: list[Row] = [
         repo("linked", path="/srv/linked"),
