@@ -52,8 +52,13 @@ class Leave:
                 return
             words = approvals.worded(line)
             fitting = [id for id in self._open if id.startswith(named(words) or first)]
-            if (word := leave(words.strip())) and len(fitting) == 1:
+            word = leave(words.strip())
+            if word and len(fitting) == 1:
                 await self._decide(fitting[0], *word)
+            elif word:
+                screen.talk(f"… several wait: name one, e.g. yes {first[:_SHORT]}")
+            elif words.strip():
+                screen.talk("… that is no clear yes or no: nothing is allowed, and it is asked again")
 
     async def _decide(self, id: str, decision: Decision, reason: str) -> None:
         output = self._open.pop(id)

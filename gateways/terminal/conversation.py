@@ -12,7 +12,7 @@ from typing import Literal
 from uuid import uuid4
 
 from gateways.terminal.screen import Screen, words
-from shared.bus.messages import CLOSING, Output, default_session, named
+from shared.bus.messages import CLOSING, Output, default_session, hedged, named
 from shared.bus.messages import leave as decides
 from shared.errors import BadMessage, PromptDockError
 from shared.visitor import Visitor, approvals, inbox, look, past, times
@@ -194,8 +194,10 @@ class Conversation:
             if text.rstrip().endswith("?"):  # it may be about the request: there is all that is known of it
                 for asked in self.asks.values():
                     self.screen.answer(asked)
+            unclear = "no clear yes or no, so nothing is allowed yet: " if hedged(text) else ""
             self.screen.note(
-                "this waits behind the request above, and is answered when you have answered that: 1, 2 or 3"
+                f"{unclear}this waits behind the request above, and is answered when you have answered that: "
+                "yes, always or no, or 1, 2 or 3"
             )
             self.idle.set()
         elif before:

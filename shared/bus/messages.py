@@ -386,40 +386,64 @@ def agent(value: dict[str, Any]) -> Agent:
     return message
 
 
-_LEAVE: dict[str, Decision] = {
-    "yes": "allow_once",
-    "y": "allow_once",
-    "allow": "allow_once",
-    "allow once": "allow_once",
-    "always": "always",
-    "no": "deny",
-    "n": "deny",
-    "deny": "deny",
-}
+# What people say to a request for permission, without its commas and points. Nothing but a clear yes is one:
+# politeness may follow, a condition may not. "ok thanks" is not here, which may be said of an answer that came.
+_YES = "yes|y|yeah|yep|yup|ok|okay|sure|allow|allow it|allow once|go ahead|do it"
+_DO = "please|do it|go ahead|allow it|allow once|once|just once|this once"
+_THANKS = "please|thanks|thank you"
+_LEAVE: tuple[tuple[Decision, re.Pattern[str]], ...] = (
+    ("allow_once", re.compile(rf"(?:please )?(?:{_YES})(?: (?:{_DO}))*")),
+    ("allow_once", re.compile(rf"(?:yes|y|yeah|yep|yup)(?: (?:{_DO}))*(?: (?:{_THANKS}))*")),
+    (
+        "always",
+        re.compile(rf"(?:yes )?(?:always|allow always|always allow|always allow it)(?: (?:{_THANKS}))*"),
+    ),
+    (
+        "deny",
+        re.compile(
+            rf"(?:no|n|nope|deny|deny it|don't|do not|do not do it|don't do it)(?: (?:{_THANKS}|don't|do not|do not do it|don't do it))*"
+        ),
+    ),
+)
+_ANSWERING = re.compile(
+    r"(?i)\s*(?:yes|y|yeah|yep|yup|ok|okay|sure|allow|go ahead|always|no|n|nope|deny|don[’']t)\b"
+)
 # With the first letters of a request's id: of several that are open it means that one.
 _NAMED = re.compile(
-    r"(?is)([a-z]+(?: once)?)\s+(?=[a-f]*\d)([0-9a-f]{4,16})(?:\s*[,:]\s*|\s+because\s+|[.!]?$)(.{0,500})"
+    r"(?is)([a-z][a-z ,'’]{0,40}?)\s+(?=[a-f]*\d)([0-9a-f]{4,16})(?:\s*[,:]\s*|\s+because\s+|\s+(?=please|thank)|[.!]?$)"
+    r"(.{0,500})"
 )
 _NO_BECAUSE = re.compile(r"(?is)(?:no|deny)(?:\s*[,:]\s*|\s+because\s+)(.{1,500})")
+
+
+def _clear(text: str) -> Decision | None:
+    plain = " ".join(re.sub(r"[.,!]+(?=\s|$)", " ", text.replace("’", "'")).casefold().split())
+    return next((how for how, words in _LEAVE if words.fullmatch(plain)), None)
 
 
 def leave(text: str) -> tuple[Decision, str] | None:
     """What words say to a request for permission: the decision and a reason; None where they say something else."""
     if len(text) > 600:
         return None
-    plain = " ".join(text.strip().strip(".!").casefold().split())
-    if plain in _LEAVE:
-        return _LEAVE[plain], ""
-    if (found := _NAMED.fullmatch(text.strip())) and (how := _LEAVE.get(found[1].casefold())):
-        return how, found[3].strip()
+    if how := _clear(text):
+        return how, ""
+    if (found := _NAMED.fullmatch(text.strip())) and (how := _clear(found[1])):
+        if how == "deny":
+            return how, found[3].strip()
+        return (how, "") if _clear(f"{found[1]} {found[3]}") == how else None
     found = _NO_BECAUSE.fullmatch(text.strip())
     return ("deny", found.group(1).strip()) if found else None
 
 
+def hedged(text: str) -> bool:
+    """Whether words begin as an answer to a request for permission does, and are none: more is said, or asked."""
+    return bool(_ANSWERING.match(text)) and leave(text) is None
+
+
 def named(text: str) -> str:
     """The letters of a request's id that such words name; "" where they name none."""
-    found = _NAMED.fullmatch(text.strip()) if leave(text) else None
-    return found[2].lower() if found else ""
+    found = _NAMED.fullmatch(text.strip()) if leave(text) and not _clear(text) else None
+    return found[2].lower() if found and _clear(found[1]) else ""
 
 
 def deadline_ms(iso: str | None) -> int:

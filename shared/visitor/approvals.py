@@ -130,6 +130,7 @@ async def decided(visitor: Visitor, id: str) -> bool:
 def worded(text: str) -> str:
     """What a person typed at a request: a number by its word, `1 b35d865e` as `yes b35d865e`."""
     number, _, rest = text.strip().partition(" ")
+    number = number.rstrip(".)")
     return f"{NUMBERED[number]} {rest}".strip() if number in NUMBERED else text
 
 

@@ -282,6 +282,39 @@ def test_words_may_name_the_request_that_they_answer(text: str, how: object, id:
     assert (messages.leave(text), messages.named(text)) == (how, id)
 
 
+@pytest.mark.parametrize(
+    ("how", "texts"),
+    [
+        (
+            "allow_once",
+            ["yes", "Yes please", "yes, do it!", "ok", "OK.", "okay, go ahead", "y", "sure", "Yes, thanks.", "do it"],
+        ),
+        ("allow_once", ["please go ahead", "allow once", "yes 1a2b, please", "ok 1a2b", "yes please 1a2b"]),
+        ("always", ["always", "yes, always", "Always, please", "always allow it", "always 1a2b, thanks"]),
+        ("deny", ["no", "No thanks", "no, don't", "nope", "don’t", "no please do not do it", "no 1a2b, it is late"]),
+        (
+            None,
+            [
+                "yes?", "yes, but only the tests", "ok so what would it do", "yes 1a2b, but not now", "ok thanks",
+                "thanks", "yesterday", "okay-dokey", "always ask me first", "yes and no", "not yet", "never mind",
+                "sure, if it is safe", "do it later", "allow nothing", "no problem", "y u no", "yes\nrm -rf /",
+            ],
+        ),
+    ],
+)  # fmt: skip
+def test_nothing_but_a_clear_yes_is_one(how: str | None, texts: list[str]) -> None:
+    assert {text: (messages.leave(text) or (None,))[0] for text in texts} == dict.fromkeys(texts, how)
+
+
+def test_an_answer_that_says_more_than_yes_or_no_is_told_from_other_words() -> None:
+    assert all(
+        map(messages.hedged, ("yes, but only the tests", "ok thanks", "Sure, if it is safe", "no problem"))
+    )
+    assert not any(
+        map(messages.hedged, ("yes", "no, it is late", "yesterday", "build a fence", "notes please"))
+    )
+
+
 @pytest.mark.parametrize("temperature", [-0.1, 1.1, 99])
 def test_a_temperature_out_of_bounds_is_refused_in_words(temperature: float) -> None:
     with pytest.raises(BadMessage) as caught:

@@ -256,6 +256,20 @@ async def test_words_behind_an_open_request_are_said_to_wait_for_it(
     )
 
 
+async def test_a_yes_in_a_persons_words_answers_a_request_and_a_yes_with_a_condition_does_not(
+    here: Conversation, chatter: Chatter, seen: Seen
+) -> None:
+    here._served = _yes  # type: ignore[method-assign]
+    await chatter.says("awaiting_approval", "Backend asks", approval=LEAVE)
+    await obey(here, "yes, but only the tests")
+    assert "no clear yes or no" in seen.last("note") and "1, 2 or 3" in seen.last("note")
+    words = (await chatter.heard())[-1]
+    assert words["content"] == "yes, but only the tests", "it is not lost"
+    await obey(here, "yes, do it")
+    assert seen.last("note") == "allowed once"
+    assert (await chatter.heard())[-1]["decision"] == "allow_once"
+
+
 async def _yes() -> bool:
     return True
 
