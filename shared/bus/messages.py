@@ -391,6 +391,7 @@ def agent(value: dict[str, Any]) -> Agent:
 _YES = "yes|y|yeah|yep|yup|ok|okay|sure|allow|allow it|allow once|go ahead|do it"
 _DO = "please|do it|go ahead|allow it|allow once|once|just once|this once"
 _THANKS = "please|thanks|thank you"
+_NOT = "(?:don't|do not)(?: do it)?"
 _LEAVE: tuple[tuple[Decision, re.Pattern[str]], ...] = (
     ("allow_once", re.compile(rf"(?:please )?(?:{_YES})(?: (?:{_DO}))*")),
     ("allow_once", re.compile(rf"(?:yes|y|yeah|yep|yup)(?: (?:{_DO}))*(?: (?:{_THANKS}))*")),
@@ -398,20 +399,15 @@ _LEAVE: tuple[tuple[Decision, re.Pattern[str]], ...] = (
         "always",
         re.compile(rf"(?:yes )?(?:always|allow always|always allow|always allow it)(?: (?:{_THANKS}))*"),
     ),
-    (
-        "deny",
-        re.compile(
-            rf"(?:no|n|nope|deny|deny it|don't|do not|do not do it|don't do it)(?: (?:{_THANKS}|don't|do not|do not do it|don't do it))*"
-        ),
-    ),
+    ("deny", re.compile(rf"(?:no|n|nope|deny|deny it|{_NOT})(?: (?:{_THANKS}|{_NOT}))*")),
 )
 _ANSWERING = re.compile(
     r"(?i)\s*(?:yes|y|yeah|yep|yup|ok|okay|sure|allow|go ahead|always|no|n|nope|deny|don[’']t)\b"
 )
 # With the first letters of a request's id: of several that are open it means that one.
 _NAMED = re.compile(
-    r"(?is)([a-z][a-z ,'’]{0,40}?)\s+(?=[a-f]*\d)([0-9a-f]{4,16})(?:\s*[,:]\s*|\s+because\s+|\s+(?=please|thank)|[.!]?$)"
-    r"(.{0,500})"
+    r"(?is)([a-z][a-z ,'’]{0,40}?)\s+(?=[a-f]*\d)([0-9a-f]{4,16})"
+    r"(?:\s*[,:]\s*|\s+because\s+|\s+(?=please|thank)|[.!]?$)(.{0,500})"
 )
 _NO_BECAUSE = re.compile(r"(?is)(?:no|deny)(?:\s*[,:]\s*|\s+because\s+)(.{1,500})")
 

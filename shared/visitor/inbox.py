@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
+from uuid import UUID
 
 from shared.bus.keys import CHATTER
 from shared.errors import PromptDockError
 from shared.guard import about
-from shared.store.records import Approval, Project, Task
+from shared.store.base import Store
+from shared.store.query import IN_LIMIT
+from shared.store.records import Approval, Project, Task, TaskDependency
 from shared.tasks import questions
 from shared.tasks.fate import fates
 from shared.visitor import approvals
@@ -90,17 +93,53 @@ async def _tasks(visitor: Visitor, user_id: str) -> list[Item]:
         rows += [row for row in found if row.user_id in (user_id, None)]
     done = await fates(store, [row.id for row in rows if row.status == "COMPLETED"])
     projects = {row.id: row.slug for row in await store.select(Project)}
+    brings = await _brings(store, [row for row in rows if _reviewed(row, merged=row.id in done)])
+    within = {piece.id for pieces in brings.values() for piece in pieces}
     items = []
     for row in sorted(rows, key=lambda row: row.updated_at):
+        if row.id in within:
+            continue
         asked = await questions.of(store, row)
         project = projects.get(row.project_id, "")
         if told := _needs(row, asked, project, merged=row.id in done):
             kind, what, answer = told
+            if pieces := brings.get(row.id):
+                what += f"; it brings {', '.join(piece.slug for piece in pieces)} with it"
             where_from = (row.session_id or "", project)
             options = tuple(asked.options) if asked else ()
             at = row.updated_at.isoformat(timespec="seconds")
             items.append(Item(kind, row.slug, what, answer, at, *where_from, options))
     return items
+
+
+def _reviewed(row: Task, merged: bool) -> bool:
+    """Whether its person has to look at what it made; of one that failed and was skipped nobody merges anything."""
+    done = row.status == "COMPLETED" and bool(row.branch) and not merged and not row.error
+    return done or row.status == "AWAITING_APPROVAL"
+
+
+async def _brings(store: Store, rows: list[Task]) -> dict[UUID, list[Task]]:
+    """Of those that wait for a review: whoever was built on others brings them with it, in one merge, one decision."""
+    known = {row.id: row for row in rows}
+    needs: dict[UUID, list[UUID]] = {}
+    ids = list(known)
+    for at in range(0, len(ids), IN_LIMIT):
+        for edge in await store.select(TaskDependency, {"task_id": ("in", ids[at : at + IN_LIMIT])}):
+            if (
+                edge.depends_on_id in known
+                and known[edge.depends_on_id].repo_id == known[edge.task_id].repo_id
+            ):
+                needs.setdefault(edge.task_id, []).append(edge.depends_on_id)
+    return {id: [known[one] for one in _below(id, needs)] for id in needs}
+
+
+def _below(id: UUID, needs: Mapping[UUID, Iterable[UUID]]) -> list[UUID]:
+    found: dict[UUID, None] = {}
+    level = list(needs.get(id, ()))
+    while level:
+        found.update(dict.fromkeys(level))
+        level = [below for one in level for below in needs.get(one, ()) if below not in found]
+    return list(found)
 
 
 def _needs(
@@ -121,7 +160,7 @@ def _needs(
             return "plan", what, f"promptdock tasks approve {name}"
         case "AWAITING_APPROVAL":
             return "review", f"{title} is done and waits for your review", f"promptdock tasks review {name}"
-        case "COMPLETED" if row.branch and not merged:
+        case "COMPLETED" if _reviewed(row, merged):
             return "review", f"{title} is done and not merged yet", f"promptdock tasks review {name}"
         case "PAUSED" if row.question.startswith(_BUDGET):
             return "budget", f"{title} stopped: {row.question} is spent", _raises(row, project)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shared.guard.approvals import Approvals, Card, Decided
-from shared.store.records import Project, Task, TaskEvent, project_key
+from shared.store.records import Project, Repo, Task, TaskDependency, TaskEvent, project_key
 from shared.store.sqlite import SqliteStore
 from shared.tasks import machine, questions
 from shared.visitor import Visitor, approvals, inbox
@@ -94,6 +94,33 @@ async def test_all_that_waits_for_a_person_is_listed_once_with_its_command(visit
     assert "it failed too often" in items["stuck"].what
     await requests.decide("a1b2c3d4e5f60718", Decided("deny", "ada"))
     assert "a1b2c3d4" not in {item.id for item in await inbox.inbox(visitor, "ada")}
+
+
+async def test_what_one_merge_brings_is_one_decision_and_one_entry(visitor: Visitor) -> None:
+    file = SqliteStore(store_file(visitor.settings))
+    await file.open()
+    await file.close()
+    store, made = await visitor.store(), {}
+    await store.upsert([Project(id=PROJECT, slug="shop", name="Shop")])
+    repos = {name: Repo(name=name, project_id=PROJECT) for name in ("ours", "theirs")}
+    await store.upsert([*repos.values()])
+    for slug in ("first", "second", "last", "elsewhere", "skipped", "alone"):
+        fields: dict[str, Any] = {"status": "COMPLETED", "branch": f"promptdock/{slug}", "user_id": "ada"}
+        fields["repo_id"] = repos["theirs" if slug == "elsewhere" else "ours"].id
+        fields["error"] = "it failed" if slug == "skipped" else ""
+        made[slug] = Task(slug=slug, project_id=PROJECT, title=slug.title(), **fields)
+        await store.insert(made[slug])
+    for task, needs in (("second", "first"), ("last", "second"), ("last", "elsewhere"), ("last", "skipped")):
+        await store.insert(TaskDependency(task_id=made[task].id, depends_on_id=made[needs].id))
+    items = {item.id: item.what for item in await inbox.inbox(visitor, "ada")}
+    assert items.keys() == {"last", "elsewhere", "alone"}
+    assert items["last"].endswith("is done and not merged yet; it brings second, first with it")
+    assert "brings" not in items["alone"] + items["elsewhere"]
+    await store.update(Task, {"status": "IN_PROGRESS"}, {"id": made["last"].id})
+    items = {item.id: item.what for item in await inbox.inbox(visitor, "ada")}
+    assert items.keys() == {"second", "elsewhere", "alone"}, (
+        "what goes on may be merged later: it brings nothing yet"
+    )
 
 
 async def test_the_list_is_cut_to_some_lines_and_says_how_many_are_left() -> None:
