@@ -8,14 +8,17 @@ from typing import Any
 
 from shared.bus.activity import act
 from shared.bus.keys import CHATTER
+from shared.bus.messages import COMMANDS
 from shared.errors import UsageError
 from shared.store.base import Store
-from shared.store.records import Task, TokenUsage, Turn, TurnStep
+from shared.store.records import ConversationMessage, Task, TokenUsage, Turn, TurnStep
 from shared.visitor.visitor import Visitor
 
 Card = dict[str, Any]
 _RECENT = 500  # turns among which the beginning of an id is looked for
 _DEEP = 5  # how far questions are followed; a circle of them ends at four
+_LOOKED = 50  # of them at once
+_ASIDE = (COMMANDS, "approval:", "asks:")  # sessions in which no words are said
 _SHOWN = ("model", "result", "ask", "decided", "note")
 
 
@@ -37,9 +40,7 @@ async def trace(visitor: Visitor, name: str, user: str) -> list[Card]:
 
 async def _named(store: Store, name: str, user: str) -> Sequence[Turn]:
     if not name:
-        mine = await store.select(
-            Turn, {"user_id": user, "agent": CHATTER}, order=[("created_at", "desc")], limit=1
-        )
+        mine = await _own(store, user)
         if not mine:
             raise UsageError(
                 f"there is no turn of {user} yet", "", "name a message or a task: promptdock tasks list"
@@ -64,6 +65,23 @@ async def _named(store: Store, name: str, user: str) -> Sequence[Turn]:
         )
     top = min(len(turn.turn_id) for turn in fitting)
     return [turn for turn in fitting if len(turn.turn_id) == top]
+
+
+async def _own(store: Store, user: str) -> Sequence[Turn]:
+    """The last turn that this person's words opened: none of a command, or of the news of a task."""
+    where = {"user_id": user, "agent": CHATTER}
+    found = await store.select(Turn, where, order=[("created_at", "desc")], limit=_RECENT)
+    turns = [turn for turn in found if not (turn.session_id or "").startswith(_ASIDE)]
+    for at in range(0, len(turns), _LOOKED):
+        part = turns[at : at + _LOOKED]
+        rows = await store.select(ConversationMessage, {"turn_id": ("in", [turn.turn_id for turn in part])})
+        said = {row.turn_id for row in rows if row.user_id}
+        for turn in part:
+            # What failed or was stopped may have left no words: it was opened by some, unless it noted others'.
+            left = any(row.turn_id == turn.turn_id for row in rows)
+            if turn.turn_id in said or (not left and turn.state not in ("complete", "awaiting_input")):
+                return [turn]
+    return []
 
 
 async def _card(store: Store, turn: Turn, depth: int) -> tuple[Card, list[str]]:

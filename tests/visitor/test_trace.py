@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from shared.errors import UsageError
-from shared.store.records import Task, TokenUsage, Turn, TurnStep, project_key
+from shared.store.records import ConversationMessage, Task, TokenUsage, Turn, TurnStep, project_key
 from shared.store.sqlite import SqliteStore
 from shared.visitor import Visitor, trace
 
@@ -38,6 +38,10 @@ def _step(
     )  # fmt: skip
 
 
+def _said(turn: str, seq: int, user: str | None) -> ConversationMessage:
+    return ConversationMessage(session_id=f"user:{user}", seq=seq, turn_id=turn, role="user", user_id=user)
+
+
 CALL = {"type": "tool_use", "id": "c", "name": "consult_planner", "input": {"question": "How?"}}
 
 
@@ -47,7 +51,8 @@ async def visitor(tmp_path: Path) -> AsyncIterator[Visitor]:
     await store.open()
     task = Task(slug="calm-otter", project_id=project_key("default"), title="Dig")
     rows = [
-        _turn("mess-1", "chatter", 0, 9, user_id="ada"),
+        _turn("mess-1", "chatter", 0, 9, user_id="ada", session_id="user:ada"),
+        _said("mess-1", 1, "ada"),
         _step("mess-1", "chatter", 1, "model", 0, 2, content=[CALL], usage=[100, 10, 0, 0, 0.5]),
         _step("mess-1", "chatter", 2, "result", 2, 8, tool="consult_planner", arguments={"question": "How?"}),
         _step("mess-1", "chatter", 3, "situation", 2, 2),
@@ -55,7 +60,8 @@ async def visitor(tmp_path: Path) -> AsyncIterator[Visitor]:
         _step("mess-1.1.1", "planner", 1, "model", 3, 7, content=[], usage=[40, 4, 0, 0, 0.25]),
         TokenUsage(agent="chatter", turn_id="mess-1", model="m", input=100, output=10, cost=0.5),
         TokenUsage(agent="planner", turn_id="mess-1.1.1", model="m", input=40, output=4, cost=0.25),
-        _turn("mess-2", "chatter", 20, 21, user_id="bob"),
+        _turn("mess-2", "chatter", 20, 21, user_id="bob", session_id="user:bob"),
+        _said("mess-2", 1, "bob"),
         task,
         _turn("t-1", "backend", 30, 40, task_id=task.id),
     ]
@@ -97,3 +103,20 @@ async def test_what_names_no_turn_or_several_is_refused(visitor: Visitor, name: 
     with pytest.raises(UsageError) as refused:
         await trace.trace(visitor, name, "ada")
     assert why in refused.value.why
+
+
+async def test_without_a_name_it_is_the_last_turn_that_the_persons_own_words_opened(visitor: Visitor) -> None:
+    store = await visitor.store()
+    own = {"user_id": "ada", "session_id": "user:ada"}
+    for row in (
+        _turn("news-of-a-task", "chatter", 50, 51, **own),
+        _said("news-of-a-task", 3, None),
+        _turn("a-command", "chatter", 60, 61, **own | {"session_id": "command:ada"}),
+        _turn("a-command-beside", "chatter", 62, 63, **own),
+    ):
+        await store.insert(row)
+    assert (await trace.trace(visitor, "", "ada"))[0]["turn"] == "mess-1"
+    await store.insert(_turn("failed", "chatter", 70, 71, **own | {"state": "error"}))
+    assert (await trace.trace(visitor, "", "ada"))[0]["turn"] == "failed", (
+        "it left no words, and is what one looks for"
+    )
