@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 from uuid import uuid4
 
+from gateways.terminal import reopening
 from gateways.terminal.screen import Screen, words
 from shared.bus.messages import CLOSING, Output, default_session, hedged, named
 from shared.bus.messages import leave as decides
 from shared.errors import BadMessage, PromptDockError
-from shared.visitor import Visitor, approvals, inbox, look, past, times
+from shared.visitor import Visitor, approvals, inbox, look
 from shared.visitor.feed import Feed
 from shared.visitor.look import Working
 from shared.visitor.plain import line, safe
@@ -24,12 +25,13 @@ from shared.visitor.typed import runnable
 from shared.visitor.work import Consult, Work
 
 _LOOK = 2.0  # seconds between looks at an agent that was asked
-_AWAY = "While you were away: "
 _QUOTED = 60  # characters of what was said before
 _WRITTEN = 8  # lines of the live area at most
 _SHORT = 8  # letters of an id that are shown
 _GREETED = 5  # lines about what waits, when a chat opens
-_COUNTED = 30.0  # seconds between looks at what waits
+_COUNTED = 30.0  # seconds between looks at what waits, where nothing is heard
+_GATHERED = 0.5  # seconds for which changes are gathered
+_SETTLED = 1.5  # seconds in which what a person decided has its effect
 _SETTLE = 0.5  # seconds that the last events may come behind the answer
 Decision = Literal["allow_once", "always", "deny"]
 
@@ -70,6 +72,8 @@ class Conversation:
     asks: dict[str, Output] = field(default_factory=dict)  # approval id -> the request for permission
     idle: asyncio.Event = field(default_factory=asyncio.Event)  # nothing is awaited, or a person is
     waiting: list[inbox.Item] = field(default_factory=list)  # for this person, in all conversations
+    _stale: asyncio.Event = field(default_factory=asyncio.Event)  # what waits may have changed
+    _known: set[str] = field(default_factory=set)  # cursors of what was shown as this chat opened
     _done: asyncio.Event = field(default_factory=asyncio.Event)
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
@@ -97,12 +101,17 @@ class Conversation:
         mark = await self.visitor.mark(self.session)
         heard = await self._stack.enter_async_context(self.visitor.outputs())
         self.idle.set()
-        for work in (self._outputs(heard), self._events(mark), self._pulses(), self._counts()):
+        await self._reopen()  # before anything new is shown: what was earlier stands above what is later
+        for work in (
+            self._outputs(heard),
+            self._events(mark),
+            self._pulses(),
+            self._counts(),
+            self._changes(),
+        ):
             task = asyncio.create_task(work)
             task.add_done_callback(self._ended)
             self._tasks.append(task)
-        await self._reopen()
-        await self.recall()
         return self
 
     async def __aexit__(self, *_error: object) -> None:
@@ -120,22 +129,24 @@ class Conversation:
             self.idle.set()
 
     async def _reopen(self) -> None:
-        """How this conversation ended last, and what happened in it since that its person was not shown."""
-        with contextlib.suppress(PromptDockError):
-            if last := await past.last(self.visitor, self.session, self.user):
-                ago = times.since(last.at.isoformat())
-                self.screen.note(f"{ago} ago you said: {line(last.said, _QUOTED)}")
-                self.screen.note(f"Chatter: {line(last.answered, 2 * _QUOTED)}")
-        with contextlib.suppress(PromptDockError):
-            for heard in await past.missed(self.visitor, self.session, self.user):
-                told = heard.output.content.removeprefix(_AWAY)
-                self.screen.answer(heard.output.model_copy(update={"content": _AWAY + told}))
-                self.visitor.shown(heard)
+        for entry in await reopening.entries(self.visitor, self.session, self.user):
+            for note in entry.notes:
+                self.screen.note(note)
+            if entry.output and entry.output.status == "awaiting_approval":
+                self._put(entry.output)
+            elif entry.output:
+                self.screen.answer(entry.output)
+                self.question = entry.output if entry.output.status == "awaiting_input" else self.question
+            if entry.heard:
+                self._known.add(entry.heard.cursor)
+                self.visitor.shown(entry.heard)
 
     async def _greet(self) -> None:
         """What waits for this person, wherever it came from, but what was put just now; one line each."""
         await self.count()
         put = {name[: len(item.id)] for item in self.waiting for name in self.asks}
+        if self.question:
+            put.add(self.question.id)
         for told in inbox.lines((item for item in self.waiting if item.id not in put), _GREETED):
             self.screen.note(runnable(told))
 
@@ -147,9 +158,9 @@ class Conversation:
         """Put again what waits for this person's permission: it may have been asked while nobody was here."""
         with contextlib.suppress(PromptDockError):
             for output in await approvals.waiting(self.visitor, self.session, self.user):
-                await self._put(output)
+                self._put(output)
 
-    async def _put(self, output: Output) -> None:
+    def _put(self, output: Output) -> None:
         """Show a request for permission, once."""
         name = str((output.approval or {}).get("id", output.id))
         if name not in self.asks:
@@ -244,7 +255,11 @@ class Conversation:
             request = consult.request_id if consult else None
             turn = self.work.turn if self.work.running and not request else None
             await self.visitor.stop(self.user, self.session, turn, request)
-            self.screen.note(f"stopping {agent or 'the turn'} …")
+            told = f"stopping {agent or 'the turn'} …"
+            mine = [ask for ask in self.asks.values() if ask.in_reply_to == self.work.turn]
+            if turn and mine:
+                told += " its request for permission is withdrawn with it: nothing is allowed"
+            self.screen.note(told)
         except (PromptDockError, BadMessage) as error:
             self.screen.error(str(error))
 
@@ -253,6 +268,10 @@ class Conversation:
     async def _outputs(self, heard: Feed) -> None:
         async for item in heard:
             output = item.output
+            if output.user_id == self.user and output.status != "progress":
+                self._stale.set()
+            if output.via and item.cursor in self._known:
+                continue  # it was shown as this chat opened
             foreign = not output.session_id and output.user_id == self.user
             if output.session_id == self.session or foreign:
                 if output.user_id == self.user:  # in a conversation of several each is told their own
@@ -266,19 +285,29 @@ class Conversation:
         elif output.status == "task_update":
             self.screen.answer(output)
         elif output.status == "awaiting_approval":
-            await self._put(output)
+            self._put(output)
         elif output.status in CLOSING:
             since = min((self.awaited[one] for one in output.answers if one in self.awaited), default=None)
             await self._settle(output)
             self._closing(output, since)
             if self._watched(output):
                 self.work.end()
+            for name, ask in [*self.asks.items()]:
+                if ask.in_reply_to in output.answers:
+                    await self._gone(name, ask)
             answered = output.answers or ([*self.awaited][:1] if foreign else [])
-            self.asks = {
-                name: ask for name, ask in self.asks.items() if ask.in_reply_to not in output.answers
-            }
             for message_id in answered:
                 self._close(message_id)
+
+    async def _gone(self, name: str, ask: Output) -> None:
+        """A request whose turn has ended: what became of it, where that was not decided here."""
+        self.asks.pop(name, None)
+        became = None
+        with contextlib.suppress(PromptDockError):
+            became = await approvals.became(self.visitor, name)
+        told = became.told(self.user) if became else "withdrawn, because its turn ended"
+        done = "" if became and became.allows else "; it was not done"
+        self.screen.note(f"{_does(ask)}: {told}{done}")
 
     def _watched(self, output: Output) -> bool:
         """Whether the work that is known is that of this output."""
@@ -351,11 +380,25 @@ class Conversation:
             await asyncio.sleep(_LOOK)
 
     async def _counts(self) -> None:
-        """Say once what waits, beside the chat, and look at it now and then."""
+        """Say once what waits, beside the chat, and count it again when something happened that may change it."""
         await self._greet()
         while True:
-            await asyncio.sleep(_COUNTED)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_COUNTED):
+                    await self._stale.wait()
+            self._stale.clear()
+            await asyncio.sleep(_GATHERED)  # much happens at once
             await self.count()
+
+    async def _changes(self) -> None:
+        loop = asyncio.get_running_loop()
+
+        def changed() -> None:
+            self._stale.set()
+            loop.call_later(_SETTLED, self._stale.set)  # what was said now is settled a moment later
+
+        with contextlib.suppress(PromptDockError):  # it is counted now and then, too
+            await inbox.changes(self.visitor, changed)
 
     def _say_silent(self, consult: Consult) -> None:
         """Once for each request: an agent that does not say any more that it lives, and what can be done."""
@@ -378,6 +421,14 @@ class Conversation:
         text = safe(self.stream.open).expandtabs(4).strip("\n")
         lines = [part for row in text.split("\n") for part in textwrap.wrap(row, width) or [""]]
         return lines[-max(1, min(most, _WRITTEN)) :] if text.strip() else []
+
+
+def _does(ask: Output) -> str:
+    """What a request asks for, in words."""
+    approval = ask.approval or {}
+    about = approval.get("about")
+    does = str(about.get("does") or "") if isinstance(about, dict) else ""
+    return line(does or f"use {approval.get('tool') or 'a tool'}", _QUOTED)
 
 
 def _told(consult: Consult, now: float, width: int) -> str:

@@ -53,7 +53,8 @@ class Keys:
             self._tasks.add(task := asyncio.get_running_loop().create_task(self._here.stop()))
             task.add_done_callback(self._tasks.discard)
         else:
-            self._here.screen.note("Ctrl-C once more leaves; the agents go on")
+            stays = "; the request above stays open, and is in /inbox" if self._here.asks else ""
+            self._here.screen.note(f"Ctrl-C once more leaves; the agents go on{stays}")
 
 
 def above(here: Conversation) -> FormattedText:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from shared.bus.messages import Decision, Output
@@ -124,7 +124,12 @@ def _unknown(name: str, found: list[str]) -> UsageError:
 
 async def decided(visitor: Visitor, id: str) -> bool:
     """Whether a request has its answer."""
-    return await Approvals(visitor.bus, visitor.names).decision(id) is not None
+    return await became(visitor, id) is not None
+
+
+async def became(visitor: Visitor, id: str) -> Decided | None:
+    """What became of a request; None while it is open."""
+    return await Approvals(visitor.bus, visitor.names).decision(id)
 
 
 def worded(text: str) -> str:
@@ -153,6 +158,7 @@ async def waiting(visitor: Visitor, session: str, user_id: str) -> list[Output]:
             session_id=session,
             in_reply_to=card.turn if card.in_turn else None,
             approval=card.shown(),
+            timestamp=datetime.fromtimestamp(card.at / 1000, UTC).isoformat(timespec="milliseconds"),
         )
         for card in cards
         if card.user_id == user_id

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Mapping
+import shlex
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from shared.bus.keys import CHATTER
+from shared.bus.keys import CHATTER, HUMAN_INPUT
+from shared.bus.messages import default_session
 from shared.errors import PromptDockError
 from shared.guard import about
 from shared.store.base import Store
@@ -18,7 +20,7 @@ from shared.store.query import IN_LIMIT
 from shared.store.records import Approval, Project, Task, TaskDependency
 from shared.tasks import questions
 from shared.tasks.fate import fates
-from shared.visitor import approvals
+from shared.visitor import approvals, asked
 from shared.visitor.visitor import Visitor
 
 Kind = Literal["permission", "question", "plan", "review", "budget", "blocked", "dead"]
@@ -48,7 +50,9 @@ class Item:
 
 
 async def inbox(visitor: Visitor, user_id: str) -> list[Item]:
-    """What waits for this person: requests, then tasks, the oldest first; with the cluster down, as it is stored."""
+    """What waits for this person: requests, questions, tasks, of each the oldest first; with the cluster down, as it
+    is stored.
+    """
     return [item for part in _PARTS for item in await part(visitor, user_id)]
 
 
@@ -84,6 +88,20 @@ async def _permissions(visitor: Visitor, user_id: str) -> list[Item]:
     ]
 
 
+async def _questions(visitor: Visitor, user_id: str) -> list[Item]:
+    """What Chatter asked; that a task's money is spent is told with the task."""
+    items = []
+    for one in await asked.questions(visitor, user_id):
+        if not one.task:
+            named = (
+                "" if one.session == default_session(user_id) else f" --session {shlex.quote(one.session)}"
+            )
+            what, answer = f"Chatter asks: {one.asked}", f'promptdock ask "…"{named}'
+            at = one.at.isoformat(timespec="seconds")
+            items.append(Item("question", one.id, what, answer, at, one.session, "", one.options))
+    return items
+
+
 async def _tasks(visitor: Visitor, user_id: str) -> list[Item]:
     store = await visitor.store()
     rows: list[Task] = []
@@ -99,14 +117,14 @@ async def _tasks(visitor: Visitor, user_id: str) -> list[Item]:
     for row in sorted(rows, key=lambda row: row.updated_at):
         if row.id in within:
             continue
-        asked = await questions.of(store, row)
+        open_now = await questions.of(store, row)
         project = projects.get(row.project_id, "")
-        if told := _needs(row, asked, project, merged=row.id in done):
+        if told := _needs(row, open_now, project, merged=row.id in done):
             kind, what, answer = told
             if pieces := brings.get(row.id):
                 what += f"; it brings {', '.join(piece.slug for piece in pieces)} with it"
             where_from = (row.session_id or "", project)
-            options = tuple(asked.options) if asked else ()
+            options = tuple(open_now.options) if open_now else ()
             at = row.updated_at.isoformat(timespec="seconds")
             items.append(Item(kind, row.slug, what, answer, at, *where_from, options))
     return items
@@ -193,7 +211,20 @@ async def _dead(visitor: Visitor, _user_id: str) -> list[Item]:
     return [Item("dead", "dead", told, "promptdock dead list")] if count else []
 
 
-_PARTS = (_permissions, _tasks, _dead)
+async def changes(visitor: Visitor, changed: Callable[[], None]) -> None:
+    """Say, until cancelled, that the list may have changed: rows did, or somebody said or decided something."""
+
+    def take(_channel: str, _data: bytes) -> None:
+        changed()
+
+    async def ready() -> None:
+        changed()  # what happened before we listened
+
+    # By a pattern: who listens so is not counted among those who acknowledge nothing.
+    await visitor.subscribe([], [visitor.names.board, visitor.names.channel(HUMAN_INPUT)], take, ready)
+
+
+_PARTS = (_permissions, _questions, _tasks, _dead)
 
 
 def lines(items: Iterable[Item], most: int) -> list[str]:

@@ -20,8 +20,9 @@ _LOOKED = 20  # messages among which a person's last words and their answer are 
 
 @dataclass(frozen=True)
 class Last:
-    """A person's last words, when they were said, and what was answered."""
+    """A person's last words, when they were said, and what was answered in the turn that they opened."""
 
+    turn: str
     said: str
     answered: str
     at: datetime
@@ -36,7 +37,9 @@ async def last(visitor: Visitor, session: str, user: str) -> Last | None:
     if asked is None or asked.user_id != user:
         return None
     answers = (_text(row) for row in rows if row.role == "assistant" and row.turn_id == asked.turn_id)
-    return Last(_SENDER.sub("", _text(asked)), next(filter(None, answers), ""), asked.created_at)
+    return Last(
+        asked.turn_id or "", _SENDER.sub("", _text(asked)), next(filter(None, answers), ""), asked.created_at
+    )
 
 
 def _text(row: ConversationMessage) -> str:
@@ -46,9 +49,9 @@ def _text(row: ConversationMessage) -> str:
 
 
 async def missed(visitor: Visitor, session: str, user: str) -> list[Heard]:
-    """What was said to this person while nobody showed it to them, the oldest first; questions are left out.
+    """What was said to this person while nobody showed it to them, the oldest first; questions of tasks are left out.
 
-    A question is put again by Chatter, who knows whether it is open still.
+    These are put again by Chatter, who knows whether they are open still.
     """
     key = f"{visitor.names.desk(CHATTER)}untold:{session}"
     found = []
@@ -57,6 +60,6 @@ async def missed(visitor: Visitor, session: str, user: str) -> list[Heard]:
             output = Output.model_validate_json(fields[1])
         except ValidationError:
             continue  # Chatter logs that
-        if output.user_id == user and not output.question:
+        if output.user_id == user and (output.status == "awaiting_input" or not output.question):
             found.append(Heard(output, id.decode()))
     return found

@@ -11,11 +11,11 @@ from shared.errors import PromptDockError, StoreUnavailable, ToolError
 from shared.store.records import Project, Setting, Task
 from shared.store.row import derived
 from shared.tasks import machine
+from shared.tasks.budgets import ASKED as _KEY
+from shared.tasks.budgets import OPTIONS, question
 from shared.worker.money import Money
 from shared.worker.parts import Parts
 
-OPTIONS = ["raise", "split", "stop"]
-_KEY = "budget"
 _LONG = 20_000  # characters of a task's description that its splitting is told
 Asked = dict[str, Any]  # scope, name, dollars: the budget; task: the task that is paused for it; user_id
 
@@ -33,16 +33,6 @@ _NOTHING_LEFT = (
 )
 _SHARED = ("day", "project", "session")  # budgets that every piece would have to be paid from too
 _RAISED = "[The person raised {budget} by {dollars}. Go on with what was left.]"
-
-
-def question(budget: Asked) -> str:
-    """What the person is asked."""
-    of = {"day": "for today", "session": "of this conversation", "turn": "of one turn"}
-    name = of.get(str(budget.get("scope")), f"of the {budget.get('scope')} {budget.get('name')}")
-    return (
-        f"The budget {name} ({plain.dollars(float(budget.get('dollars') or 0))}) is spent. "
-        "Answer raise (by the same amount again), split (into smaller pieces), or stop."
-    )
 
 
 async def ask(parts: Parts, session: str, user: str, budget: Asked) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -12,7 +13,7 @@ from gateways.terminal.conversation import Conversation
 from gateways.terminal.prompt import below
 from shared.bus.messages import Output, now
 from shared.guard.approvals import Approvals, Card, Decided
-from shared.store.records import ConversationMessage, Task, TaskEvent, project_key
+from shared.store.records import ConversationMessage, Task, TaskEvent, Turn, project_key
 from shared.store.sqlite import SqliteStore
 from shared.turns.desk import Desk
 from shared.visitor.look import Pulse
@@ -180,8 +181,8 @@ async def test_a_request_for_leave_goes_with_the_turn_that_asked(
     assert seen.last("note") == "nobody waits for a permission in this conversation"
 
 
-def _open(number: str, user: str) -> Card:
-    at = int(time.time() * 1000)
+def _open(number: str, user: str, ago: float = 0.0) -> Card:
+    at = int((time.time() - ago) * 1000)
     return Card(
         id=number, call="c", agent="backend", session="user:ada", user_id=user, turn="t", home="s", tool="bash",
         action=f"tool:bash:make {number}", arguments={}, arguments_hash="0", why="it runs a command", pattern="x",
@@ -380,3 +381,124 @@ async def test_an_agent_without_a_sign_of_life_is_reported_once_with_what_can_be
     assert seen.kinds() == ["note"]
     assert "/stop planner" in seen.last("note")
     assert "silent" in here.lines(60)[0]
+
+
+async def _question(here: Conversation, ago: float) -> None:
+    """A turn that ended with a question, so many seconds ago."""
+    here.visitor.settings.home.mkdir(exist_ok=True)
+    store = SqliteStore(here.visitor.settings.home / "promptdock.db")
+    await store.open()
+    call = {"question": "Which database?", "context": "Both would do.", "options": ["SQLite", "Postgres"]}
+    asks = {"type": "tool_use", "id": "c", "name": "escalate_to_human", "input": call}
+    said = {"type": "text", "text": "[from ada]: Build a shop"}
+    at = datetime.now(UTC) - timedelta(seconds=ago)
+    for seq, (role, block, user) in enumerate([("user", said, "ada"), ("assistant", asks, None)], 1):
+        words = {"session_id": "user:ada", "seq": seq, "role": role, "turn_id": "t", "user_id": user}
+        await store.insert(
+            ConversationMessage.model_validate({**words, "content": [block], "created_at": at})
+        )
+    ended = {"turn_id": "t", "agent": "chatter", "session_id": "user:ada", "user_id": "ada"}
+    await store.insert(Turn.model_validate({**ended, "state": "awaiting_input", "created_at": at}))
+    await store.close()
+
+
+async def test_what_chatter_asked_is_put_again_when_a_chat_opens_and_can_be_answered_by_its_number(
+    here: Conversation, chatter: Chatter, seen: Seen
+) -> None:
+    await _question(here, 300)
+    await here.__aexit__()
+    seen.told.clear()
+    async with Conversation(here.visitor, seen, "ada", None) as again:
+        put = [text for kind, text in seen.told if kind == "awaiting_input"]
+        assert len(put) == 1 and "Which database?" in put[0] and "2. Postgres" in put[0]
+        assert "5 min ago Chatter asked" in str(seen.told)
+        await again._greet()
+        assert "Chatter asks" not in str(seen.told), "it stands there already"
+        await obey(again, "2")
+        message = (await chatter.heard())[-1]
+        assert (message["content"], message["in_reply_to"]) == ("Postgres", "t.end")
+    seen.told.clear()
+    async with Conversation(here.visitor, seen, "ada", None):
+        assert "awaiting_input" not in seen.kinds(), "it is being answered"
+
+
+async def test_a_question_that_nobody_was_shown_is_put_once(
+    here: Conversation, chatter: Chatter, seen: Seen
+) -> None:
+    await _question(here, 1)
+    await here.__aexit__()
+    desk, channel = Desk(chatter.redis, chatter.names, "chatter"), chatter.names.channel("chatter-output")
+    words = {"status": "awaiting_input", "session_id": "user:ada", "user_id": "ada", "timestamp": now()}
+    asks = {"content": "I need to know. Which database?", "question": "Which database?", "answers": ["t"]}
+    for id in ("t.end", "answered-long-ago.end"):
+        output = Output.model_validate({**words, **asks, "id": id})
+        await desk.announce(channel, output.text(channel), "user:ada", "always")
+    seen.told.clear()
+    async with Conversation(here.visitor, seen, "ada", None) as again:
+        assert seen.kinds().count("awaiting_input") == 1
+        assert again.question is not None and again.question.id == "t.end"
+
+
+async def test_a_chat_opens_with_everything_in_the_order_in_which_it_came(
+    here: Conversation, chatter: Chatter, seen: Seen
+) -> None:
+    await _question(here, 300)
+    approvals = Approvals(chatter.redis, chatter.names)
+    for number, ago in (("earlier", 900.0), ("later", 60.0)):
+        await approvals.open(_open(number, "ada", ago))
+        await chatter.redis.command("HSET", approvals.open_in("user:ada"), number, 1)
+    await here.__aexit__()
+    desk, channel = Desk(chatter.redis, chatter.names, "chatter"), chatter.names.channel("chatter-output")
+    words = {"status": "task_update", "session_id": "user:ada", "user_id": "ada", "timestamp": now()}
+    output = Output.model_validate({**words, "id": "o", "content": "The fence stands"})
+    await desk.announce(channel, output.text(channel), "user:ada", "always")
+    seen.told.clear()
+    async with Conversation(here.visitor, seen, "ada", None):
+        whole = "\n".join(text for _, text in seen.told)
+    parts = ("make earlier", "you said: Build a shop", "Which database?", "make later", "The fence stands")
+    assert [whole.find(part) for part in parts] == sorted(whole.find(part) for part in parts)
+    assert all(part in whole for part in parts)
+
+
+async def test_what_waits_is_counted_again_when_something_happens(
+    here: Conversation, chatter: Chatter, seen: Seen
+) -> None:
+    approvals = Approvals(chatter.redis, chatter.names)
+    await approvals.open(_open("elsewhere", "ada"))
+    await chatter.redis.command("HSET", approvals.open_in("work"), "elsewhere", 1)
+    asks = {"session_id": "work", "approval": LEAVE | {"id": "elsewhere"}}
+    words = {"user_id": "ada", "content": "Backend asks", "status": "awaiting_approval", **asks}
+    await chatter.redis.publish(chatter.names.channel("chatter-output"), json.dumps(words).encode())
+    await until(lambda: "1 for you" in below(here)[0][1], 10)
+    await approvals.decide("elsewhere", Decided("allow_once", "ada"))
+    decided = {"type": "approval", "approval_id": "elsewhere", "decision": "allow_once", "user_id": "ada"}
+    await chatter.redis.publish(chatter.names.channel("human-input"), json.dumps(decided).encode())
+    await until(lambda: "for you" not in below(here)[0][1], 10)
+    await chatter.redis.command("HDEL", approvals.open_in("work"), "elsewhere")
+
+
+async def test_who_stops_a_turn_that_asks_for_permission_is_told_that_nothing_is_allowed(
+    here: Conversation, chatter: Chatter, seen: Seen
+) -> None:
+    here.work.take("start", {"turn_id": "m-1"})
+    about = {"does": "run make test", "facts": []}
+    await chatter.says(
+        "awaiting_approval", "Backend asks", approval=LEAVE | {"about": about}, in_reply_to="m-1"
+    )
+    await here.stop()
+    assert "withdrawn with it: nothing is allowed" in seen.last("note")
+    await chatter.says("complete", "Stopped.", answers=["m-1"])
+    await until(lambda: "run make test: withdrawn" in seen.last("note"))
+    assert seen.last("note").endswith("it was not done")
+    assert not here.asks
+
+
+async def test_a_request_that_somebody_else_allowed_is_not_said_to_be_withdrawn(
+    here: Conversation, chatter: Chatter, seen: Seen
+) -> None:
+    approvals = Approvals(chatter.redis, chatter.names)
+    await approvals.decide("leave-1", Decided("allow_once", "bob"))
+    await chatter.says("awaiting_approval", "Backend asks", approval=LEAVE, in_reply_to="m-1")
+    await chatter.says("complete", "Done.", answers=["m-1"])
+    await until(lambda: "allowed once by bob" in seen.last("note"))
+    assert "not done" not in seen.last("note")
