@@ -23,7 +23,8 @@ async def _help(_here: Conversation, _rest: str) -> str:
         [
             *(f"{f'{name} {what}'.strip():18} {told}" for name, (what, told, _run) in COMMANDS.items()),
             f"{'/quit':18} leave; the agents go on",
-            "Enter sends; Alt-Enter or Ctrl-J begins a line. Ctrl-C stops the turn that runs, twice leaves.",
+            "Enter sends; Alt-Enter, or a backslash before Enter, begins a line.",
+            "Ctrl-C stops the turn that runs, twice leaves.",
             "Another conversation: leave, and open it with promptdock chat --session NAME.",
         ]
     )

@@ -15,18 +15,42 @@ from prompt_toolkit.application.current import get_app
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
-from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.input import Input
+from prompt_toolkit.input.typeahead import store_typeahead
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys as Key
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from gateways.terminal.commands import LEAVE, obey
 from gateways.terminal.completing import Offers
 from gateways.terminal.conversation import Conversation
-from shared.visitor.plain import line
+from shared.visitor.plain import line, safe
 
 _TWICE = 2.0  # seconds in which a second Ctrl-C means leave
 _REFRESH = 0.25
 _MENU = 6  # lines of what is offered, while it is
 _LEAVE = 3.0  # seconds that sending what was typed may take when the person leaves
+
+
+@Condition
+def _goes_on() -> bool:
+    """Whether a backslash stands before the cursor: the line is not the last one, as in a shell."""
+    return get_app().current_buffer.document.text_before_cursor.endswith("\\")
+
+
+def typed_ahead(source: Input, waits: bool) -> str:
+    """What was typed before the first prompt: it is sent, as a shell does, but for what stands behind the last Enter.
+
+    Where something `waits` for an answer that could not be read yet, nothing may answer it unseen: all of it is
+    returned as a draft.
+    """
+    with source.raw_mode():
+        keys = [*source.read_keys(), *source.flush_keys()]
+    if not waits:
+        store_typeahead(source, keys)
+        return ""
+    typed = "".join("\n" if key.key in (Key.ControlJ, Key.ControlM) else key.data for key in keys)
+    return safe(typed).strip()
 
 
 class Keys:
@@ -38,8 +62,15 @@ class Keys:
         self._tasks: set[asyncio.Task[None]] = set()
         self.bindings = KeyBindings()
         self.bindings.add("c-c")(lambda event: self.interrupt(event.app))
-        for keys in (("escape", "enter"), ("c-j",)):  # Enter sends; these begin a line
-            self.bindings.add(*keys)(lambda event: event.current_buffer.insert_text("\n"))
+        # Enter sends, as a line feed too: that is what Enter is while the terminal is not in our hands, as before the
+        # first prompt. These begin a line:
+        self.bindings.add("escape", "enter")(lambda event: event.current_buffer.insert_text("\n"))
+        self.bindings.add("enter", filter=_goes_on)(self._break)
+
+    @staticmethod
+    def _break(event: KeyPressEvent) -> None:
+        event.current_buffer.delete_before_cursor()
+        event.current_buffer.insert_text("\n")
 
     def interrupt(self, app: Application[Any]) -> None:
         """Ctrl-C, as a key or, in the moments in which something is printed above the prompt, as a signal."""
@@ -136,9 +167,13 @@ async def converse(here: Conversation) -> int:
     loop.add_signal_handler(signal.SIGINT, keys.interrupt, session.app)
     with patch_stdout(raw=True):
         here.screen.note(f"You speak with Chatter as {here.user}. /help shows what else there is.")
+        draft = typed_ahead(session.app.input, waits=bool(here.asks or here.question))
+        if draft:
+            here.screen.note("what you typed before this stood here is not sent yet: Enter sends it")
         try:
             while not obeying.done():
-                text = await session.prompt_async(lambda: above(here), handle_sigint=False)
+                text = await session.prompt_async(lambda: above(here), handle_sigint=False, default=draft)
+                draft = ""
                 if text.strip():
                     here.screen.person(text)
                     lines.put_nowait(text)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
-from prompt_toolkit.application import Application
+from prompt_toolkit.application import Application, create_app_session
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.data_structures import Point
 from prompt_toolkit.document import Document
+from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.layout.screen import Char, Screen
+from prompt_toolkit.output import DummyOutput
 
 from gateways.terminal.completing import Offers
 from gateways.terminal.conversation import Conversation
-from gateways.terminal.prompt import below, reflow
+from gateways.terminal.prompt import below, converse, reflow
 from shared.store.records import Task, project_key
 from shared.store.sqlite import SqliteStore
-from tests.terminal.conftest import Chatter
+from tests.support.valkey import until
+from tests.terminal.conftest import Chatter, Seen
 
 
 async def _offered(here: Conversation, typed: str) -> dict[str, str]:
@@ -93,3 +98,40 @@ def test_lines_that_a_narrower_terminal_breaks_are_taken_away_whole() -> None:
     assert _resized(20, rows, Point(5, 2)) == 3 + 1
     assert _resized(20, rows, Point(45, 2)) == 3 + 1 + 2
     assert _resized(100, rows, Point(5, 2)) == 0
+
+
+async def _chatted(here: Conversation, typed: str, sees: Callable[[], bool]) -> None:
+    """A chat before whose first prompt this was typed; it ends when that is so."""
+    with create_pipe_input() as source, create_app_session(input=source, output=DummyOutput()):
+        source.send_text(typed)
+        chat = asyncio.create_task(converse(here))
+        await until(lambda: chat.done() or sees())
+        assert not chat.done()
+        source.send_text("\x03\x03\x03")  # takes back what is typed, then leaves
+        async with asyncio.timeout(20):
+            assert await chat == 0
+
+
+async def test_what_was_typed_before_the_prompt_is_sent_line_by_line(
+    here: Conversation, chatter: Chatter, seen: Seen
+) -> None:
+    await _chatted(here, "Build a fence\nand a pond\nnot yet", lambda: len(here.said) == 2)
+    assert [message["content"] for message in await chatter.heard() if "content" in message] == [
+        "Build a fence",
+        "and a pond",
+    ]
+
+
+async def test_what_was_typed_before_a_request_could_be_read_does_not_answer_it(
+    here: Conversation, chatter: Chatter, seen: Seen
+) -> None:
+    await chatter.says("awaiting_approval", "Backend asks", approval={"id": "p-1", "tool": "bash"})
+    await _chatted(here, "yes\n", lambda: "not sent yet" in seen.last("note"))
+    assert await chatter.heard() == [] and "p-1" in here.asks
+
+
+async def test_a_backslash_before_enter_begins_a_line(
+    here: Conversation, chatter: Chatter, seen: Seen
+) -> None:
+    await _chatted(here, "Build\\\ra fence\r", lambda: bool(here.said))
+    assert [*here.said.values()] == ["Build\na fence"]
