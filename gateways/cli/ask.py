@@ -13,12 +13,13 @@ from uuid import uuid4
 from gateways.cli import repo, screen
 from gateways.cli.leave import Leave
 from gateways.cli.run import me
+from shared.bus.keys import CHATTER
 from shared.bus.messages import CLOSING, Output, default_session
 from shared.bus.messages import leave as decides
 from shared.errors import BadMessage, PromptDockError, TimedOut, UsageError
 from shared.settings import Settings
 from shared.visitor import Visitor, approvals, look, pending
-from shared.visitor.feed import Feed
+from shared.visitor.feed import Feed, tail_of
 from shared.visitor.stream import Stream
 from shared.visitor.typed import told
 from shared.visitor.words import Heard
@@ -26,6 +27,46 @@ from shared.visitor.work import Work
 
 _SETTLE = 0.5  # seconds that the last events may come behind the answer
 _STOP = 3.0  # seconds that telling the turn to stop may take
+
+
+class Order:
+    """What two streams bring, in the order in which it was said: `waits` until the outputs until now are shown."""
+
+    def __init__(self) -> None:
+        self._shown = (0, 0)
+        self._more = asyncio.Event()
+        self._lines: set[asyncio.Task[None]] = set()
+
+    def shown(self, cursor: str) -> None:
+        """The outputs up to this one are on the screen, or are not for it."""
+        self._shown = max(self._shown, _place(cursor))
+        self._more.set()
+
+    async def _until(self, cursor: str) -> None:
+        while self._shown < _place(cursor):
+            self._more.clear()
+            await self._more.wait()
+
+    def tell(self, visitor: Visitor, text: str) -> None:
+        """A line that came by an event, behind the outputs that were said before it."""
+
+        async def told() -> None:
+            with contextlib.suppress(PromptDockError, TimeoutError):
+                async with asyncio.timeout(_SETTLE):
+                    await self._until(await tail_of(visitor, f"{visitor.names.desk(CHATTER)}out"))
+            screen.talk(text)
+
+        self._lines.add(task := asyncio.create_task(told()))
+        task.add_done_callback(self._lines.discard)
+
+    async def end(self) -> None:
+        """All lines are told."""
+        await asyncio.gather(*self._lines)
+
+
+def _place(cursor: str) -> tuple[int, int]:
+    ms, _, number = cursor.partition("-")
+    return int(ms), int(number or 0)
 
 
 @dataclass(frozen=True)
@@ -70,7 +111,8 @@ async def _asked(
     ended = asyncio.Event()
     stream = Stream(screen.write, screen.talk) if screen.draws() and not asking.as_json else None
     mark = await visitor.mark(session)
-    live = asyncio.create_task(_watch(visitor, session, work, mark, ended, stream))
+    order = Order()
+    live = asyncio.create_task(_watch(visitor, session, work, mark, ended, stream, order))
     try:
         sent = await visitor.say(
             text, asking.user, asking.session, force=asking.force, message_id=message_id, source="cli"
@@ -92,9 +134,10 @@ async def _asked(
         async with asyncio.timeout(asking.timeout), Leave(visitor, asking.user) as leave:
             here = leave if sys.stdin.isatty() and not asking.as_json else None
             await _remind(visitor, session, asking, text, here)
-            output = await _closing(heard, asking.user, message_id, here, visitor.shown, stream)
+            output = await _closing(heard, asking.user, message_id, here, visitor.shown, stream, order)
         if output.usage:  # else it is not a turn of ours, which tells its events
             await _briefly(ended)
+        await order.end()
     except TimeoutError:
         raise TimedOut(
             f"no answer came in {asking.timeout:g} s",
@@ -139,6 +182,7 @@ async def _closing(
     leave: Leave | None,
     shown: Callable[[Heard], None],
     stream: Stream | None,
+    order: Order,
 ) -> Output:
     async for item in heard:
         output = item.output
@@ -147,17 +191,22 @@ async def _closing(
         foreign = (
             output.via is None and not output.in_reply_to and not output.answers and output.user_id == user
         )
-        if not (ours or foreign):
-            continue
-        shown(item)
-        if output.status in CLOSING:
+        if ours or foreign:
+            shown(item)
+            if output.status not in CLOSING:
+                await _progress(output, leave, stream)
+        order.shown(item.cursor)
+        if (ours or foreign) and output.status in CLOSING:
             return output
-        if stream is not None:
-            await stream.settle()
-        screen.talk(f"… {told(output)}")
-        if leave is not None and output.status == "awaiting_approval":
-            await leave.put(output)
     raise PromptDockError("Chatter cannot be heard any more", "the stream of its outputs ended", "try again")
+
+
+async def _progress(output: Output, leave: Leave | None, stream: Stream | None) -> None:
+    if stream is not None:
+        await stream.settle()
+    screen.talk(f"… {told(output)}")
+    if leave is not None and output.status == "awaiting_approval":
+        await leave.put(output)
 
 
 async def _briefly(ended: asyncio.Event) -> None:
@@ -167,7 +216,13 @@ async def _briefly(ended: asyncio.Event) -> None:
 
 
 async def _watch(
-    visitor: Visitor, session: str, work: Work, after: str, ended: asyncio.Event, stream: Stream | None
+    visitor: Visitor,
+    session: str,
+    work: Work,
+    after: str,
+    ended: asyncio.Event,
+    stream: Stream | None,
+    order: Order,
 ) -> None:
     """The answer as it comes, and consults as they end; that they begin is told by Chatter itself."""
     async for event in visitor.events(session, after):
@@ -175,7 +230,7 @@ async def _watch(
             stream.take(event)
         consult = work.take(event.kind, event.payload)
         if consult is not None and not consult.open:
-            screen.talk(f"… {consult.told(0.0)}")
+            order.tell(visitor, f"… {consult.told(0.0)}")
         if event.kind in ("done", "error") and not work.running:
             ended.set()
 
@@ -189,8 +244,12 @@ async def _stop(visitor: Visitor, asking: Asking, message_id: str, work: Work) -
         session = asking.session or default_session(asking.user)
         with contextlib.suppress(PromptDockError, TimeoutError):
             async with asyncio.timeout(_STOP):
+                open_now = await approvals.waiting(visitor, session, asking.user)
                 await visitor.stop(asking.user, session, turn_id=message_id)
-                screen.talk("… stopped")
+                asks = any(output.in_reply_to == message_id for output in open_now)
+                screen.talk(
+                    "… stopped" + ("; its request for permission is withdrawn: nothing is allowed" * asks)
+                )
 
 
 def _answer(output: Output, asking: Asking, stream: Stream | None) -> int:
