@@ -144,11 +144,14 @@ class Conversation:
     async def _greet(self) -> None:
         """What waits for this person, wherever it came from, but what was put just now; one line each."""
         await self.count()
-        put = {name[: len(item.id)] for item in self.waiting for name in self.asks}
-        if self.question:
-            put.add(self.question.id)
-        for told in inbox.lines((item for item in self.waiting if item.id not in put), _GREETED):
+        for told in inbox.lines(self.elsewhere, _GREETED):
             self.screen.note(runnable(told))
+
+    @property
+    def elsewhere(self) -> list[inbox.Item]:
+        """What waits for this person and does not stand in this chat already."""
+        put = [*self.asks, *([self.question.id] if self.question else [])]
+        return [item for item in self.waiting if not any(name.startswith(item.id) for name in put)]
 
     async def count(self) -> None:
         """Look what waits for this person, as far as it can be known now."""

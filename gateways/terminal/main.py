@@ -51,6 +51,8 @@ async def _chat(settings: Settings, user: str, session: str | None, folder: str)
     screen: Screen = Rich() if live() else Plain()
     async with Visitor(settings) as visitor:
         await visitor.reach()
+        if live():
+            screen.note(f"You speak with Chatter as {user}. /help shows what else there is.")
         async with Conversation(visitor, screen, user, session) as conversation:
             if unknown := await projects.unregistered(visitor, Path(folder)):
                 told = f"promptdock repo add {shlex.quote(unknown)}"

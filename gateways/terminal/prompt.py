@@ -108,7 +108,7 @@ def below(here: Conversation) -> FormattedText:
         state = (
             f"working {here.waited:.0f} s · Ctrl-C stops" if here.working else "/help · Ctrl-C twice leaves"
         )
-    waits = [f"{len(here.waiting)} for you: /inbox"] if here.waiting else []
+    waits = [f"{len(here.elsewhere)} for you: /inbox"] if here.elsewhere else []
     model = [here.model] if here.model else []
     return FormattedText([("", f" {' · '.join([state, *waits, *kept, *model, line(here.session, 40)])}")])
 
@@ -166,7 +166,6 @@ async def converse(here: Conversation) -> int:
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, keys.interrupt, session.app)
     with patch_stdout(raw=True):
-        here.screen.note(f"You speak with Chatter as {here.user}. /help shows what else there is.")
         draft = typed_ahead(session.app.input, waits=bool(here.asks or here.question))
         if draft:
             here.screen.note("what you typed before this stood here is not sent yet: Enter sends it")

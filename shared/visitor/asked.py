@@ -46,7 +46,7 @@ class Question:
         """As it was put."""
         return Output(
             user_id=user_id,
-            content="\n".join(part for part in (self.asked, self.context) if part),
+            content="\n\n".join(part for part in (self.asked, self.context) if part),
             status="awaiting_input",
             id=self.id,
             session_id=self.session,

@@ -294,7 +294,8 @@ class Chat:
         if done.kind == "question" and done.question is not None:
             status = "awaiting_input"
             extra |= {"question": done.question["asked"], "options": done.question["options"]}
-            content = "\n".join(
+            # Each a paragraph of its own: in Markdown a single line break is none.
+            content = "\n\n".join(
                 part for part in (content, done.question["asked"], done.question["context"]) if part
             )
         elif done.kind == "refusal":
