@@ -110,7 +110,11 @@ def below(here: Conversation) -> FormattedText:
         )
     waits = [f"{len(here.elsewhere)} for you: /inbox"] if here.elsewhere else []
     model = [here.model] if here.model else []
-    return FormattedText([("", f" {' · '.join([state, *waits, *kept, *model, line(here.session, 40)])}")])
+    parts = [state, *waits, *kept, *model, line(here.session, 40)]
+    width = shutil.get_terminal_size().columns - 1
+    while len(parts) > 1 and len(" · ".join(parts)) > width:  # the last says least
+        parts.pop()
+    return FormattedText([("", f" {' · '.join(parts)}")])
 
 
 def reflow(app: Application[Any]) -> None:

@@ -5,8 +5,10 @@ Nothing that came from a model or a stranger reaches the terminal unless `safe` 
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -16,6 +18,8 @@ from shared.visitor.blocks import Block, blocks
 from shared.visitor.plain import safe
 from shared.visitor.typed import runnable, told
 
+_NUMBER = re.compile(r" *\d+\. ")
+_LEAD = re.compile(r"· | *(?:\d+\. )?")
 _ASKING = ("awaiting_input", "awaiting_approval")
 
 
@@ -61,6 +65,19 @@ def words(output: Output) -> str:
     if output.status == "awaiting_input" and output.question and output.question not in text:
         text = f"{text}\n{output.question}"
     return safe(text)
+
+
+def hanging(text: str, width: int) -> str:
+    """The text with long lines broken between words, each rest below where its line began."""
+    return "\n".join(_hung(row, width) for row in text.split("\n"))
+
+
+def _hung(row: str, width: int) -> str:
+    found = _LEAD.match(row)
+    began = found.end() if found else 0
+    further = 2 if row.startswith("  ") and not _NUMBER.match(row) else 0
+    rest = " " * min(began + further, width // 2)
+    return textwrap.fill(row, width, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False)
 
 
 class Plain:
@@ -131,7 +148,7 @@ class Rich:
     def _text(self, text: str, style: str = "") -> None:
         from rich.text import Text
 
-        self._print(Text(safe(text), style=style))
+        self._print(Text(hanging(safe(text), _columns()), style=style))
 
     def _print(self, thing: Any, whole: bool = False) -> None:
         from shared.visitor.drawn import ansi

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from prompt_toolkit.application import Application, create_app_session
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.data_structures import Point
@@ -18,8 +19,10 @@ from prompt_toolkit.output import DummyOutput
 from gateways.terminal.completing import Offers
 from gateways.terminal.conversation import Conversation
 from gateways.terminal.prompt import below, converse, reflow
+from shared.bus.messages import Output
 from shared.store.records import Task, project_key
 from shared.store.sqlite import SqliteStore
+from shared.visitor import inbox
 from tests.support.valkey import until
 from tests.terminal.conftest import Chatter, Seen
 
@@ -67,6 +70,24 @@ async def test_the_bar_says_who_is_waited_for_and_which_model_speaks(
     await chatter.says("awaiting_approval", "Backend asks", approval={"id": "p-1", "tool": "bash"})
     assert _bar(here).startswith(" waits for you: 1, 2 or 3")
     assert "working" not in _bar(here)
+
+
+async def test_a_narrow_bar_leaves_out_whole_words_from_its_end(
+    here: Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here.model = "DEMO"
+    whole = [" /help · Ctrl-C twice leaves", " · DEMO", " · user:ada"]
+    for columns, parts in ((60, 3), (40, 2), (34, 1), (10, 1)):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        assert _bar(here) == "".join(whole[:parts])
+
+
+async def test_the_bar_counts_what_does_not_stand_in_the_chat(here: Conversation) -> None:
+    here.waiting = [inbox.Item("permission", id, "asks", "answer") for id in ("a1b2c3d4", "e5f60718")]
+    assert "2 for you" in _bar(here)
+    words = {"id": "o", "session_id": "user:ada", "user_id": "ada", "status": "awaiting_approval"}
+    here.asks["a1b2c3d4e5f6"] = Output.model_validate({**words, "content": "Backend asks"})
+    assert "1 for you" in _bar(here)
 
 
 class _Output:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateways.terminal.screen import Plain, Rich, Screen
+from gateways.terminal.screen import Plain, Rich, Screen, hanging
 from shared.bus.messages import Output
 
 
@@ -47,3 +47,19 @@ def test_a_link_shows_where_it_leads(capsys: pytest.CaptureFixture[str]) -> None
 def test_a_request_for_leave_shows_its_three_answers_by_number(capsys: pytest.CaptureFixture[str]) -> None:
     Plain().answer(_output("Backend asks for permission", "awaiting_approval"))
     assert "  1. allow once\n  2. always\n  3. deny\n" in capsys.readouterr().out
+
+
+def test_a_long_line_goes_on_below_where_it_began() -> None:
+    text = "Chatter asks for permission\n  its receipt says verified: grep exit 0\n  1. allow this once more"
+    assert hanging(text, 24).split("\n") == [
+        "Chatter asks for",
+        "permission",
+        "  its receipt says",
+        "    verified: grep exit",
+        "    0",
+        "  1. allow this once",
+        "     more",
+    ]
+    assert hanging("· stopping the turn", 14) == "· stopping the\n  turn"
+    assert hanging("x" * 30, 14) == "x" * 30
+    assert hanging("\n> a", 14) == "\n> a"
