@@ -13,13 +13,12 @@ from uuid import uuid4
 from gateways.cli import repo, screen
 from gateways.cli.leave import Leave
 from gateways.cli.run import me
-from shared.bus.keys import CHATTER
 from shared.bus.messages import CLOSING, Output, default_session
 from shared.bus.messages import leave as decides
 from shared.errors import BadMessage, PromptDockError, TimedOut, UsageError
 from shared.settings import Settings
 from shared.visitor import Visitor, approvals, look, pending
-from shared.visitor.feed import Feed, tail_of
+from shared.visitor.feed import Feed, newest
 from shared.visitor.stream import Stream
 from shared.visitor.typed import told
 from shared.visitor.words import Heard
@@ -53,7 +52,7 @@ class Order:
         async def told() -> None:
             with contextlib.suppress(PromptDockError, TimeoutError):
                 async with asyncio.timeout(_SETTLE):
-                    await self._until(await tail_of(visitor, f"{visitor.names.desk(CHATTER)}out"))
+                    await self._until(await newest(visitor))
             screen.talk(text)
 
         self._lines.add(task := asyncio.create_task(told()))

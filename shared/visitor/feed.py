@@ -163,3 +163,8 @@ async def tail_of(visitor: Line, stream: str) -> str:
     except PromptDockError:
         return "0-0"
     return str(newest[0][0].decode()) if newest else "0-0"
+
+
+async def newest(visitor: Line) -> str:
+    """The cursor of the last that Chatter said."""
+    return await tail_of(visitor, f"{visitor.names.desk(CHATTER)}out")
