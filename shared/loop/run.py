@@ -192,7 +192,7 @@ async def _out_of_money(hands: _Hands, script: Transcript, request: Request, spe
     if not script.rounds:
         text = f"Nothing was begun: {spent} is spent."
         _tell(hands.live, 1, [("text", text)])
-        return replace(_done(script, "answer"), text=text, spent=spent)
+        return replace(_done(script, "answer"), text=text, spent=spent, messages=_kept((), text))
     return replace(await _wrap_up(hands, script, request, spent), spent=spent)
 
 
@@ -216,7 +216,16 @@ def _told(hands: _Hands, script: Transcript, kind: str) -> Done:
     done = _done(script, kind)
     if done.text and not _words(script)[0]:
         _tell(hands.live, max(1, script.rounds), [("text", done.text)])
+        done = replace(done, messages=_kept(done.messages, done.text))
     return done
+
+
+def _kept(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
+    """With words of ours as the assistant's: what the person was told is what the conversation goes on from."""
+    said = {"type": "text", "text": text}
+    if messages and messages[-1]["role"] == "assistant":  # which only thought
+        return *messages[:-1], {"role": "assistant", "content": [*messages[-1]["content"], said]}
+    return *messages, {"role": "assistant", "content": [said]}
 
 
 def _words(script: Transcript) -> tuple[str, str]:

@@ -41,7 +41,28 @@ async def test_nothing_said_and_nothing_done_is_done() -> None:
 async def test_what_was_done_without_a_word_is_named_once_each() -> None:
     world = World([calls("write"), calls("write"), calls("look"), Answer((), "end_turn")])
     world.limits = Limits(same_in_a_row=9)
-    assert (await world.turn()).text == "Done. Actions taken: write, look"
+    done = await world.turn()
+    assert done.text == "Done. Actions taken: write, look"
+    said = {"type": "text", "text": done.text}
+    assert done.messages[-1] == {"role": "assistant", "content": [said]}
+    assert done.messages[-2]["role"] == "user"
+
+
+async def test_words_for_one_that_only_thought_stand_behind_the_thought() -> None:
+    thought = {"type": "thinking", "thinking": "Hm", "signature": "s"}
+    done = await World([Answer((thought,), "end_turn")]).turn()
+    assert done.text == "Done."
+    assert done.messages == (
+        {"role": "assistant", "content": [thought, {"type": "text", "text": "Done."}]},
+    )
+
+
+async def test_a_turn_that_nothing_could_be_bought_for_keeps_what_it_said() -> None:
+    world = World([text("Said")])
+    world.limits = Limits(over=lambda: "the day's budget")
+    done = await world.turn()
+    assert done.text == "Nothing was begun: the day's budget is spent."
+    assert done.messages == ({"role": "assistant", "content": [{"type": "text", "text": done.text}]},)
 
 
 async def test_a_stop_for_tools_without_a_call_is_an_answer_and_no_endless_loop() -> None:
