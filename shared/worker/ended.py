@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 from shared.bus import messages
-from shared.bus.keys import CHATTER_OUTPUT
-from shared.errors import PromptDockError
-from shared.turns.desk import Ending
 from shared.turns.turn import Turn
-from shared.worker.parts import Parts
+from shared.worker.aside import Aside
 
 _APART = "apart:"
 _NOT_STOPPED = {
@@ -31,18 +26,8 @@ def apart(turn: Turn, human: str) -> bool:
     return turn.session.startswith(_APART) and bool(turn.given) and turn.given[0].channel == human
 
 
-class Ended:
-    """Answers one such message; made anew for each turn, and come to the same when it is made again."""
-
-    def __init__(self, parts: Parts, turn: Turn) -> None:
-        self._parts, self._turn = parts, turn
-        value = json.loads(turn.given[0].data)
-        self._message = messages.human({**value, "id": turn.given[0].id})
-
-    @property
-    def deadline(self) -> int:
-        """Never too late to be told that it is too late."""
-        return 0
+class Ended(Aside):
+    """Answers one such message."""
 
     async def run(self) -> None:
         """Say what became of what it names; a message that waited and was taken back by it is closed too."""
@@ -55,26 +40,3 @@ class Ended:
             await self._close("complete", "Stopped before it was begun.", [named])
         else:
             await self._close("error", _NOT_STOPPED.get(state, _NOT_STOPPED[""]))
-
-    async def stopped(self) -> None:
-        """There is nothing of it that could be stopped."""
-        await self.run()
-
-    async def failed(self, error: PromptDockError, dead: str = "") -> None:
-        """It cannot be answered; whoever sent it is told."""
-        await self._close("error", error.told(), dead=dead)
-
-    async def _close(
-        self, status: messages.Status, text: str, more: list[str] | None = None, dead: str = ""
-    ) -> None:
-        channel = self._parts.names.channel(CHATTER_OUTPUT)
-        output = messages.Output(
-            user_id=self._message.user_id,
-            content=text,
-            status=status,
-            id=f"{self._turn.id}.end",
-            session_id=self._message.session,
-            in_reply_to=self._turn.id,
-            answers=[self._turn.id, *(more or [])],
-        )
-        await self._turn.finish(Ending(channel=channel, output=output.text(channel), dead=dead))
