@@ -57,7 +57,7 @@ async def disconnect(store: Store, task: Task, needs: Task, actor: str, key: str
     if not await store.delete(TaskDependency, {"task_id": task.id, "depends_on_id": needs.id}):
         raise ToolError(f"{task.slug} does not depend on {needs.slug}", "", "see get_task_dependencies")
     if task.status == "DEFINED" and not await machine.waits_for(store, task):
-        return await machine.move(store, task.id, "dependencies_met", actor, key) or task
+        return await machine.free(store, task, actor, key) or task
     return task
 
 

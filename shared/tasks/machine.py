@@ -158,9 +158,24 @@ async def promote(store: Store, task: Task, actor: str) -> list[Task]:
         if found and found[0].status == "DEFINED" and not await waits_for(store, found[0]):
             # The version is in the key: a task may wait again later, for something else.
             key = f"promote:{found[0].id}:{found[0].version}"
-            moved = await move(store, found[0].id, "dependencies_met", actor, key)
+            moved = await free(store, found[0], actor, key)
             ready += [moved] if moved else []
     return ready
+
+
+async def free(store: Store, task: Task, actor: str, key: str) -> Task | None:
+    """Make a task ready that waits for nothing more; as it now is, or None where it does not exist.
+
+    Several look at the same moment (who completed the last one, the scheduler, a tool): each but the first finds
+    it done, and that is no error.
+    """
+    try:
+        return await move(store, task.id, "dependencies_met", actor, key)
+    except ToolError:
+        found = await store.select(Task, {"id": task.id}, limit=1)
+        if found and found[0].status == "DEFINED":
+            raise
+        return found[0] if found else None
 
 
 async def waits_for(store: Store, task: Task) -> list[Task]:

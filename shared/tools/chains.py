@@ -102,7 +102,7 @@ async def remove_dependency(here: Context, task_id: str, depends_on: str) -> Res
     cut = task.status == "DEFINED" and not await here.store.count(TaskDependency, edge)
     if cut and not await machine.waits_for(here.store, task):
         # A crash came between the two halves: the edge is gone, and nobody has made the task ready.
-        task = await machine.move(here.store, task.id, "dependencies_met", here.agent, key) or task
+        task = await machine.free(here.store, task, here.agent, key) or task
         return {"task_id": task.slug, "removed": needs.slug, "status": task.status}
     task = await graph.disconnect(here.store, task, needs, here.agent, key)
     return {"task_id": task.slug, "removed": needs.slug, "status": task.status}

@@ -144,7 +144,7 @@ async def _freed(here: Context, waiting: dict[str, str]) -> Result:
             continue
         made = TaskEvent, {"id": derived("task-event", key, "dependencies_met")}
         if found.status == "DEFINED" and not await machine.waits_for(here.store, found):
-            await machine.move(here.store, found.id, "dependencies_met", here.agent, key)
+            await machine.free(here.store, found, here.agent, key)
             ready.append(found.slug)
         elif await here.store.select(*made, limit=1):
             ready.append(found.slug)

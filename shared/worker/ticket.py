@@ -8,7 +8,7 @@ from uuid import UUID
 
 from shared import log
 from shared.bus.messages import Agent
-from shared.errors import Lasting, PromptDockError, StoreUnavailable
+from shared.errors import Lasting, PromptDockError, StoreUnavailable, ToolError
 from shared.guard import marks
 from shared.store.base import Store
 from shared.store.origin import Origin
@@ -61,9 +61,10 @@ async def apply_tasks(store: Store, changes: list[Payload]) -> None:
         except StoreUnavailable:
             raise
         except (PromptDockError, KeyError) as error:
-            log.get().error(
-                "A change of a task could not be stored", change=values.get("event"), why=str(error)
-            )
+            # What its state or a later epoch does not allow was decided otherwise meanwhile, e.g. by a person.
+            overtaken = isinstance(error, ToolError)
+            told = log.get().warning if overtaken else log.get().error
+            told("A change of a task could not be stored", change=values.get("event"), why=str(error))
 
 
 class Ticket:

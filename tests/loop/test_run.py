@@ -52,9 +52,7 @@ async def test_words_for_one_that_only_thought_stand_behind_the_thought() -> Non
     thought = {"type": "thinking", "thinking": "Hm", "signature": "s"}
     done = await World([Answer((thought,), "end_turn")]).turn()
     assert done.text == "Done."
-    assert done.messages == (
-        {"role": "assistant", "content": [thought, {"type": "text", "text": "Done."}]},
-    )
+    assert done.messages == ({"role": "assistant", "content": [thought, {"type": "text", "text": "Done."}]},)
 
 
 async def test_a_turn_that_nothing_could_be_bought_for_keeps_what_it_said() -> None:

@@ -153,6 +153,27 @@ async def test_what_waited_for_a_task_is_ready_when_the_last_of_them_is_complete
         await graph.connect(store, first.model_copy(update={"status": "READY"}), last, "test", "x")
 
 
+async def test_who_comes_second_to_make_a_task_ready_finds_it_done(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = await add(store, "DEFINED"), await add(store, "DEFINED")
+    needed = await add(store, "VERIFYING")
+    await graph.connect(store, first, needed, "planner", "k1")
+    await graph.connect(store, second, needed, "planner", "k2")
+    looked = machine.waits_for
+
+    async def raced(store: SqliteStore, task: Task) -> list[Task]:
+        waits = await looked(store, task)
+        await machine.move(store, task.id, "dependencies_met", "scheduler", f"scheduler:{task.id}")
+        return waits
+
+    monkeypatch.setattr(machine, "waits_for", raced)
+    moved = await machine.move(store, needed.id, "passed", "backend", "k3")
+    assert moved and moved.status == "COMPLETED"
+    assert [(await seen(store, task)).status for task in (first, second)] == ["READY", "READY"]
+    assert await store.count(TaskEvent, {"event": "dependencies_met"}) == 2
+
+
 async def test_a_pause_has_a_time_at_which_it_ends(store: SqliteStore) -> None:
     task = await add(store, "IN_PROGRESS")
     moved = await machine.move(store, task.id, "budget_spent", "backend", "k")

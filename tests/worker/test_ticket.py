@@ -14,7 +14,7 @@ from shared.store.records import Project, Repo, Task, project_key
 from shared.store.sqlite import SqliteStore
 from shared.turns.turn import Turn
 from shared.worker.parts import Parts
-from shared.worker.ticket import Ticket
+from shared.worker.ticket import Ticket, apply_tasks
 
 PROJECT = project_key("default")
 
@@ -52,3 +52,15 @@ async def test_a_task_whose_repository_is_unclear_says_with_which_command_the_pe
         await ticket.repo()
     assert "bank" in refused.value.why and "shop" in refused.value.why
     assert "promptdock tasks restart calm-fox --repo " in refused.value.fix
+
+
+async def test_a_change_that_a_person_overtook_is_a_warning_and_one_that_nobody_can_read_an_error(
+    store: SqliteStore,
+) -> None:
+    await ticket_of(store)
+    task = Task(slug="calm-fox", project_id=PROJECT, title="x", status="COMPLETED")
+    await store.insert(task)
+    change: dict[str, Any] = {"task": str(task.id), "event": "passed", "actor": "backend", "key": "t"}
+    with capture_logs() as logged:
+        await apply_tasks(store, [change | {"epoch": 1, "changes": {}}, change])
+    assert [line["log_level"] for line in logged] == ["warning", "error"]
