@@ -24,7 +24,7 @@ from shared.bus.keys import CHATTER, WIRE
 from shared.errors import Fenced, PromptDockError
 from shared.hooks import launch, steps, template, triggers
 from shared.store.origin import MADE, Origin, mark
-from shared.store.records import Hook, HookRun, Profile, Project, Task, TaskEvent, TokenUsage, Turn, TurnStep
+from shared.store.records import Hook, HookRun, Message, Profile, Project, Task, TaskEvent, TokenUsage, Turn
 from shared.store.row import derived, now
 from shared.tools.context import Context
 from shared.tools.handler import Handler
@@ -358,12 +358,10 @@ class Hooking:
             await launch.end(self._store, run, "failed", now(), error=why)
 
     async def _response(self, turn_id: str) -> str:
-        order: Any = [("number", "desc")]
-        for row in await self._store.select(TurnStep, {"turn_id": turn_id}, order=order, limit=5):
-            if row.kind == "final":
-                payload = row.detail.get("payload") or {}
-                return str(payload.get("answer") or payload.get("summary") or "")[:20_000]
-            if row.kind == "model":
-                blocks = row.detail.get("content") or []
-                return "\n".join(str(b["text"]) for b in blocks if b.get("type") == "text")[:20_000]
-        return ""
+        """What was answered, as whoever asks an agent gets it: words of its model are not always the answer."""
+        where: dict[str, Any] = {
+            "request_id": turn_id, "to_agent": AGENT, "type": ("in", sorted(messages.ANSWERS))
+        }  # fmt: skip
+        found = await self._store.select(Message, where, order=[("created_at", "desc")], limit=1)
+        payload = found[0].payload if found else {}
+        return str(payload.get("answer") or payload.get("summary") or "")[:20_000]

@@ -17,6 +17,9 @@ from tests.support.wire import Wire
 RULES: list[dict[str, Any]] = [
     {"user": "loop on", "steps": [
         {"tools": [{"name": "create_task", "input": {"title": "again"}}]}, {"text": "Went on."}]},
+    {"user": "sweep", "steps": [{"tools": [{"name": "list_tasks", "input": {}}]}, {"stop": "end_turn"}]},
+    {"user": "which way", "steps": [{"tools": [{"name": "escalate_to_human", "input": {
+        "question": "Left or right?", "context": "", "options": ["Left", "Right"]}}]}]},
     {"user": "look at", "steps": [{"text": "I looked.", "usage": {"input_tokens": 40, "output_tokens": 2}}]},
 ]  # fmt: skip
 
@@ -92,6 +95,20 @@ def test_a_fired_hook_looks_and_asks_its_agent_in_a_session_of_its_own(
         "git_diff",
     ]
     assert len([body for body in api.requests if "Look at README.md" in json.dumps(body)]) == 1
+
+
+@pytest.mark.parametrize(
+    ("prompt", "answered"),
+    [("Sweep", "Done. Actions taken: list_tasks"), ("Which way", "Left or right?")],
+)
+def test_a_run_has_what_was_answered_also_where_the_model_said_nothing(
+    running: list[Worker], wire: Wire, place: Site, prompt: str, answered: str
+) -> None:
+    slug = made(wire, prompt, LATER, prompt)
+    assert wire.command("fire_hook", hook_id=slug)["result"]["status"] == "running"
+    (run,) = ended(place, slug)
+    assert (run["state"], run["response"], run["error"]) == ("completed", answered, "")
+    assert wire.command("list_hook_runs", hook_id=slug)["result"]["runs"][0]["response"] == answered
 
 
 def test_a_hook_that_finds_nothing_asks_nobody_and_what_is_not_allowed_fails_it(
