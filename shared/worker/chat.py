@@ -12,7 +12,7 @@ from shared.bus import messages
 from shared.bus.keys import HUMAN_INPUT
 from shared.conversation import prompt, sessions, window
 from shared.conversation.past import Past, look_back
-from shared.errors import BadMessage, Missing, PromptDockError, sentences
+from shared.errors import BadMessage, Missing, PromptDockError, ToolError, sentences
 from shared.guard import marks
 from shared.loop import Call, Done, final
 from shared.loop.transcript import Transcript
@@ -21,7 +21,7 @@ from shared.tools.context import Context
 from shared.tools.trust import CONVERSATION
 from shared.turns.records import Record
 from shared.turns.turn import Turn
-from shared.worker import allowance, condense, incidents, inheriting, situation, unfinished, wording
+from shared.worker import allowance, condense, incidents, inheriting, question, situation, unfinished, wording
 from shared.worker.colleagues import Colleagues
 from shared.worker.consult import asked_for, repositories
 from shared.worker.door import Asked, asked_by
@@ -50,6 +50,7 @@ class Chat:
         self._colleagues: Colleagues | None = None
         self._past: Past | None = None
         self._opening: list[str] = []
+        self._open: list[str] = []  # the questions of tasks that these words may answer
         self._shared = False  # words of somebody else joined the turn
 
     async def run(self) -> None:
@@ -120,7 +121,7 @@ class Chat:
         past = await self._look_back()
         for answer in tasks:
             await self._task_update(answer)
-        note = await self._greeted() if self._given.said else ""
+        note = await self._greeted(past) if self._given.said else ""
         if note is None:
             return
         if not (self._given.said or others or self._given.requests):
@@ -141,7 +142,7 @@ class Chat:
         except Missing as error:  # another try would not find it either
             await self.voice.close("error", error.told(), code=error.exit_code)
             return
-        opening.append(situation.of(self.turn, project))
+        opening.append(situation.of(self.turn, project, self._open))
         done = await self._think(past, opening, project, decided=bool(note))
         await self._finish(done, opening, past)
 
@@ -166,9 +167,11 @@ class Chat:
         again = {"again": True, "from": len(said) + 1, "said": said}
         self._live("start", told | (again if said or self.turn.tries > 1 else {}))
 
-    async def _greeted(self) -> str | None:
+    async def _greeted(self, past: Past) -> str | None:
         """Say what a person missed. Where they answer a question about money: a note, None if that is all."""
         await self.voice.tell_missed()
+        if await self._answered(past):
+            return None
         try:
             decided = await allowance.answered(self.parts, self.turn.session, self._given.said[0])
         except PromptDockError as error:
@@ -179,6 +182,31 @@ class Chat:
             await self.voice.close("complete", closing)
             return None
         return note
+
+    async def _answered(self, past: Past) -> bool:
+        """Hand the words on where they answer the question of a task, and close; else note what is open here."""
+        said, session = self._given.said[0], self.turn.session
+        kept = next((record for record in self.turn.records if record["k"] == "settles"), None)
+        if kept is None:
+            open_ = await question.waiting(self.parts, said)
+            if (one := question.meant(open_, session, said)) is None:
+                self._open = question.note(open_, session)
+                return False
+            kept = {"k": "settles", "task": one.task}
+            await self.turn.step(kept)  # a successor would not find it open
+        task, bus, names = kept["task"], self.parts.bus, self.parts.names
+        status: messages.Status = "complete"
+        told = f"Your answer is with task {task}."
+        try:
+            await question.answer(bus, names, task, said.user_id, said.content, said.id or "")
+        except ToolError as error:
+            status, told = "error", error.told()
+        added = [
+            {"role": role, "content": [{"type": "text", "text": text}]}
+            for role, text in (("user", words(self._given)[0]), ("assistant", told))
+        ]
+        await self.voice.close(status, told, added=self._window(added, past.seq), past=past)
+        return True
 
     async def _think(self, past: Past, opening: list[str], project: str, decided: bool) -> Done:
         said = self._given.said[0] if self._given.said else None

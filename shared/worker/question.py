@@ -9,14 +9,17 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from dataclasses import dataclass
 from typing import Any
 
 from shared import log
 from shared.bus import messages
 from shared.bus.base import Bus
 from shared.bus.keys import CHATTER, CHATTER_OUTPUT, DAY, Names
-from shared.errors import BusUnreachable, ToolError
+from shared.errors import BusUnreachable, StoreUnavailable, ToolError
+from shared.store.records import Task
 from shared.tasks import questions
+from shared.turns.route import unsigned
 from shared.turns.turn import Turn
 from shared.worker.door import Asked
 from shared.worker.missed import news
@@ -25,22 +28,29 @@ from shared.worker.ticket import Ticket
 
 _LOOK = 2.0  # seconds after which an answer is looked for without a bell
 _KEPT = 2 * DAY
+_MOST = 20  # questions of one person that are looked at
 
 
 def _key(names: Names, task: str) -> str:
     return f"{names.root}question:{task}"
 
 
-async def answer(bus: Bus, names: Names, task: str, person: str, text: str) -> str:
-    """Answer the open question of a task; the question. ToolError where there is none, or it was answered."""
+async def answer(bus: Bus, names: Names, task: str, person: str, text: str, message: str = "") -> str:
+    """Answer the open question of a task; the question. ToolError where there is none, or it was answered.
+
+    The same `message` may answer it again, after a crash.
+    """
     key = _key(names, task)
     kept = await bus.command("HGET", key, "question")
     if not kept:
         raise ToolError(f"the task {task} has asked nothing", "", "get_task shows what it does")
     asked = json.loads(kept)
     text = questions.chosen(text, list(map(str, asked.get("options") or [])))
-    told = json.dumps({"text": text, "by": person})
-    if not await bus.command("HSETNX", key, f"answer:{asked['id']}", told):
+    told = json.dumps({"text": text, "by": person, "message": message})
+    place = f"answer:{asked['id']}"
+    if not await bus.command("HSETNX", key, place, told) and (
+        not message or json.loads(await bus.command("HGET", key, place)).get("message") != message
+    ):
         raise ToolError(f"the question of {task} was answered already", "", "")
     await bus.publish(str(asked["bell"]), json.dumps({"look": asked["session"]}).encode())
     return str(asked["asked"])
@@ -53,6 +63,58 @@ async def still_open(bus: Bus, names: Names, output: messages.Output) -> bool:
     if not kept or (asked := json.loads(kept))["asked"] != output.question:
         return False
     return not await bus.command("HEXISTS", _key(names, task), f"answer:{asked['id']}")
+
+
+async def waiting(parts: Parts, said: messages.Said) -> list[Waiting]:
+    """The open questions to the person who says this; none to one who did not sign, or with the Store down."""
+    if unsigned(said):
+        return []
+    where: dict[str, Any] = {"user_id": said.user_id, "status": "WAITING_INPUT"}
+    try:
+        rows = await parts.store.select(Task, where, order=[("updated_at", "asc")], limit=_MOST)
+    except StoreUnavailable:
+        return []
+    found = []
+    for row in rows:
+        key = _key(parts.names, row.slug)
+        kept = await parts.bus.command("HGET", key, "question")
+        asked = json.loads(kept) if kept else None
+        if asked and not await parts.bus.command("HEXISTS", key, f"answer:{asked['id']}"):
+            options = [str(option) for option in asked.get("options") or []]
+            found.append(Waiting(row.slug, asked["id"], options, str(asked.get("shown") or "")))
+    return found
+
+
+def meant(open_: list[Waiting], session: str, said: messages.Said) -> Waiting | None:
+    """The question that these words answer: the one that they reply to, else the only one of this conversation
+    where they are one of its options, or the number of one."""
+    if said.in_reply_to:  # shown again, its output's id stands at the end of another
+        return next((one for one in open_ if said.in_reply_to.endswith(one.id)), None)
+    here = [one for one in open_ if one.session == session]
+    if len(here) != 1:
+        return None
+    words = questions.chosen(said.content, here[0].options).strip().casefold()
+    return here[0] if words in {option.strip().casefold() for option in here[0].options} else None
+
+
+def note(open_: list[Waiting], session: str) -> list[str]:
+    """What Chatter is told of the questions of its conversation; not their words, which may be those of others."""
+    return [
+        f"The task {one.task} waits for the person's answer to a question; get_task shows it. Where the person's "
+        "words answer it, hand them on with answer_task."
+        for one in open_
+        if one.session == session
+    ]
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A question of a task that waits for a person; `id` is that of the output which asked it."""
+
+    task: str
+    id: str
+    options: list[str]
+    session: str
 
 
 class Question:
@@ -86,8 +148,15 @@ class Question:
     async def _lay(self, id: str, question: dict[str, Any], at: int) -> None:
         bus, names = self._parts.bus, self._parts.names
         key, desk = _key(names, self._ticket.id), self._parts.desk(self._agent)
-        card = {"id": id, "agent": self._agent, "session": self._turn.session, "bell": desk.bell, "at": at}
-        told = json.dumps({**card, "asked": question.get("asked"), "options": question.get("options")})
+        card: dict[str, Any] = {
+            "id": id,
+            "agent": self._agent,
+            "session": self._turn.session,
+            "bell": desk.bell,
+            "at": at,
+        }
+        card |= {"asked": question.get("asked"), "options": question.get("options"), "shown": self._shown}
+        told = json.dumps(card)
         await bus.command("HSET", key, "question", told)
         await bus.command("EXPIRE", key, _KEPT)
         if await bus.command("HSETNX", key, f"shown:{id}", "1") and self._who.user_id:
@@ -98,21 +167,26 @@ class Question:
         await self._ticket.event("question", question=question.get("asked"))
         log.get().info("Waiting for the person's answer", task=self._ticket.id)
 
+    @property
+    def _shown(self) -> str:
+        """The conversation in which the person is asked."""
+        return self._who.session or messages.default_session(self._who.user_id)
+
     def _output(self, id: str, question: dict[str, Any]) -> messages.Output:
         asked = "\n".join(str(question[part]) for part in ("asked", "context") if question.get(part))
         options = [str(option) for option in question.get("options") or []]
         numbered = "".join(f"  {number}. {option}\n" for number, option in enumerate(options, 1))
-        how = "a number, or your words" if options else "…"
-        text = (
-            f"{self._agent.capitalize()} asks about task {self._ticket.id}: {asked}\n{numbered}"
-            f'Answer: promptdock tasks answer {self._ticket.id} "{how}"'
+        command = f"promptdock tasks answer {self._ticket.id}"
+        how = (
+            f'Answer with a number, or in your words: {command} "…"' if options else f'Answer: {command} "…"'
         )
+        text = f"{self._agent.capitalize()} asks about task {self._ticket.id}: {asked}\n{numbered}{how}"
         return messages.Output(
             user_id=self._who.user_id,
             content=text,
             status="task_update",
             id=id,
-            session_id=self._who.session or messages.default_session(self._who.user_id),
+            session_id=self._shown,
             question=str(question.get("asked") or ""),
             options=options or None,
             task=self._ticket.card("waiting"),

@@ -92,6 +92,41 @@ async def test_a_question_that_nobody_answered_in_time_is_closed(redis: RedisBus
         await question.answer(redis, names, "calm-otter", "ann", "blue")
 
 
+async def test_the_same_message_may_answer_twice_and_another_may_not(redis: RedisBus, names: Names) -> None:
+    asking = asyncio.create_task(question_of(redis, names, "twice").ask(ASKED, minutes=1))
+    await eventually(lambda: kept(redis, names))
+    for _ in range(2):
+        await question.answer(redis, names, "calm-otter", "ann", "1", "m-1")
+    for message in ("m-2", ""):
+        with pytest.raises(ToolError, match="was answered already"):
+            await question.answer(redis, names, "calm-otter", "ann", "2", message)
+    assert await asking == "red"
+
+
+async def test_what_nobody_signed_answers_no_question() -> None:
+    words = {"user_id": "ann", "content": "2", "id": "m"}
+    said = messages.human({**words, "unsigned": True})
+    assert isinstance(said, messages.Said)
+    parts = SimpleNamespace(store=None)  # it is not even looked for
+    assert await question.waiting(cast(Parts, parts), said) == []
+
+
+def test_words_answer_what_they_reply_to_else_the_only_question_here_that_has_such_an_option() -> None:
+    def meant(content: str, *open_: question.Waiting, reply: str | None = None) -> str | None:
+        said = messages.human({"user_id": "ann", "content": content, "id": "m", "in_reply_to": reply})
+        assert isinstance(said, messages.Said)
+        found = question.meant(list(open_), "s", said)
+        return found.task if found else None
+
+    here = question.Waiting("calm-otter", "t.q1", ["red", "blue"], "s")
+    also = question.Waiting("wild-lynx", "u.q1", ["red", "green"], "s")
+    elsewhere = question.Waiting("tidy-ivy", "v.q1", ["red"], "other")
+    assert meant("2", here, elsewhere) == meant(" Blue ", here) == "calm-otter"
+    assert meant("3", here) is meant("teal", here) is meant("1", here, also) is meant("1", elsewhere) is None
+    assert meant("teal", here, also, reply="u.q1") == meant("x", also, reply="m9.away.u.q1") == "wild-lynx"
+    assert meant("2", here, reply="somewhat.else") is None
+
+
 async def test_only_a_question_that_is_open_is_told_again(redis: RedisBus, names: Names) -> None:
     await question_of(redis, names).ask(ASKED, minutes=0)
     asking = asyncio.create_task(
