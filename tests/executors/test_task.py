@@ -302,53 +302,6 @@ def test_a_question_waits_for_the_person_and_the_task_goes_on_with_the_answer(
     assert wire.command("answer_task", user="ann", task_id=task, answer="red")["status"] == "error"
 
 
-@pytest.mark.parametrize("words", ["2", "Blue", "I would say blue"])
-def test_a_plain_message_that_answers_the_question_of_a_task_settles_it(
-    wire: Wire, place: Site, api: MessagesApi, words: str
-) -> None:
-    task = assign(wire, f"plainly-{words[:2]}".replace(" ", ""), "# Ask")
-    status(place, task, "WAITING_INPUT")
-    asked = wire.wait(
-        "chatter-output",
-        lambda said: said.get("question") == "Which color?" and said["task"]["task_id"] == task,
-    )
-    if len(words) > 4:  # words of one's own are told from others by what they reply to
-        start = len(api.requests)
-        assert wire.ask("What is the weather?", user="ann", session_id="s-ann")["content"] == "ok"
-        assert f"The task {task} waits for the person's answer" in json.dumps(api.requests[start]["messages"])
-        status(place, task, "WAITING_INPUT")
-        said = wire.ask(words, user="ann", in_reply_to=asked["id"])
-    else:
-        assert "Your answer" not in wire.ask(words, user="ann", session_id="elsewhere")["content"]
-        said = wire.ask(words, user="ann", session_id="s-ann")
-    assert (said["status"], said["content"]) == ("complete", f"Your answer is with task {task}.")
-    until(
-        lambda: place.query(
-            "select 1 from task_events e join tasks t on t.id = e.task_id "
-            "where t.slug = ? and e.event = 'answered'",
-            task,
-        ),
-        what="the answer",
-    )
-    outcome(wire, task)
-    told = f"%Your answer is with task {task}.%"
-    kept = "select 1 from conversation_messages where role = 'assistant' and content like ?"
-    until(lambda: place.query(kept, told), what="the conversation's message")
-
-
-def test_nobody_else_answers_the_question_of_a_task_by_a_plain_message(wire: Wire, place: Site) -> None:
-    task = assign(wire, "theirs", "# Ask")
-    status(place, task, "WAITING_INPUT")
-    asked = wire.wait(
-        "chatter-output",
-        lambda said: said.get("question") == "Which color?" and said["task"]["task_id"] == task,
-    )
-    assert wire.ask("2", user="bob", in_reply_to=asked["id"])["content"] == "ok"
-    assert status(place, task, "WAITING_INPUT")
-    assert wire.ask("2", user="ann", session_id="s-ann")["content"] == f"Your answer is with task {task}."
-    outcome(wire, task)
-
-
 def test_asked_for_changes_the_agent_goes_on_with_its_branch(wire: Wire, place: Site, checkout: Path) -> None:
     (row,) = place.query("select * from tasks where status = 'COMPLETED' order by created_at desc limit 1")
     task = str(row["slug"])
@@ -442,3 +395,50 @@ def test_after_kill_9_another_process_goes_on_and_each_commit_is_made_once(
     assert git(checkout, "log", "--format=%s", f"main..promptdock/{task}") == f"Do {task}"
     assert git(checkout, "worktree", "list").count("\n") == 0
     assert successor.process.poll() is None
+
+
+@pytest.mark.parametrize("words", ["2", "Blue", "I would say blue"])
+def test_a_plain_message_that_answers_the_question_of_a_task_settles_it(
+    wire: Wire, place: Site, api: MessagesApi, words: str
+) -> None:
+    task = assign(wire, f"plainly-{words[:2]}".replace(" ", ""), "# Ask")
+    status(place, task, "WAITING_INPUT")
+    asked = wire.wait(
+        "chatter-output",
+        lambda said: said.get("question") == "Which color?" and said["task"]["task_id"] == task,
+    )
+    if len(words) > 4:  # words of one's own are told from others by what they reply to
+        start = len(api.requests)
+        assert wire.ask("What is the weather?", user="ann", session_id="s-ann")["content"] == "ok"
+        assert f"The task {task} waits for the person's answer" in json.dumps(api.requests[start]["messages"])
+        status(place, task, "WAITING_INPUT")
+        said = wire.ask(words, user="ann", in_reply_to=asked["id"])
+    else:
+        assert "Your answer" not in wire.ask(words, user="ann", session_id="elsewhere")["content"]
+        said = wire.ask(words, user="ann", session_id="s-ann")
+    assert (said["status"], said["content"]) == ("complete", f"Your answer is with task {task}.")
+    until(
+        lambda: place.query(
+            "select 1 from task_events e join tasks t on t.id = e.task_id "
+            "where t.slug = ? and e.event = 'answered'",
+            task,
+        ),
+        what="the answer",
+    )
+    outcome(wire, task)
+    told = f"%Your answer is with task {task}.%"
+    kept = "select 1 from conversation_messages where role = 'assistant' and content like ?"
+    until(lambda: place.query(kept, told), what="the conversation's message")
+
+
+def test_nobody_else_answers_the_question_of_a_task_by_a_plain_message(wire: Wire, place: Site) -> None:
+    task = assign(wire, "theirs", "# Ask")
+    status(place, task, "WAITING_INPUT")
+    asked = wire.wait(
+        "chatter-output",
+        lambda said: said.get("question") == "Which color?" and said["task"]["task_id"] == task,
+    )
+    assert wire.ask("2", user="bob", in_reply_to=asked["id"])["content"] == "ok"
+    assert status(place, task, "WAITING_INPUT")
+    assert wire.ask("2", user="ann", session_id="s-ann")["content"] == f"Your answer is with task {task}."
+    outcome(wire, task)
