@@ -24,7 +24,7 @@ from shared.store.records import (
     derived,
     project_key,
 )
-from shared.tasks.meant import meant, named
+from shared.tasks.meant import for_all, meant, named
 from shared.tools import board
 from shared.tools.context import Context
 from shared.tools.names import slug
@@ -200,6 +200,7 @@ def _repos(tasks: list[PlannedTask], known: list[Repo]) -> list[Repo | None]:
             several = ", ".join(repo.name for repo in fitting)
             wrong.append(f"several fit task {index} ({task.agent}): {several}")
         found.append(fitting[0] if fitting else None)
+    wrong += _spread(tasks, found, known)
     if wrong:
         raise ToolError(
             "it is not clear in which repository this plan is to be done",
@@ -208,6 +209,19 @@ def _repos(tasks: list[PlannedTask], known: list[Repo]) -> list[Repo | None]:
             "in the repository NAME",
         )
     return found
+
+
+def _spread(tasks: list[PlannedTask], found: list[Repo | None], known: list[Repo]) -> list[str]:
+    """Why tasks that name no repository may not be spread over several: because one could take them all.
+
+    Where none could, it is the kinds of the repositories that part them, which the person gave.
+    """
+    unnamed = [(task.agent, repo) for task, repo in zip(tasks, found, strict=True) if repo and not task.repo]
+    names = sorted({repo.name for _, repo in unnamed})
+    alone = [repo.name for repo in for_all(known, {agent for agent, _ in unnamed})]
+    if len(names) < 2 or not alone:
+        return []
+    return [f"the tasks would be spread over {' and '.join(names)}, and {' or '.join(alone)} could take them all"]
 
 
 async def _there(store: Store, kind: type[R], ids: list[UUID]) -> list[R]:

@@ -238,6 +238,28 @@ async def test_a_plan_is_not_written_while_it_is_unclear_in_which_repository_it_
     assert "plan" in await submit(task("api", **more), store=store), "as advice it is taken"
 
 
+async def test_a_plan_that_one_repository_could_take_whole_is_not_spread_over_several(
+    store: SqliteStore,
+) -> None:
+    await with_repos(store, pages="frontend", mono="both")
+    both = task("api"), task("page", agent="frontend")
+    why = "would be spread over mono and pages, and mono could take them all"
+    with pytest.raises(ToolError, match=why) as refused:
+        await submit(*both, store=store, write=True, step_id="t:1")
+    assert "ask the person" in refused.value.fix
+    assert await store.count(Task) == 0
+    named = task("api", repo="mono"), task("page", agent="frontend", repo="mono")
+    told = await submit(*named, store=store, write=True, step_id="t:2")
+    assert [row["repo"] for row in told["written"]] == ["mono", "mono"]
+
+
+async def test_repositories_of_kinds_part_a_plan_where_none_could_take_it_whole(store: SqliteStore) -> None:
+    await with_repos(store, pages="frontend", api="backend")
+    both = task("api"), task("page", agent="frontend")
+    told = await submit(*both, store=store, write=True, step_id="t:1")
+    assert [row["repo"] for row in told["written"]] == ["api", "pages"]
+
+
 async def test_a_plan_that_was_written_stays_so_though_more_repositories_came_before_its_replay(
     store: SqliteStore,
 ) -> None:
