@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from shared.conversation import summary
+from shared.conversation import prompt, summary
 from shared.models.base import Answer, Block, Delta, Message, Request, ToolSpec, Usage
 from shared.models.demo import DemoModel, build
 from shared.models.demo.build import slug
@@ -18,6 +18,7 @@ from shared.models.demo.script import topic, words_of
 from shared.tasks.checks import Ran, feedback
 from shared.tasks.receipt import Command
 from shared.tools import files, planning, plans, research
+from shared.worker import question
 from tests.models.conftest import heard
 from tests.support.messages_check import complaint
 
@@ -37,12 +38,13 @@ class Talk:
     def __init__(self, agent: str = "chatter", tools: tuple[str, ...] = CHATTER, schema: Any = None) -> None:
         self.agent = agent
         self.tools = tuple(ToolSpec(name, "", schema or {"type": "object"}) for name in tools)
+        self.system: tuple[str, ...] = ("system",)
         self.messages: list[Message] = []
         self.deltas: list[Delta] = []
 
     @property
     def request(self) -> Request:
-        return Request("demo", ("system",), tuple(self.messages), self.tools, agent=self.agent)
+        return Request("demo", self.system, tuple(self.messages), self.tools, agent=self.agent)
 
     async def ask(self) -> Answer:
         """One answer to the conversation so far, which the real API would take too."""
@@ -159,6 +161,37 @@ async def test_an_agent_that_is_named_is_asked(said: str, tool: str, part: dict[
     assert name == tool
     assert arguments.items() >= {**part, "question": said}.items()
     assert "hello from there" in text(await talk.reply({"answer": "hello from there"}))
+
+
+@pytest.mark.parametrize(
+    ("said", "agent"),
+    [
+        ("ask reviewer to look at the last change", "reviewer"),
+        ("@reviewer what do you think?", "reviewer"),
+        ("Please check with code.smith, then build it", "code.smith"),
+        ("consult @Reviewer about the plan", "reviewer"),
+    ],
+)
+async def test_an_agent_of_ones_own_is_asked_by_its_name(said: str, agent: str) -> None:
+    talk = Talk(tools=(*CHATTER, "consult_agent"))
+    about = {"backend": "builds", "chatter": "", "code.smith": "", "reviewer": "reads code"}
+    talk.system = prompt.compose("You are Chatter.", roster=about, repositories="")
+    assert calls(await talk.say(said)) == [("consult_agent", {"agent": agent, "question": said})]
+    assert "It looks well" in text(await talk.reply({"answer": "It looks well"}))
+
+
+async def test_who_is_no_agent_is_not_asked_and_an_address_names_nobody() -> None:
+    talk = Talk(tools=(*CHATTER, "consult_agent"))
+    talk.system = prompt.compose("You are Chatter.", roster={"reviewer": ""}, repositories="")
+    for said in ("ask bob about it", "write to me@reviewer.example", "ask reviewers"):
+        assert calls(await talk.say(said)) == []
+
+
+async def test_the_status_has_agents_of_ones_own_too() -> None:
+    talk = Talk()
+    talk.system = prompt.compose("", roster={"chatter": "", "reviewer": ""}, repositories="")
+    names = [arguments["agent"] for _, arguments in calls(await talk.say("status"))]
+    assert names == ["planner", "researcher", "frontend", "backend", "reviewer"]
 
 
 async def test_a_worker_that_cannot_be_asked_is_looked_at() -> None:
@@ -401,6 +434,20 @@ async def test_the_work_of_a_plan_is_merged_by_the_task_that_holds_it_all() -> N
     assert "nothing" in text(await talk.reply({"tasks": rows}))
 
 
+@pytest.mark.parametrize(
+    "words", ["Merge it", "please merge the branch now", "go ahead and merge", "land it", "Ship the work"]
+)
+async def test_a_merge_that_was_denied_is_asked_for_again(words: str) -> None:
+    talk = Talk(tools=(*CHATTER, "list_tasks", "merge_task", "review_task"))
+    await written(talk)
+    rows = {"tasks": [{"id": f"brisk-otter-{n}", "status": "COMPLETED"} for n in range(3)]}
+    for said in ("Merge it", words):
+        assert calls(await talk.say(said)) == [("list_tasks", {"show_all": True})]
+        assert calls(await talk.reply(rows)) == [("merge_task", {"task_id": "brisk-otter-2"})]
+        denied = await talk.reply({"error": "not allowed", "why": "ann denied it: not today"}, error=True)
+        assert "brisk-otter-2 was not merged: not allowed: ann denied it: not today" in text(denied)
+
+
 async def test_what_lies_in_another_repository_is_merged_after_it() -> None:
     talk = Talk(tools=(*CHATTER, "list_tasks", "merge_task", "review_task"))
     await written(talk)
@@ -586,6 +633,61 @@ async def test_a_number_picks_an_option_of_its_question_and_another_one_is_taken
         words = {"type": "text", "text": f"[from Ann]: {said}"}
         talk.messages.append({"role": "user", "content": [answer, words]})
         assert f"Noted: “{noted}”" in text(await talk.ask())
+
+
+def among(talk: Talk, *repositories: str) -> Talk:
+    """The same, in a project with these repositories."""
+    listed = "\n".join(f"- {name} (both): /src/{name}" for name in repositories)
+    talk.system = prompt.compose("You are Chatter.", roster={}, repositories=listed)
+    return talk
+
+
+@pytest.mark.parametrize("answer", ["2", "shop", "the shop, please"])
+async def test_of_several_repositories_the_person_is_asked_which_and_the_work_goes_on_in_it(
+    answer: str,
+) -> None:
+    talk = among(Talk(), "bank", "shop", "scratch")
+    [(name, asked)] = calls(await talk.say("Build a guest book."))
+    assert (name, asked["options"]) == ("escalate_to_human", ["bank", "shop"])
+    result = {"type": "tool_result", "tool_use_id": ids(talk.messages[-1])[0], "content": "{}"}
+    said = {"type": "text", "text": f"[from Ann]: {answer}"}
+    talk.messages.append({"role": "user", "content": [result, said]})
+    question = "Build a guest book in the repository shop"
+    assert calls(await talk.ask())[0] == ("consult_planner", {"question": f"{build.WRITE} {question}"})
+    assert {task["repo"] for task in build.plan(question)} == {"shop"}
+
+
+async def test_another_word_than_a_repository_leaves_the_question_alone() -> None:
+    talk = among(Talk(), "bank", "shop")
+    await talk.say("Build a guest book.")
+    result = {"type": "tool_result", "tool_use_id": ids(talk.messages[-1])[0], "content": "{}"}
+    talk.messages.append(
+        {"role": "user", "content": [result, {"type": "text", "text": "[from Ann]: status"}]}
+    )
+    assert calls(await talk.ask())[0][0] == "check_agent_status"
+
+
+async def test_the_only_repository_or_one_that_is_named_is_not_asked_for() -> None:
+    for names, said in (
+        (("shop", "scratch"), "Build a fence"),
+        (("bank", "shop"), "Build a fence in shop"),
+        (("bank", "shop"), "Build a fence in the repository shop"),
+    ):
+        [(tool, arguments), _] = calls(await among(Talk(), *names).say(said))
+        assert tool == "consult_planner"
+        assert build.where(arguments["question"]) == ({"repo": "shop"} if "bank" in names else {})
+
+
+async def test_words_about_nothing_else_answer_the_question_of_a_task() -> None:
+    talk = Talk(tools=(*CHATTER, "answer_task"))
+    waiting = question.note([question.Waiting("calm-otter", "t.q1", ["red"], "s")], "s")
+    for said, tool in (("rather teal", "answer_task"), ("Status", "check_agent_status")):
+        note = {"type": "text", "text": prompt.situation(["ACTIVE PROJECT: `default`.", *waiting])}
+        words = {"type": "text", "text": f"[from Ann]: {said}"}
+        talk.messages = [{"role": "user", "content": [words, note]}]
+        [(name, arguments), *_] = calls(await talk.ask())
+        assert name == tool
+        assert name != "answer_task" or arguments == {"task_id": "calm-otter", "answer": "rather teal"}
 
 
 async def test_where_several_repositories_fit_the_person_is_shown_how_to_name_one() -> None:

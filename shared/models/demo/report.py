@@ -8,6 +8,7 @@ from typing import Any
 from shared.models.demo.scene import Call, Scene, clip, dig
 
 LABEL = "[demo]"
+WHICH = f"{LABEL} In which repository?"
 _SEVERAL = re.compile(r"several fit \w+: ([\w.-]*\w)")  # how a refusal names the repositories there are
 
 _NAMES = {
@@ -27,7 +28,7 @@ Set ANTHROPIC_API_KEY for a real one. You can try:
 - “Build a guest book”: a plan of three tasks, two workers side by side, checks, and commits
 - “Merge it”: asks for your permission, and brings the work into the default branch
 - “Status”: what every agent is doing
-- “Check with backend”: asks one agent
+- “Ask backend …”, “@backend …”: asks one agent, also one of your own
 - “Decide between SQLite and Postgres”: a question comes back to you
 - “What did I say before?”: shows that the conversation is remembered"""
 
@@ -73,8 +74,12 @@ def _which(scene: Scene) -> str:
     found = next(
         (found for call in scene.called("assign_task") if (found := _SEVERAL.search(call.error))), None
     )
-    said = clip(scene.said, 80).rstrip(".!")
-    return f"\n\nSay which one, e.g. “{said} in the repository {found[1]}”." if found else ""
+    return f"\n\nSay which one, e.g. “{inside(clip(scene.said, 80), found[1])}”." if found else ""
+
+
+def inside(said: str, repository: str) -> str:
+    """What was said, in that repository."""
+    return f"{said.rstrip(' .!?')} in the repository {repository.strip()}"
 
 
 def wrote(scene: Scene) -> bool:

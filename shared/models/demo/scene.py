@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -10,8 +11,11 @@ from typing import Any
 
 from shared.models.base import Block, Message, Request
 
+SCRATCH = "scratch"  # the demo's own repository
 ESCALATE = "escalate_to_human"  # the tool that ends a turn with a question
 _FROM = re.compile(r"^\[(?:question from agent|from) [^\]\n]*\]: ?", re.MULTILINE)
+_ITEM = re.compile(r"- ([\w.-]+)(?::| \(|$)")  # of a list of agents or repositories
+_WAITS = re.compile(r"^The task ([\w-]+) waits for the person's answer", re.MULTILINE)
 _NOTE = re.compile(r"\[[^\]]*\]")  # words of the harness, not of a person
 # what other agents did, put in words, and what the harness tells of earlier
 _TOLD = re.compile(r"\[(?:(?:outcome of a task|late answer)[^\]\n]*\]: |CONVERSATION SUMMARY)")
@@ -69,9 +73,13 @@ class Scene:
     added: tuple[str, ...] = ()  # said while the turn ran
     calls: tuple[Call, ...] = ()
     asked: bool = False  # the last message answers a question that the person was asked
+    question: str = ""  # that question
     options: tuple[str, ...] = ()  # of that question
     planned: tuple[Planned, ...] = ()  # the newest plan that was written as tasks, in whatever turn
     merged: frozenset[str] = frozenset()  # tasks that were merged in turns before this one
+    roster: tuple[str, ...] = ()  # the other agents that are or were here
+    repositories: tuple[str, ...] = ()  # of the project, without the demo's own where there are others
+    waits: tuple[str, ...] = ()  # tasks that wait for the person's answer to a question
 
     def called(self, name: str) -> list[Call]:
         """The calls of this tool since the last message."""
@@ -107,6 +115,7 @@ def read(request: Request) -> Scene:
         added=tuple(text for m in since if m["role"] == "user" for text in _spoken(m)),
         calls=tuple(_calls(since)),
         asked=(question := _question(messages[: max(place, 0)])) is not None,
+        question=str((question or {}).get("question") or ""),
         options=tuple(str(option) for option in (question or {}).get("options") or ()),
         planned=_planned(messages),
         merged=frozenset(
@@ -114,6 +123,11 @@ def read(request: Request) -> Scene:
             for call in _calls(messages[: max(place, 0)])
             if call.name == "merge_task" and not call.error
         ),
+        roster=tuple(
+            name for name in _listed(request.system, "Agents on the roster:") if name != request.agent
+        ),
+        repositories=_others(_listed(request.system, "Repositories:")),
+        waits=tuple(_WAITS.findall(_words(messages[place]))) if places else (),
     )
 
 
@@ -139,6 +153,21 @@ def dig(data: Any, *names: str) -> Any:
                 return found
         level = [value for item in dicts for value in item.values()]
     return None
+
+
+def _listed(system: tuple[str, ...], heading: str) -> tuple[str, ...]:
+    """The names of a list of the system prompt."""
+    lines = iter("\n\n".join(system).splitlines())
+    below = itertools.takewhile(bool, itertools.dropwhile(lambda line: line != heading, lines))
+    return tuple(found[1] for line in below if (found := _ITEM.match(line)))
+
+
+def _others(repositories: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in repositories if name != SCRATCH) or repositories
+
+
+def _words(message: Message) -> str:
+    return "\n".join(block["text"] for block in blocks(message) if block["type"] == "text")
 
 
 def _used(message: Message) -> list[Block]:

@@ -7,8 +7,8 @@ build or to merge, an agent to ask. Calls are made only of tools that are offere
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from shared.models.demo import build, report
@@ -24,14 +24,13 @@ _FRONTEND = re.compile(
 )
 _BACKEND = re.compile(r"\b(?:backend|api|apis|server|database|sql|endpoints?|routes?|auth\w*|jwt)\b", re.I)
 
+_ASKS = r"(?:\b(?:check with|ask|consult|talk to)\s+(?:the\s+|@)?|(?<![\w@])@)"
 # The one that stands first in the text wins; the weak ones count only where none of the strong is found.
 _STRONG = {
-    "consult": r"\b(?:check with|ask)\s+(?:the\s+)?"
-    r"(?:planner|researcher|frontend|backend|[\w-]+\s+(?:agent|worker))\b",
     "plan": r"\bplan(?:s|ned|ning|ner)?\b|\b(?:make|create|write|draw up)\s+(?:me\s+)?(?:a|the)\s+plan\b",
     "research": r"\bresearch\w*|\blook (?:at|into)\b|\bfind\b|\bwhere\b",
     "status": r"\bstatus\b",
-    "merge": r"\bmerge\b",
+    "merge": r"\bmerge\b|\b(?:land|ship)\s+(?:it|this|that|them|everything|the\s+\w+)\b",
     "decide": r"\bdecide\b|\bchoose\b|\bambiguous\b|^\W*which\b",
     "build": r"\b(?:build|implement|add|fix|create|make)\b",
     "recall": r"\bremember\b|\bwhat (?:did|have) i\b",
@@ -64,10 +63,19 @@ def act(scene: Scene) -> Move:
     return move if move.text or move.calls else Move(f"{LABEL} There is nothing to do.")
 
 
-def topic(text: str) -> str:
-    """What a message is about: a key of the patterns above, or "" for small talk."""
+def asked_of(text: str, roster: Iterable[str] = ()) -> re.Match[str] | None:
+    """Where a message asks an agent, and its `name`: one that is known, or whatever is called agent or worker."""
+    names = "|".join(re.escape(name) for name in sorted({*TEAM, *roster}, key=len, reverse=True))
+    called = r"(?P<called>[\w-]+)\s+(?:agent|worker)\b"
+    return re.search(rf"{_ASKS}(?:(?P<known>{names})(?![\w-])|{called})", text, re.I)
+
+
+def topic(text: str, roster: Iterable[str] = ()) -> str:
+    """What a message is about: a key of the patterns above, `consult`, or "" for small talk."""
+    asks = asked_of(text, roster)
     for patterns in (_STRONG, _WEAK):
-        found = {name: match.start() for name, p in patterns.items() if (match := re.search(p, text, re.I))}
+        found = {"consult": asks.start()} if asks and patterns is _STRONG else {}
+        found |= {name: match.start() for name, p in patterns.items() if (match := re.search(p, text, re.I))}
         if found:
             return min(found, key=lambda name: found[name])
     return ""
@@ -94,7 +102,9 @@ def _chatter(scene: Scene) -> Move:
     if not scene.offered and any(_SUMMARISE.match(text) for text in (heard[0], heard[-1])):
         told = [text.partition("\n[assistant]")[0] for text in heard if not _SUMMARISE.match(text)]
         return Move(f"{LABEL} Summary. The person said: " + "; ".join(clip(text, 120) for text in told))
-    return _TOPICS.get(topic(scene.said), _talk)(scene)
+    if scene.question == report.WHICH and scene.before and (name := _repository(scene, _chosen(scene))):
+        return _build(replace(scene, said=report.inside(scene.before[-1], name)))
+    return _TOPICS.get(topic(scene.said, scene.roster), _talk)(scene)
 
 
 def _question(scene: Scene) -> str:
@@ -119,11 +129,8 @@ def _research(scene: Scene) -> Move:
 
 
 def _consult(scene: Scene) -> Move:
-    match = re.search(_STRONG["consult"], scene.said, re.I)
-    words = match[0].split() if match else []
-    agent = next(
-        (word for word in words if word.lower() in TEAM), words[-2] if len(words) > 1 else ""
-    ).lower()
+    match = asked_of(scene.said, scene.roster)
+    agent = (match["known"] or match["called"]).lower() if match else ""
     if agent == "planner":
         return _plan(scene)
     if agent == "researcher":
@@ -138,7 +145,8 @@ def _consult(scene: Scene) -> Move:
 
 def _status(scene: Scene) -> Move:
     if "check_agent_status" in scene.offered and not scene.called("check_agent_status"):
-        return Move(calls=tuple(("check_agent_status", {"agent": agent}) for agent in TEAM))
+        team = (*TEAM, *(name for name in scene.roster if name not in TEAM))
+        return Move(calls=tuple(("check_agent_status", {"agent": agent}) for agent in team))
     return Move(report.status(scene))
 
 
@@ -164,7 +172,17 @@ def _options(text: str) -> list[str]:
 
 
 def _build(scene: Scene) -> Move:
-    """Plan and research side by side; the plan's tasks begin by themselves, else one task is handed out."""
+    """Plan and research side by side; the plan's tasks begin by themselves, else one task is handed out.
+
+    Where there are several repositories and none was named, the person is asked first: one thing lies in one.
+    """
+    if len(scene.repositories) > 1 and not build.where(scene.said):
+        if name := _repository(scene, scene.said, r"\bin\s+(?:the\s+)?"):
+            return _build(replace(scene, said=report.inside(scene.said, name)))
+        context = "There are several, and what I build lies in one of them."
+        asked_for = {"question": report.WHICH, "options": list(scene.repositories), "context": context}
+        if move := _next(scene, ESCALATE, asked_for):
+            return move
     if not (scene.called("consult_planner") or scene.called("consult_researcher")):
         asked: list[tuple[str, Arguments]] = [
             ("consult_planner", {"question": f"{build.WRITE} {_question(scene)}"}),
@@ -178,6 +196,16 @@ def _build(scene: Scene) -> Move:
     command = {"agent": agent, "command_file": report.command_file(scene), **build.where(scene.said)}
     move = _next(scene, "assign_task", command, f"I hand the task to {agent}.")
     return move or Move(report.assigned(scene, agent))
+
+
+def _repository(scene: Scene, words: str, before: str = "") -> str:
+    """The one repository that these words name, each behind what matches `before`."""
+    found = [
+        name
+        for name in scene.repositories
+        if re.search(rf"{before}(?<![\w-]){re.escape(name)}(?![\w-])", words, re.I)
+    ]
+    return found[0] if len(found) == 1 else ""
 
 
 def _merge(scene: Scene) -> Move:
@@ -212,13 +240,22 @@ def _recall(scene: Scene) -> Move:
     return Move(f"{LABEL} This is the first message of yours that I can see here.")
 
 
+def _chosen(scene: Scene) -> str:
+    """What was answered to a question: the option of that number, else the words."""
+    number = scene.said.strip().rstrip(".")
+    chosen = int(number) if number.isdecimal() and len(number) < 3 else 0
+    return scene.options[chosen - 1] if 0 < chosen <= len(scene.options) else scene.said
+
+
 def _talk(scene: Scene) -> Move:
     if scene.asked:
-        number = scene.said.strip().rstrip(".")
-        chosen = int(number) if number.isdecimal() and len(number) < 3 else 0
-        if 0 < chosen <= len(scene.options):
-            return Move(f"{LABEL} Noted: “{scene.options[chosen - 1]}”. Say “build …” and I go on with it.")
-        return Move(f"{LABEL} Noted: “{clip(scene.said, 300)}”. Say “build …” and I go on with it.")
+        return Move(f"{LABEL} Noted: “{clip(_chosen(scene), 300)}”. Say “build …” and I go on with it.")
+    if len(scene.waits) == 1:  # words that are about nothing else answer the one question that is open
+        [task] = scene.waits
+        move = _next(
+            scene, "answer_task", {"task_id": task, "answer": scene.said}, f"I hand that on to {task}."
+        )
+        return move or Move(report.told(scene, ("answer_task",)))
     return Move(report.greeting(scene))
 
 
