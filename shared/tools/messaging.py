@@ -59,13 +59,13 @@ def _deprecated(**more: object) -> Result:
 
 @category.tool(effect="pure", touches=touching("records"))
 async def browse_rules(here: Context, project_id: Ignored = None) -> Result:
-    """Deprecated."""
+    """Deprecated: there are no rules any more. Read the project's profile or notes (memory_search) instead."""
     return _deprecated(rules=[])
 
 
 @category.tool(effect="pure", touches=touching("records"))
 async def load_rule(here: Context, id: Ignored = None) -> Result:
-    """Deprecated."""
+    """Deprecated: there are no rules any more. Read the project's profile or notes (memory_search) instead."""
     return _deprecated()
 
 
@@ -73,11 +73,11 @@ async def load_rule(here: Context, id: Ignored = None) -> Result:
 async def save_rule(
     here: Context, id: Ignored = None, content: Ignored = None, project_id: Ignored = None
 ) -> Result:
-    """Deprecated."""
+    """Deprecated, saves nothing: use edit_project_profile or write_note, and create_hook for what happens by itself."""
     return _deprecated(saved=False)
 
 
 @category.tool(effect="pure", touches=touching("records"))
 async def delete_rule(here: Context, id: Ignored = None) -> Result:
-    """Deprecated."""
+    """Deprecated: there are no rules any more. A note is removed with delete_note."""
     return _deprecated(deleted=False)
