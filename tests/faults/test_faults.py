@@ -10,13 +10,31 @@ import pytest
 
 from shared.guard.reading import only_reads
 from tests.faults import rows, suite, tasks
-from tests.faults.checker import Findings
+from tests.faults.checker import Findings, arrived
 from tests.faults.cluster import LEASE, cluster
 from tests.faults.person import person
 from tests.faults.workload import Load
 
 EACH = 5  # messages of each person
 SILENCE = "700"  # milliseconds after which a model that stalls is given up
+
+
+async def test_answers_to_plain_messages_are_waited_for_as_long_as_more_of_them_come() -> None:
+    for come, missed in ((6, 0), (4, 2)):  # so many of six that were heard are answered, one after the other
+        left, quiet = 6, 0
+
+        async def missing(last: int = 6 - come) -> int:
+            nonlocal left
+            left -= left > last
+            return left
+
+        async def rest() -> bool:
+            nonlocal quiet
+            quiet += 1
+            return True
+
+        await arrived(missing, rest, 0.1)
+        assert (left, quiet > 0) == (missed, True)
 
 
 @pytest.mark.timeout(400)
