@@ -19,6 +19,7 @@ import signal
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,8 @@ from shared.errors import BadMessage, BusUnreachable, Fenced, PromptDockError, U
 from shared.guard import starts
 from shared.guard.plan import AGENTS
 from shared.guard.process import Finished, run
-from shared.store.records import Task, TaskResult
+from shared.store.records import Message, Task, TaskResult
+from shared.store.records import Turn as TurnRow
 from shared.store.row import derived
 from shared.tasks import machine
 from shared.turns import archive, route
@@ -38,6 +40,7 @@ from shared.turns.authority import Authority
 from shared.turns.desk import Desk, Ending
 from shared.turns.ear import Ear
 from shared.turns.turn import Turn
+from shared.veil import redacted
 from shared.visitor import post
 from shared.visitor.visitor import Visitor
 
@@ -180,6 +183,7 @@ class Bridge:
                         self._work.cancel()
 
     async def _beats(self) -> None:
+        await self.ear.ready.wait()  # what is sent to whoever has shown itself must be heard
         while True:
             turn = self._turn
             with contextlib.suppress(PromptDockError):
@@ -286,9 +290,12 @@ class Bridge:
             payload = payload | {"status": machine.REVIEW}
         message = self._message(request, "error" if payload.get("error") else "response", payload)
         channel = f"agent:{request.sender}"
-        await post.post(self._visitor.bus, self._names, channel, message, self._settings.lease_ms)
+        sent = await post.post(self._visitor.bus, self._names, channel, message, self._settings.lease_ms)
         rows = self._rows(turn, request, payload, task) if task is not None else []
-        await turn.finish(Ending(archive=archive.pack(rows) if rows else b""))
+        if sent.outcome == "heard":  # what is only published passes no script that would note it
+            rows.append(self._said(turn, request, message, channel))
+        rows.append(self._ended(turn, request, payload, task))
+        await turn.finish(Ending(archive=archive.pack(rows)))
         log.get().info(f"Answered {request.sender}")
 
     async def _task(self, request: messages.Agent) -> Task | None:
@@ -300,6 +307,37 @@ class Bridge:
             log.get().warning("The task's row cannot be read", why=str(error))
             return None
         return found[0] if found else None
+
+    def _ended(self, turn: Turn, request: messages.Agent, payload: Payload, task: Task | None) -> TurnRow:
+        """The turn, as whoever waits for its end in the Store looks for it."""
+        failed = payload.get("error")
+        return TurnRow(
+            id=derived("turn", self._bridged.name, turn.id),
+            turn_id=turn.id,
+            agent=self._bridged.name,
+            session_id=turn.session,
+            request_id=request.id,
+            task_id=task.id if task else None,
+            state="stopped" if payload.get("status") == "stopped" else "error" if failed else "complete",
+            epoch=turn.epoch,
+            tries=turn.tries,
+            error=str(failed) if failed else None,
+            started_at=datetime.fromtimestamp(turn.claimed_at / 1000, UTC),
+            ended_at=datetime.fromtimestamp((turn.claimed_at + turn.elapsed_ms()) / 1000, UTC),
+        )
+
+    def _said(self, turn: Turn, request: messages.Agent, message: Payload, channel: str) -> Message:
+        return Message(
+            id=derived("message", self._bridged.name, turn.id),
+            message_id=message["id"],
+            from_agent=self._bridged.name,
+            to_agent=request.sender,
+            type=message["type"],
+            payload=redacted(message["payload"]),
+            channel=self._names.channel(channel),
+            session_id=turn.session,
+            request_id=request.id,
+        )
 
     def _rows(self, turn: Turn, request: messages.Agent, payload: Payload, task: Task) -> list[Any]:
         """What becomes of the task's row; the epoch of its assignment fences a bridge that lost it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,30 @@ def test_a_run_has_what_was_answered_also_where_the_model_said_nothing(
     (run,) = ended(place, slug)
     assert (run["state"], run["response"], run["error"]) == ("completed", answered, "")
     assert wire.command("list_hook_runs", hook_id=slug)["result"]["runs"][0]["response"] == answered
+
+
+@pytest.mark.parametrize(
+    ("command", "state", "response", "error"),
+    [("cat", "completed", "Review it", ""), ("exit 3", "failed", "", "the command ended with exit code 3")],
+)
+def test_a_run_that_asks_a_bridge_ends_with_its_answer(
+    running: list[Worker], wire: Wire, place: Site, command: str, state: str, response: str, error: str
+) -> None:
+    name = f"reviewer-{state}"
+    argv = [sys.executable, "-m", "gateways.cli", "bridge", "--name", name, "--exec", command]
+    quiet = subprocess.DEVNULL
+    bridge = subprocess.Popen(
+        argv, cwd=place.folder, env=place.environment, stdin=quiet, stdout=quiet, stderr=quiet
+    )
+    try:
+        wire.wait("agent:status", lambda card: card["agent"] == name)
+        slug = made(wire, name, LATER, "Review it", llm_config={"agent": name})
+        wire.command("fire_hook", hook_id=slug)
+        (run,) = ended(place, slug)
+        assert (run["state"], run["response"], run["error"]) == (state, response, error)
+    finally:
+        bridge.terminate()
+        bridge.wait(30)
 
 
 def test_a_hook_that_finds_nothing_asks_nobody_and_what_is_not_allowed_fails_it(
