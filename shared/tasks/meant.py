@@ -27,7 +27,9 @@ def meant(repos: Iterable[Repo], agent: str) -> list[Repo]:
 def for_all(repos: Iterable[Repo], agents: Iterable[str]) -> list[Repo]:
     """Those in which each of these agents may work; not the demo's own."""
     wanted = set(agents)
-    return [repo for repo in repos if repo.id != SCRATCH_ID and (repo.kind == "both" or wanted == {repo.kind})]
+    return [
+        repo for repo in repos if repo.id != SCRATCH_ID and (repo.kind == "both" or wanted == {repo.kind})
+    ]
 
 
 def named(repos: Iterable[Repo], given: str) -> list[Repo]:

@@ -221,7 +221,9 @@ def _spread(tasks: list[PlannedTask], found: list[Repo | None], known: list[Repo
     alone = [repo.name for repo in for_all(known, {agent for agent, _ in unnamed})]
     if len(names) < 2 or not alone:
         return []
-    return [f"the tasks would be spread over {' and '.join(names)}, and {' or '.join(alone)} could take them all"]
+    return [
+        f"the tasks would be spread over {' and '.join(names)}, and {' or '.join(alone)} could take them all"
+    ]
 
 
 async def _there(store: Store, kind: type[R], ids: list[UUID]) -> list[R]:
