@@ -70,7 +70,7 @@ bench-peers: $(DEV) ## the same beside other frameworks, each installed into the
 	@$(BIN)/python -m benchmarks.peers $(ARGS)
 
 docs: $(DEV) ## write docs/tools.md from the registry of tools
-	$(BIN)/python -m shared.tools.toolbox > docs/tools.md.new && mv docs/tools.md.new docs/tools.md
+	$(BIN)/python -m shared.tools.catalog > docs/tools.md.new && mv docs/tools.md.new docs/tools.md
 
 pins: $(DEV) ## resolve all libraries anew into constraints.txt
 	rm -rf $(VENV)/fresh

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from shared.errors import ConfigurationError
+from shared.profiles.profile import load
 from shared.settings import Settings
 from shared.worker.main import run_safely, serve
-from shared.worker.profile import load
-from shared.worker.supervise import Supervisor, plans
+from shared.worker.supervisor import Supervisor, plans
 
 
 def _work(settings: Settings, given: argparse.Namespace) -> Coroutine[Any, Any, None]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from shared.store.sqlite import SqliteStore
 from shared.tools.context import Context
-from shared.tools.handler import Handler
+from shared.tools.execute import Handler
 from shared.tools.registry import Category, Registry
 
 _bench = Category("bench", "Does nothing")

@@ -10,9 +10,9 @@ from typing import Any
 from benchmarks.side import Side, answer, question
 from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
-from shared.turns.desk import Claim, Desk, Ending, Mail
-from shared.turns.ear import Ear
-from shared.turns.seat import Seat
+from shared.turns.handoff import Seat
+from shared.turns.intake import Ear
+from shared.turns.queue import Claim, Desk, Ending, Mail
 
 ROOM = 512  # turns side by side
 _LIMIT = 100_000

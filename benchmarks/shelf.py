@@ -6,18 +6,18 @@ import json
 from pathlib import Path
 
 from shared.conversation import prompt
-from shared.guard.presets import preset
-from shared.tools import toolbox
-from shared.tools.shelf import Shelf, ToolMode
-from shared.tools.tiers import CORE
-from shared.worker.profile import load
+from shared.guard.permissions.presets import preset
+from shared.profiles.profile import load
+from shared.tools import catalog
+from shared.tools.categories import CORE
+from shared.tools.view import Shelf, ToolMode
 
 CHATTER = Path(__file__).parents[1] / "agents" / "chatter"
 
 
 def sizes(mode: ToolMode) -> dict[str, int]:
     """Bytes of JSON: the schemas of the tools, the index of names in the prompt, and the whole request."""
-    profile, registry = load(CHATTER), toolbox.registry()
+    profile, registry = load(CHATTER), catalog.registry()
     core = [tool.name for tool in registry.category(CORE)]
     policy = preset(profile.permissions.preset or "locked")
     shelf = Shelf(

@@ -18,8 +18,8 @@ from benchmarks.side import WORDS
 from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT, Names
 from shared.bus.messages import Said
 from shared.bus.redis import RedisBus
-from shared.turns import route
-from shared.turns.desk import Desk
+from shared.turns import routing
+from shared.turns.queue import Desk
 
 
 class Person(Message):
@@ -37,7 +37,7 @@ class Person(Message):
     async def send(self, request: str) -> None:
         said = Said(user_id="bench", content=WORDS, id=request, session_id=request)
         data = json.dumps({**said.model_dump(exclude_none=True), "via": self._input}).encode()
-        receipt = await self.desk.post(route.human(self.names, said, data))
+        receipt = await self.desk.post(routing.human(self.names, said, data))
         assert receipt.outcome == "accepted", receipt
 
     def heard(self, data: bytes) -> None:

@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from shared import faults
+from shared import failpoints
 
 HOME_NAME = ".promptdock"
 FOLDER = "PROMPTDOCK_FOLDER"  # set by our own starts: for which folder they work, since they stand elsewhere
@@ -88,7 +88,7 @@ def _place(folder: Path) -> Path:
 
 def is_trusted(folder: Path) -> bool:
     """Whether its owner trusted this very folder; the one that our code comes from needs no trust."""
-    if faults.without("folder-trust") or folder == _TREE:
+    if failpoints.without("folder-trust") or folder == _TREE:
         return True
     known = _known().get(str(folder))
     return known is not None and known == _identity(folder)
@@ -96,16 +96,16 @@ def is_trusted(folder: Path) -> bool:
 
 def private(path: str, flags: int) -> int:
     """An `opener` of `open`: what it makes is for its owner alone, and what is there becomes so."""
-    mode = 0o666 if faults.without("private-files") else 0o600
+    mode = 0o666 if failpoints.without("private-files") else 0o600
     opened = os.open(path, flags, mode)
-    if os.fstat(opened).st_uid == os.getuid() and not faults.without("private-files"):
+    if os.fstat(opened).st_uid == os.getuid() and not failpoints.without("private-files"):
         os.fchmod(opened, mode)
     return opened
 
 
 def trust(folder: Path) -> None:
     """Remember that this folder is trusted; PermissionError where another user can change what lies in it."""
-    if not (_own(folder) or faults.without("folder-trust")):
+    if not (_own(folder) or failpoints.without("folder-trust")):
         raise PermissionError(errno.EPERM, "it belongs to another user", str(folder))
     file = _file()
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -236,7 +236,7 @@ def _ours(name: str) -> bool:
 
 
 def _free(values: Values) -> Values:
-    if faults.without("folder-trust"):
+    if failpoints.without("folder-trust"):
         return values
     return {name: value for name, value in values.items() if FREE.fullmatch(name)}
 

@@ -18,9 +18,9 @@ from structlog.contextvars import (  # noqa: E402
     merge_contextvars,
 )
 
-from shared import faults  # noqa: E402
+from shared import failpoints  # noqa: E402
 from shared.plain import escaped, plain  # noqa: E402
-from shared.veil import conceal, concealed, hide, redact  # noqa: E402
+from shared.redaction import conceal, concealed, hide, redact  # noqa: E402
 
 if _rich is None:
     del sys.modules["rich"]
@@ -76,7 +76,7 @@ def _console(_: Any, __: str, event: Event) -> str:
     message, trace = event.pop("event", ""), event.pop("exception", None)
     fields = "".join(f" {key}={value}" for key, value in event.items())
     line = f"[{level}] {message}{fields}"
-    if faults.without("plain-logs"):
+    if failpoints.without("plain-logs"):
         return f"{line}\n{trace}" if trace else line
     return plain(f"{line}\n{trace}" if trace else line, _LINE)
 
@@ -89,7 +89,7 @@ class _Json:
 
     def __call__(self, logger: Any, method: str, event: Event) -> str:
         text = str(self._render(logger, method, event))
-        return text if faults.without("plain-logs") else escaped(text)
+        return text if failpoints.without("plain-logs") else escaped(text)
 
 
 class _Out:

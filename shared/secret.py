@@ -9,9 +9,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from shared import faults
+from shared import failpoints
 from shared.errors import ConfigurationError
-from shared.veil import hide
+from shared.redaction import hide
 
 _LEAST = 32  # characters
 
@@ -50,7 +50,7 @@ def _held(file: Path) -> str:
         elif _tracked(file):
             whose = "git has it, and so has everybody who has the repository"
             fix = f"git rm --cached {file.name} in its folder, and delete it: a new one is made"
-        if whose and not faults.without("private-files"):  # who knows it signs as anybody
+        if whose and not failpoints.without("private-files"):  # who knows it signs as anybody
             raise ConfigurationError(f"the secret in {file} is none", whose, fix)
         return opened.read(4096).strip()
 

@@ -20,7 +20,7 @@ from pydantic import (
     field_validator,
 )
 
-from shared import faults, folders
+from shared import failpoints, folders
 from shared.errors import ConfigurationError
 from shared.folders import find_home as find_home
 from shared.plain import complaint
@@ -215,7 +215,7 @@ def load(file: Path | None = None, lenient: bool = False) -> Settings:
         left_out = {one.name for one in wrong}
         found = Settings.model_validate({name: given[name] for name in given if name not in left_out})
     found._models.update({name: value for name, value in given.items() if _MODEL.fullmatch(name)})
-    if found.env == "production" and (asked := faults.asked()):
+    if found.env == "production" and (asked := failpoints.asked()):
         if not lenient:
             raise ConfigurationError(
                 f"{asked[0]} is set", "it is for tests, and PROMPTDOCK_ENV is production", f"unset {asked[0]}"

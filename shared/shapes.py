@@ -13,7 +13,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from shared import faults
+from shared import failpoints
 
 HIDDEN = "[hidden]"
 _LEAST = 12  # characters: what is shorter holds none of them
@@ -200,7 +200,7 @@ _OTHERS = re.compile(
 
 def hide(text: str) -> str:
     """`text` with `[hidden]` in place of each secret that has one of the shapes."""
-    if len(text) < _LEAST or faults.without("secret-shapes"):
+    if len(text) < _LEAST or failpoints.without("secret-shapes"):
         return text
     for number in dict.fromkeys([number for number, mark in _MARKS if mark in text]):
         text = _pattern(number).sub(_gone, text)

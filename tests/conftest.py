@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from shared import veil
+from shared import redaction
 
 # As `make test` has it: hundreds of processes that tests start would each compile all they import.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -17,6 +17,6 @@ sys.dont_write_bytecode = False
 @pytest.fixture(autouse=True)
 def nothing_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     """The values that are hidden belong to a process, and many tests share one."""
-    monkeypatch.setattr(veil, "_hidden", [])
-    monkeypatch.setattr(veil, "_starts", set())
-    monkeypatch.setattr(veil, "_ends", set())
+    monkeypatch.setattr(redaction, "_hidden", [])
+    monkeypatch.setattr(redaction, "_starts", set())
+    monkeypatch.setattr(redaction, "_ends", set())

@@ -8,7 +8,7 @@ def main() -> int:
     """Run the command. Who interrupts while it is still being loaded gets no traceback either."""
     try:
         _open_streams()
-        from gateways.cli.main import main as command
+        from gateways.cli.app import main as command
 
         return command()
     except KeyboardInterrupt:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from gateways.cli import remedy, screen
+from shared.client import Visitor
 from shared.errors import Denied, PromptDockError, UsageError
 from shared.settings import Settings
-from shared.visitor import Visitor
 
 _PATIENCE = 300.0  # seconds
 _REFUSED = "not allowed"  # how the door begins
@@ -32,9 +32,9 @@ async def call(
     async with Visitor(settings) as visitor:
         await visitor.reach()
         if not exact:
-            from shared.visitor import named  # reads the Store
+            from shared.client.views import lookup  # reads the Store
 
-            arguments = await named.meant(visitor, arguments)
+            arguments = await lookup.meant(visitor, arguments)
         result = await visitor.command(
             tool, arguments, user, patience=patience, profile=profile, session=session, roles=roles
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from shared.visitor import Visitor
+    from shared.client import Visitor
 
 _PATIENCE = 0.5  # seconds that a person may wait for a Tab
 Names = list[tuple[str, str]]  # each with what is told beside it
@@ -47,10 +47,10 @@ def notes(ctx: typer.Context, incomplete: str) -> Names:
 
     async def find(visitor: Visitor) -> Names:
         from gateways.cli.run import me
-        from shared.visitor import named, notes, projects
+        from shared.client.views import lookup, notes, projects
 
         if project := given.get("project"):
-            return await notes.names(visitor, await named.project(visitor, project))
+            return await notes.names(visitor, await lookup.project(visitor, project))
         user = given.get("user") or me()
         return await notes.names(visitor, await projects.active(visitor, user, given.get("session")))
 
@@ -96,45 +96,45 @@ def _offered(find: Callable[[Visitor], Awaitable[Names]], incomplete: str) -> Na
 async def _asked(find: Callable[[Visitor], Awaitable[Names]]) -> Names:
     import asyncio
 
+    from shared.client import Visitor
     from shared.settings import load
-    from shared.visitor import Visitor
 
     async with asyncio.timeout(_PATIENCE), Visitor(load()) as visitor:
         return await find(visitor)
 
 
 async def _tasks(visitor: Visitor) -> Names:
-    from shared.visitor import tasks
+    from shared.client.views import tasks
 
     return [(card["id"], f"{tasks.state(card)}  {card['title']}"[:80]) for card in await tasks.tasks(visitor)]
 
 
 async def _projects(visitor: Visitor) -> Names:
-    from shared.visitor import named
+    from shared.client.views import lookup
 
-    return await named.listed(visitor, "project")
+    return await lookup.listed(visitor, "project")
 
 
 async def _repos(visitor: Visitor) -> Names:
-    from shared.visitor import tasks
+    from shared.client.views import tasks
 
     return [(card["name"], card["kind"]) for card in await tasks.repos(visitor)]
 
 
 async def _sessions(visitor: Visitor) -> Names:
-    from shared.visitor import named
+    from shared.client.views import lookup
 
-    return await named.listed(visitor, "session")
+    return await lookup.listed(visitor, "session")
 
 
 async def _hooks(visitor: Visitor) -> Names:
-    from shared.visitor import named
+    from shared.client.views import lookup
 
-    return await named.listed(visitor, "hook")
+    return await lookup.listed(visitor, "hook")
 
 
 async def _approvals(visitor: Visitor) -> Names:
-    from shared.visitor import approvals
+    from shared.client.views import approvals
 
     return [(card["id"], str(card["action"])[:80]) for card in await approvals.listing(visitor, False)]
 
@@ -144,20 +144,20 @@ async def _agents(visitor: Visitor) -> Names:
 
 
 async def _tools(visitor: Visitor) -> Names:
-    from shared.visitor import tools
+    from shared.client.views import tools
 
     cards = tools.catalogue(None)
     return [(card["name"], str(card["description"]).partition("\n")[0][:80]) for card in cards]
 
 
 async def _profiles(visitor: Visitor) -> Names:
-    from shared.visitor import permissions
+    from shared.client.views import permissions
 
     return [(card["name"], card["source"]) for card in await permissions.listing(visitor)]
 
 
 async def _dead(visitor: Visitor) -> Names:
-    from shared.visitor import dead
+    from shared.client.views import dead_letters
 
-    cards = [letter.card() for letter in await dead.letters(visitor)]
+    cards = [letter.card() for letter in await dead_letters.letters(visitor)]
     return [(card["key"], str(card["reason"])[:80]) for card in cards]

@@ -8,8 +8,9 @@ import sys
 
 from gateways.cli import screen
 from shared.bus.messages import Decision, Output, leave, named
+from shared.client import Visitor
+from shared.client.views import approvals
 from shared.errors import PromptDockError
-from shared.visitor import Visitor, approvals
 
 _ASKED = "yes, always or no? "
 _SHORT = 8  # letters of an id that are shown

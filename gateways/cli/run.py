@@ -42,15 +42,15 @@ def _done(work: Work, always: bool, lenient: Lenient) -> int:
     import asyncio  # what only a command needs that does something; --version and --help do not
 
     from shared import log
+    from shared.client.local import trust
     from shared.settings import load
-    from shared.visitor import trusting
 
-    trusting.ask(always)
+    trust.ask(always)
     settings = load(lenient=bool(lenient))
     if lenient == "tell":
         for one in settings.wrong:
             print(f"promptdock: {one.told}\n  do:  {one.fix}", file=sys.stderr)
-    for line in trusting.told(settings, always):
+    for line in trust.told(settings, always):
         print(f"promptdock: {line}", file=sys.stderr)
     log.setup("error", "console")
     return asyncio.run(work(settings)) or 0

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TextIO
 
 from gateways.cli import pager
+from shared.client.local.typed import runnable
+from shared.client.text.blocks import Block, blocks
+from shared.client.text.safe import LONGEST, encoded, line, safe
+from shared.client.text.times import ago, moment, since
 from shared.errors import PromptDockError, UsageError
-from shared.visitor.blocks import Block, blocks
-from shared.visitor.plain import LONGEST, encoded, line, safe
-from shared.visitor.times import ago, moment, since
-from shared.visitor.typed import runnable
 
 __all__ = [
     "Styled", "ago", "bad", "complain", "document", "faint", "good", "manner", "moment", "out", "paged", "record",
@@ -133,7 +133,7 @@ def draws() -> bool:
 
 def write(written: Sequence[Block], demo: bool) -> None:
     """Blocks of an answer, on a terminal; what is the demo's or ours has commands that work as printed."""
-    from shared.visitor.drawn import draw
+    from shared.client.text.drawn import draw
 
     ours = [replace(block, text=runnable(block.text)) for block in written] if demo else written
     print(draw(ours, shutil.get_terminal_size().columns), end="", flush=True)
@@ -217,7 +217,7 @@ def table(
     from rich.table import Table
     from rich.text import Text
 
-    from shared.visitor.columns import widths
+    from shared.client.text.columns import widths
 
     told = [[_cell(value) for value in row] for row in rows]
     columns = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")

@@ -9,10 +9,11 @@ from typing import Any
 
 from gateways.cli import screen
 from shared.bus import messages
+from shared.client import Visitor
+from shared.client.text.traffic import in_words
+from shared.client.views import status
 from shared.errors import BadMessage, UsageError
 from shared.settings import Settings
-from shared.visitor import Visitor, look
-from shared.visitor.passing import in_words
 
 _WATCHED = ("human-input", "chatter-output", "agent:*", "home:*", "broadcast")
 _BEATS = "agent:status"
@@ -89,4 +90,4 @@ async def publish(settings: Settings, channel: str, message: str, as_json: bool)
 async def _unread(visitor: Visitor, channel: str) -> str:
     """The agent whose inbox took the message, where nobody is there to read it."""
     agent = _CHATTER if channel == "human-input" else channel.removeprefix("agent:")
-    return "" if await look.serves(visitor, agent) else agent
+    return "" if await status.serves(visitor, agent) else agent

@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from gateways.terminal.conversation import Conversation
+from shared.client.local.typed import runnable
+from shared.client.text.safe import line
+from shared.client.views import lookup, projects, status, tasks
 from shared.errors import PromptDockError
-from shared.visitor import look, named, projects, tasks
-from shared.visitor.plain import line
-from shared.visitor.typed import runnable
 
 Command = Callable[[Conversation, str], Awaitable[str]]
 LEAVE = ("/quit", "/exit")
@@ -40,7 +40,7 @@ async def _tasks(here: Conversation, _rest: str) -> str:
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines that this terminal shows whole; the second column is a state, which stays."""
-    from shared.visitor.columns import lines
+    from shared.client.text.columns import lines
 
     return lines(rows, shutil.get_terminal_size().columns, {1})
 
@@ -70,7 +70,7 @@ async def _newest(here: Conversation) -> str:
 
 
 async def _status(here: Conversation, _rest: str) -> str:
-    state = await look.status(here.visitor)
+    state = await status.status(here.visitor)
     redis = state["redis"]
     waiting = sum(state["queues"].values())
     model = "DEMO (scripted)" if state["demo"] else state["model"] or "unknown"
@@ -84,8 +84,8 @@ async def _status(here: Conversation, _rest: str) -> str:
 
 
 async def _agents(here: Conversation, _rest: str) -> str:
-    state = await look.status(here.visitor)
-    doing = await look.doing(here.visitor, state["agents"])
+    state = await status.status(here.visitor)
+    doing = await status.doing(here.visitor, state["agents"])
     told, most = [], shutil.get_terminal_size().columns
     rows = [
         (
@@ -162,7 +162,7 @@ async def _project(here: Conversation, rest: str) -> str:
         )
         return "\n".join([*told, "Another one: /project ID"])
     # A person's own conversation need not wait for what runs there; one that was named is the cluster's to find.
-    chosen = {"project_id": await named.project(here.visitor, rest)}
+    chosen = {"project_id": await lookup.project(here.visitor, rest)}
     found = await _called(here, "set_active_project", chosen, here.named or "")
     known = ", ".join(found["repositories"])
     return f"This conversation works on {found['active_project']} ({known or 'no repository yet'})."

@@ -11,9 +11,9 @@ from prompt_toolkit.document import Document
 
 from gateways.terminal.commands import COMMANDS
 from gateways.terminal.conversation import Conversation
+from shared.client.text.safe import line
+from shared.client.views import tasks
 from shared.errors import PromptDockError
-from shared.visitor import tasks
-from shared.visitor.plain import line
 
 _FRESH = 3.0  # seconds for which names are not asked for again
 Offer = tuple[str, str]  # a word, and what stands beside it

@@ -15,14 +15,15 @@ from gateways.terminal import reopening
 from gateways.terminal.screen import Screen, words
 from shared.bus.messages import CLOSING, Output, default_session, hedged, named
 from shared.bus.messages import leave as decides
+from shared.client import Visitor
+from shared.client.feed import Feed
+from shared.client.local.typed import runnable
+from shared.client.text.safe import line, safe
+from shared.client.text.stream import Stream
+from shared.client.views import approvals, inbox, status
+from shared.client.views.progress import Consult, Work
+from shared.client.views.status import Working
 from shared.errors import BadMessage, PromptDockError
-from shared.visitor import Visitor, approvals, inbox, look
-from shared.visitor.feed import Feed
-from shared.visitor.look import Working
-from shared.visitor.plain import line, safe
-from shared.visitor.stream import Stream
-from shared.visitor.typed import runnable
-from shared.visitor.work import Consult, Work
 
 _LOOK = 2.0  # seconds between looks at an agent that was asked
 _QUOTED = 60  # characters of what was said before
@@ -245,7 +246,7 @@ class Conversation:
 
     async def _served(self) -> bool:
         with contextlib.suppress(PromptDockError):
-            return await look.serves(self.visitor)
+            return await status.serves(self.visitor)
         return True
 
     async def stop(self, agent: str = "") -> None:
@@ -372,13 +373,13 @@ class Conversation:
         while True:
             with contextlib.suppress(PromptDockError):
                 cards = await self.visitor.presence.here()
-                self.model = look.speaks(cards)
-                doing = await look.doing(self.visitor, cards)
+                self.model = status.speaks(cards)
+                doing = await status.doing(self.visitor, cards)
                 ours = [one for one in doing if one.activity.session == self.session and one.activity.task]
                 self.doing = [(one, time.monotonic() - one.seconds) for one in ours]
             for consult in self.work.open:
                 with contextlib.suppress(PromptDockError):
-                    consult.pulse = await look.pulse(self.visitor, consult.agent, consult.request_id)
+                    consult.pulse = await status.pulse(self.visitor, consult.agent, consult.request_id)
                     self._say_silent(consult)
             await asyncio.sleep(_LOOK)
 

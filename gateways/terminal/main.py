@@ -13,10 +13,11 @@ from pathlib import Path
 from gateways.terminal.conversation import Conversation
 from gateways.terminal.screen import Plain, Rich, Screen
 from shared import log
+from shared.client import Visitor
+from shared.client.local.typed import runnable
+from shared.client.views import projects
 from shared.errors import PromptDockError
 from shared.settings import Settings, load
-from shared.visitor import Visitor, projects
-from shared.visitor.typed import runnable
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from gateways.terminal.commands import LEAVE, obey
 from gateways.terminal.completing import Offers
 from gateways.terminal.conversation import Conversation
-from shared.visitor.plain import line, safe
+from shared.client.text.safe import line, safe
 
 _TWICE = 2.0  # seconds in which a second Ctrl-C means leave
 _REFRESH = 0.25

@@ -6,10 +6,13 @@ import contextlib
 from dataclasses import dataclass
 
 from shared.bus.messages import Output
+from shared.client import Visitor, last_words
+from shared.client.text import times
+from shared.client.text.safe import line
+from shared.client.types import Heard
+from shared.client.views import approvals
+from shared.client.views import questions as asked
 from shared.errors import PromptDockError
-from shared.visitor import Visitor, approvals, asked, past, times
-from shared.visitor.plain import line
-from shared.visitor.words import Heard
 
 _AWAY = "While you were away: "
 _QUOTED = 60  # characters of what was said before
@@ -27,14 +30,14 @@ class Entry:
 
 async def entries(visitor: Visitor, session: str, user: str) -> list[Entry]:
     """In the order in which they came; without the Store those that Redis has."""
-    last: past.Last | None = None
+    last: last_words.Last | None = None
     questions: dict[str, asked.Question] | None = None
     with contextlib.suppress(PromptDockError):
-        last = await past.last(visitor, session, user)
+        last = await last_words.last(visitor, session, user)
         questions = {one.id: one for one in await asked.questions(visitor, user, session)}
     news: list[Entry] = []
     with contextlib.suppress(PromptDockError):
-        for heard in await past.missed(visitor, session, user):
+        for heard in await last_words.missed(visitor, session, user):
             if heard.output.status != "awaiting_input":
                 news.append(_missed(heard))
             elif questions is None or heard.output.id in questions:  # else it was answered
@@ -50,7 +53,7 @@ async def entries(visitor: Visitor, session: str, user: str) -> list[Entry]:
     return sorted([*quoted, *news], key=lambda entry: entry.at)
 
 
-def _quote(last: past.Last, whole: bool) -> Entry:
+def _quote(last: last_words.Last, whole: bool) -> Entry:
     """The last words and their answer in short; without the answer, where it is shown `whole` below."""
     notes = [f"{times.since(last.at.isoformat())} ago you said: {line(last.said, _QUOTED)}"]
     if last.answered and not whole:

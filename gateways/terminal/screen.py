@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from shared.bus.messages import Output
-from shared.visitor.blocks import Block, blocks
-from shared.visitor.plain import safe
-from shared.visitor.typed import runnable, told
+from shared.client.local.typed import runnable, told
+from shared.client.text.blocks import Block, blocks
+from shared.client.text.safe import safe
 
 _NUMBER = re.compile(r" *\d+\. ")
 _LEAD = re.compile(r"· | *(?:\d+\. )?")
@@ -122,7 +122,7 @@ class Rich:
         self.options(output)
 
     def write(self, written: Sequence[Block], demo: bool) -> None:
-        from shared.visitor.drawn import draw
+        from shared.client.text.drawn import draw
 
         ours = [replace(block, text=runnable(block.text)) for block in written] if demo else written
         self._draw(draw(ours, _columns()))
@@ -151,7 +151,7 @@ class Rich:
         self._print(Text(hanging(safe(text), _columns()), style=style))
 
     def _print(self, thing: Any, whole: bool = False) -> None:
-        from shared.visitor.drawn import ansi
+        from shared.client.text.drawn import ansi
 
         self._draw(ansi(thing, _columns(), whole))
 

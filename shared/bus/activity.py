@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from shared.veil import redacted
+from shared.redaction import redacted
 
 _WORDS = 200  # characters of a title, and of what is done
 # The arguments that say best what a call is about, the first that is there.

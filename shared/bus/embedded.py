@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from shared import faults, log, secret
+from shared import failpoints, log, secret
 from shared.bus.keys import PUBLIC, Names
 from shared.errors import BusUnreachable, ConfigurationError, NoCluster
 from shared.folders import private
@@ -273,7 +273,7 @@ class Embedded:
         digest = hashlib.sha256(self._password.encode()).hexdigest()
         channels = " ".join(f"&{self._names.channel(name)}" for name in PUBLIC)
         anybody = f"resetkeys resetchannels {channels} {_ANYBODY}"
-        if faults.without("bus-password"):
+        if failpoints.without("bus-password"):
             anybody = "~* &* +@all"
         return f"user default on nopass {anybody}\nuser {USER} on #{digest} ~* &* +@all\n"
 

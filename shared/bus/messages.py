@@ -27,7 +27,7 @@ from pydantic import (
 from shared.bus.keys import WIRE
 from shared.errors import BadMessage
 from shared.plain import complaint
-from shared.veil import redacted
+from shared.redaction import redacted
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 64

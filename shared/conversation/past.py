@@ -16,7 +16,7 @@ from shared.errors import StoreUnavailable
 from shared.models.base import Message
 from shared.store.base import Store
 from shared.store.origin import BEFORE
-from shared.turns.desk import Desk
+from shared.turns.queue import Desk
 from shared.turns.records import Record, unpack
 from shared.turns.turn import Turn
 

@@ -2,7 +2,7 @@
 
 Above stands the worker, which makes the worktree and hands over everything that an executor may touch: the
 journal of the turn, permission for each call, the person to be asked. Below stand the implementations: the
-built-in loop (shared/worker/builtin.py, which needs what only the worker has) and Claude Code
+built-in loop (shared/worker/coding/builtin.py, which needs what only the worker has) and Claude Code
 (`claude_code`). What was done is never taken from an executor's words: the worker records it from git and
 from commands that it ran itself.
 """
@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from shared.guard.process import Lock
-from shared.guard.sandbox import Sandbox
+from shared.guard.processes.process import Lock
+from shared.guard.sandbox.sandbox import Sandbox
 from shared.models.base import Usage
 from shared.turns.records import Record
 

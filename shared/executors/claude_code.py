@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from shared import faults, log
+from shared import failpoints, log
 from shared.errors import Lasting, ModelError, ModelOverloaded, ModelRefused, PromptDockError
 from shared.executors import claude_tools
 from shared.executors.base import Outcome, Work, notes
 from shared.executors.outlet import Outlet
 from shared.executors.pipe import Pipe
-from shared.guard import starts
-from shared.guard.process import environment
+from shared.guard.processes import starts
+from shared.guard.processes.process import environment
 from shared.models.base import Usage
 from shared.turns.records import Record
 
@@ -141,7 +141,7 @@ class _Run:
         self._config.mkdir(parents=True, exist_ok=True, mode=0o700)
         # The commands that it runs see none of this: their sandbox gives them an environment of their own.
         return {
-            **(self._work.environment if faults.without("claude-provider") else {}),
+            **(self._work.environment if failpoints.without("claude-provider") else {}),
             "CLAUDE_CONFIG_DIR": str(self._config),
             "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",

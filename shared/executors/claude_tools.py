@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shared import faults
+from shared import failpoints
 from shared.errors import ToolError
 from shared.executors.base import Work
-from shared.guard.jail import Jail
+from shared.guard.files.jail import Jail
 
 QUESTION = "AskUserQuestion"
 TOOLS = ("Read", "Write", "Edit", "Glob", "Grep", "Bash", QUESTION)
@@ -120,7 +120,7 @@ def _seconds(asked: Any) -> float:
 
 def _pattern(text: str) -> None:
     """ToolError for a pattern of names that leads out of the folder in which it is looked for."""
-    if faults.without("claude-sandbox"):
+    if failpoints.without("claude-sandbox"):
         return
     for part in _APART.split(text):
         if part.startswith(("/", "~")) or ".." in part.replace("\\", "/").split("/"):
@@ -131,7 +131,7 @@ def _pattern(text: str) -> None:
 def inert(words: Sequence[str]) -> str:
     """Words for it in which nothing is done before the model reads them: no file put in, no command of its own."""
     text = "\n\n".join(words)
-    if faults.without("claude-mentions"):
+    if failpoints.without("claude-mentions"):
         return text
     shown = _MENTION.sub(r"\\@", text)
     if shown != text:

@@ -20,13 +20,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from shared import faults, log
+from shared import failpoints, log
 from shared.errors import PromptDockError
 from shared.executors import inside
 from shared.executors.base import Work
-from shared.guard.disk import Reserve
-from shared.guard.process import Finished, run
-from shared.veil import concealed
+from shared.guard.processes.process import Finished, run
+from shared.guard.processes.reserve import Reserve
+from shared.redaction import concealed
 
 PROVIDER = "https://api.anthropic.com"
 _PORT = 8377  # in the sandbox's own network, where nobody else is
@@ -50,7 +50,7 @@ class Outlet:
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._client: Any = None
-        self._apart = work.sandbox.mode == "bwrap" and not faults.without("claude-sandbox")
+        self._apart = work.sandbox.mode == "bwrap" and not failpoints.without("claude-sandbox")
 
     async def __aenter__(self) -> Outlet:
         import httpx
@@ -87,14 +87,14 @@ class Outlet:
         assert self._server is not None
         port = _PORT if self._apart else int(self._server.sockets[0].getsockname()[1])
         given = dict(environment)
-        if not faults.without("claude-provider"):
+        if not failpoints.without("claude-provider"):
             given |= {"ANTHROPIC_API_KEY": self._token, "ANTHROPIC_BASE_URL": f"http://{inside.HERE}:{port}"}
         socket = str(self._socket) if self._apart else ""
         plan = {"socket": socket, "port": port, "token": self._token, "environment": given}
         self._plan.touch(mode=0o600)
         self._plan.write_text(json.dumps(plan))
         command = [*self._python("start"), *argv]
-        if faults.without("claude-sandbox"):
+        if failpoints.without("claude-sandbox"):
             return command
         script = Path(inside.__file__).resolve()
         read = [one for name in programs for one in (Path(name), Path(name).resolve())]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.errors import ModelError
-from shared.guard.process import Lock, end_group
+from shared.guard.processes.process import Lock, end_group
 
 _LINE = 16 * 1024 * 1024  # bytes of one message
 _ERRORS = 4000  # characters of stderr that are kept

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
-from shared import faults
+from shared import failpoints
 from shared.loop import final
 from shared.loop.base import Act, Call, Done, Joined, Journal, Leave, Limits, Live, Outcome
 from shared.loop.transcript import Transcript, answer_record, result_record
@@ -83,14 +83,14 @@ async def _record(hands: _Hands, script: Transcript, *records: dict[str, object]
 async def _think(hands: _Hands, script: Transcript, request: Request) -> None:
     """Ask the model; its answer, with the intents in it, is stored before anything is done with it."""
     asked = replace(request, messages=_joined_roles([*request.messages, *script.request()]))
-    faults.point("model asked", script.turn_id)
+    failpoints.point("model asked", script.turn_id)
     started = time.monotonic()
     answer = await _streamed(hands, script, asked)
     record = answer_record(answer, _since(started))
-    faults.point("model answered", script.turn_id)
+    failpoints.point("model answered", script.turn_id)
     if answer.stop_reason in ("tool_use", "max_tokens", "pause_turn"):
         await hands.journal.step(record)
-        faults.point("answer stored", script.turn_id)
+        failpoints.point("answer stored", script.turn_id)
     else:
         hands.journal.keep(record)
     script.add(record)
@@ -140,10 +140,10 @@ async def _act(hands: _Hands, script: Transcript) -> None:
         while queue and hands.side_by_side(batch[0].tool) and hands.side_by_side(queue[0].tool):
             batch.append(queue.pop(0))
         results = await asyncio.gather(*(_one(hands, call) for call in batch))
-        faults.point("effect done", script.turn_id)
-        faults.point("effect done", batch[0].key)
+        failpoints.point("effect done", script.turn_id)
+        failpoints.point("effect done", batch[0].key)
         await _record(hands, script, *results)
-        faults.point("result stored", script.turn_id)
+        failpoints.point("result stored", script.turn_id)
 
 
 async def _one(hands: _Hands, call: Call) -> dict[str, object]:

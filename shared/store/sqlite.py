@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from shared import faults
+from shared import failpoints
 from shared.errors import ConfigurationError, Conflict, PromptDockError, StoreUnavailable
 from shared.store import fulltext, query, schema
 from shared.store.base import Found, Order, Store, Where
@@ -214,7 +214,7 @@ class SqliteStore(Store):
 async def _beside(db: aiosqlite.Connection, rows: Sequence[Row]) -> None:
     """Write rows that belong to what was just written, in the same transaction."""
     if rows:
-        faults.point("written beside", rows[0].table)
+        failpoints.point("written beside", rows[0].table)
     for kind, group in query.by_table(rows).items():
         text = f"{_insert(kind)} ON CONFLICT (id) DO NOTHING"
         await db.executemany(text, [_values(row) for row in group])

@@ -10,7 +10,7 @@ from shared.store.base import Store
 from shared.store.query import IN_LIMIT
 from shared.store.records import Task, TaskDependency
 from shared.store.row import derived
-from shared.tasks import machine
+from shared.tasks import states
 
 _FAR = 10_000  # tasks that are looked through for a cycle
 
@@ -40,7 +40,7 @@ async def connect(store: Store, task: Task, needs: Task, actor: str, key: str) -
         await store.delete(TaskDependency, {"id": edge.id})
         raise _circle(task, needs)
     if task.status == "READY" and needs.status != "COMPLETED":
-        return await machine.move(store, task.id, "dependency_added", actor, key) or task
+        return await states.move(store, task.id, "dependency_added", actor, key) or task
     return task
 
 
@@ -56,8 +56,8 @@ async def disconnect(store: Store, task: Task, needs: Task, actor: str, key: str
     """Take an edge away; the task becomes ready if it waits for nothing more."""
     if not await store.delete(TaskDependency, {"task_id": task.id, "depends_on_id": needs.id}):
         raise ToolError(f"{task.slug} does not depend on {needs.slug}", "", "see get_task_dependencies")
-    if task.status == "DEFINED" and not await machine.waits_for(store, task):
-        return await machine.free(store, task, actor, key) or task
+    if task.status == "DEFINED" and not await states.waits_for(store, task):
+        return await states.free(store, task, actor, key) or task
     return task
 
 

@@ -6,15 +6,15 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from shared.guard import contents
-from shared.tools import places
+from shared.guard.git import digest
+from shared.tools import checkouts
 from shared.tools.context import Context, Root
 
 
 async def checkout(here: Context, root: Root, inner: str = "") -> dict[str, str]:
     """The folder in which a command would run, and what the checkout holds."""
     folder = root.path / inner if inner else root.path
-    return {"folder": str(folder), "files": await contents.digest(root.path, places.sandbox(here))}
+    return {"folder": str(folder), "files": await digest.digest(root.path, checkouts.sandbox(here))}
 
 
 async def repository(_here: Context, **arguments: Any) -> dict[str, str]:

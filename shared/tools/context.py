@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from shared import faults
+from shared import failpoints
 from shared.errors import Missing, ToolError
 from shared.store.base import Store
 from shared.store.origin import PERSON, Origin
@@ -118,7 +118,7 @@ class Context:
 
     def need_person(self) -> str:
         """The person whose own command this is; ToolError for everybody else."""
-        if not (self.by_person and self.user_id) and not faults.without("mark-person"):
+        if not (self.by_person and self.user_id) and not failpoints.without("mark-person"):
             raise ToolError("only a person may say this", "it is their own command alone", "ask them to")
         return self.user_id
 

@@ -13,16 +13,17 @@ from typing import Any
 
 from shared import log, plain
 from shared.errors import PromptDockError
-from shared.guard.checkout import Checkout
-from shared.guard.git import Git
-from shared.guard.merging import Merger
-from shared.guard.secretfiles import is_secret
+from shared.guard.git.checkout import Checkout
+from shared.guard.git.commands import Git
+from shared.guard.git.merging import Merger
+from shared.guard.permissions.secret_files import is_secret
 from shared.store.records import Hook, Project, Setting, Task, TaskResult
 from shared.tasks import budgets
-from shared.tools import places, review, rows
+from shared.tools import checkouts, lookup
 from shared.tools.context import Context, Root
 from shared.tools.detail import place
 from shared.tools.registry import Tool
+from shared.tools.tasks import review
 
 Facts = Mapping[str, str]
 Words = list[str]
@@ -69,14 +70,14 @@ def _some(names: list[str]) -> str:
 
 
 async def _merge_task(here: Context, facts: Facts, given: dict[str, Any]) -> Words:
-    task = await rows.task(here.store, given["task_id"])
+    task = await lookup.task(here.store, given["task_id"])
     repo = await review.repo_of(here, task)
     told = [
         f"merge {task.branch or 'the branch of the task'} into {repo.default_branch} of {repo.name}",
         f"it is the work of the task {task.slug} ({task.title}), which is {task.status}",
     ]
     told += [_changes(facts), await _proof(here, task)]
-    git = places.repos(here).here(repo)
+    git = checkouts.repos(here).here(repo)
     if git is not None and facts.get("commit") and facts.get("into"):
         told.append(await _conflicts(git, facts))
     if facts.get("address"):
@@ -85,7 +86,7 @@ async def _merge_task(here: Context, facts: Facts, given: dict[str, Any]) -> Wor
 
 
 async def _unmerge_task(here: Context, facts: Facts, given: dict[str, Any]) -> Words:
-    task = await rows.task(here.store, given["task_id"])
+    task = await lookup.task(here.store, given["task_id"])
     repo = await review.repo_of(here, task)
     told = [
         f"take the merged work of the task {task.slug} ({task.title}) out of {repo.default_branch} of {repo.name}"
@@ -117,13 +118,13 @@ async def _conflicts(git: Git, facts: Facts) -> str:
 
 async def _root(here: Context, given: dict[str, Any]) -> tuple[Context, Root, Checkout]:
     named = (str(given.get(name) or "") for name in ("project_id", "workspace", "repo_id"))
-    here, root, _ = await places.root(here, *named)
-    return here, root, places.checkout(here, root)
+    here, root, _ = await checkouts.root(here, *named)
+    return here, root, checkouts.checkout(here, root)
 
 
 async def _merge_branch(here: Context, facts: Facts, given: dict[str, Any]) -> Words:
     here, root, git = await _root(here, given)
-    into = given.get("default_branch") or await places.default_branch(here, root, git)
+    into = given.get("default_branch") or await checkouts.default_branch(here, root, git)
     told = [f"merge the branch {given['branch_name']} into {into} of {root.name}", _changes(facts)]
     if facts.get("commit") and facts.get("into"):
         told.append(await _conflicts(git, facts))
@@ -158,14 +159,14 @@ async def _request(here: Context, facts: Facts, given: dict[str, Any]) -> Words:
 
 
 async def _discard(here: Context, _facts: Facts, given: dict[str, Any]) -> Words:
-    task = await rows.task(here.store, given["task_id"])
+    task = await lookup.task(here.store, given["task_id"])
     repo = await review.repo_of(here, task)
     told = [
         f"throw away the branch {task.branch or '(none)'} of the task {task.slug} ({task.title}), and its files"
     ]
-    git = places.repos(here).here(repo)
+    git = checkouts.repos(here).here(repo)
     if git is not None and task.branch and (head := await git.commit_of(f"refs/heads/{task.branch}")):
-        told.append(await git.amount(await places.repos(here).base(repo, git), head))
+        told.append(await git.amount(await checkouts.repos(here).base(repo, git), head))
     return [*told, f"it is {task.status}; its receipt stays"]
 
 
@@ -176,7 +177,7 @@ async def _command(here: Context, facts: Facts, given: dict[str, Any]) -> Words:
     text = str(given.get("command", ""))
     first, _, more = text.strip().partition("\n")
     told = [f"run {first}" + (f" (and {more.count(chr(10)) + 1} more lines)" if more else "")]
-    mode = places.sandbox(here).mode
+    mode = checkouts.sandbox(here).mode
     where = {
         "bwrap": "in the sandbox (bubblewrap): without network, and it changes nothing outside of that folder",
         "landlock": "in the sandbox (Landlock): it changes no file outside of that folder",
@@ -206,7 +207,7 @@ async def _read(_here: Context, _facts: Facts, given: dict[str, Any]) -> Words:
 
 
 async def _task_edit(here: Context, _facts: Facts, given: dict[str, Any]) -> Words:
-    task = await rows.task(here.store, given["task_id"])
+    task = await lookup.task(here.store, given["task_id"])
     told = [f"change the task {task.slug} ({task.title})"]
     if given.get("budget", "") != "":
         told.append(f"its budget from {_dollars(task.budget)} to {_dollars(given['budget'])}")
@@ -217,14 +218,14 @@ async def _task_edit(here: Context, _facts: Facts, given: dict[str, Any]) -> Wor
 
 
 async def _status(here: Context, _facts: Facts, given: dict[str, Any]) -> Words:
-    task = await rows.task(here.store, given["task_id"])
+    task = await lookup.task(here.store, given["task_id"])
     return [
         f"set the task {task.slug} ({task.title}) from {task.status} to {given['status']}, past all rules"
     ]
 
 
 async def _project_edit(here: Context, _facts: Facts, given: dict[str, Any]) -> Words:
-    row: Project = await rows.project(here.store, given["project_id"])
+    row: Project = await lookup.project(here.store, given["project_id"])
     told = [f"change the project {row.slug}"]
     if given.get("budget_limit", "") != "":
         told.append(f"its budget from {_dollars(row.budget)} to {_dollars(given['budget_limit'])}")
@@ -232,7 +233,7 @@ async def _project_edit(here: Context, _facts: Facts, given: dict[str, Any]) -> 
 
 
 async def _day(here: Context, _facts: Facts, given: dict[str, Any]) -> Words:
-    kept = await rows.first(here.store, Setting, scope=budgets.SCOPE, key=budgets.DAY)
+    kept = await lookup.first(here.store, Setting, scope=budgets.SCOPE, key=budgets.DAY)
     value = kept.value.get("dollars") if kept and isinstance(kept.value, dict) else None
     was = _dollars(value) if value is not None else "what the setting BUDGET_DAY says"
     to = (
@@ -249,7 +250,7 @@ def _decides(does: str) -> Callable[[Context, Facts, dict[str, Any]], Awaitable[
     """Words for what decides about a task: `complete the task {}`."""
 
     async def told(here: Context, _facts: Facts, given: dict[str, Any]) -> Words:
-        task = await rows.task(here.store, given["task_id"])
+        task = await lookup.task(here.store, given["task_id"])
         rest = {name: value for name, value in given.items() if name != "task_id"}
         asked = [f"it asked: {task.question}"] if task.question else []
         return [does.format(f"{task.slug} ({task.title})"), f"it is {task.status}", *asked, *_arguments(rest)]
@@ -258,7 +259,7 @@ def _decides(does: str) -> Callable[[Context, Facts, dict[str, Any]], Awaitable[
 
 
 async def _plan(here: Context, _facts: Facts, given: dict[str, Any]) -> Words:
-    task = await rows.task(here.store, given["task_id"])
+    task = await lookup.task(here.store, given["task_id"])
     planned = task.plan.get("tasks") or []
     if not planned:
         return [f"let the task {task.slug} ({task.title}) begin, which waits for you", f"it is {task.status}"]
@@ -304,7 +305,7 @@ async def _real(given: dict[str, Any]) -> str:
 
 
 async def _hook(here: Context, _facts: Facts, given: dict[str, Any]) -> Words:
-    row = await rows.hook(here.store, given["hook_id"]) if given.get("hook_id") else None
+    row = await lookup.hook(here.store, given["hook_id"]) if given.get("hook_id") else None
     trigger = given.get("trigger") or (row.trigger if row else {})
     looks = given.get("context_steps")
     looks = (row.context_steps if row else []) if looks is None else looks
@@ -332,7 +333,7 @@ def _step(step: Mapping[str, Any]) -> str:
 
 
 async def _fired(here: Context, facts: Facts, given: dict[str, Any]) -> Words:
-    row: Hook = await rows.hook(here.store, given["hook_id"])
+    row: Hook = await lookup.hook(here.store, given["hook_id"])
     told = await _hook(here, facts, {"hook_id": row.slug})
     return [f"run the hook {row.slug} now", *told[1:]]
 

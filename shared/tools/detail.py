@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from shared.guard.approvals import fingerprint
-from shared.guard.touching import Kind, When
-from shared.tasks.repos import is_url
+from shared.guard.permissions.requests import fingerprint
+from shared.guard.permissions.touching import Kind, When
+from shared.tasks.worktree.mirrors import is_url
 
 
 def place(given: Any) -> str:

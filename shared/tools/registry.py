@@ -8,7 +8,7 @@
 
 Name, description and JSON Schema come from the function; pydantic validates the arguments. What a tool
 returns is a JSON object; a failure is a ToolError, which the door turns into `{"error": …}`. What it touches is
-declared beside it, and from that the permissions follow (`shared/guard/touching.py`).
+declared beside it, and from that the permissions follow (`shared/guard/permissions/touching.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, Literal, get_type_hints
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from shared.errors import ToolError
-from shared.guard.touching import UNKNOWN, Kind, Touches, declare, spelled
+from shared.guard.permissions.touching import UNKNOWN, Kind, Touches, declare, spelled
 
 # pure: reads only; idempotent: run again; keyed: the other side refuses the second; once: probe, else ask.
 Effect = Literal["pure", "idempotent", "keyed", "once"]

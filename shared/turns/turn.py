@@ -11,10 +11,10 @@ import time
 from collections.abc import Sequence
 from uuid import UUID
 
-from shared import faults, log
+from shared import failpoints, log
 from shared.bus.activity import Activity
 from shared.errors import Fenced
-from shared.turns.desk import Claim, Desk, Ending, Entry, Keep
+from shared.turns.queue import Claim, Desk, Ending, Entry, Keep
 from shared.turns.records import Record, pack, unpack
 
 
@@ -82,7 +82,7 @@ class Turn:
         async with self._lock:
             self._still_ours()
             self.records.extend(records)
-            fresh = [] if faults.without("journal") else self.records[self._stored :]
+            fresh = [] if failpoints.without("journal") else self.records[self._stored :]
             packed = [pack(record) for record in fresh]
             asked = time.monotonic()
             try:
@@ -117,7 +117,7 @@ class Turn:
 
     def _expired(self) -> bool:
         late = time.monotonic() - self.renewed > self.desk.lease_ms / 1000
-        return late and not faults.without("clock")
+        return late and not failpoints.without("clock")
 
     def regain(self, claim: Claim) -> bool:
         """Go on under a new claim of our own, made after a time without Redis that nobody else used.

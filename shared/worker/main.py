@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 from shared import log
 from shared.bus.keys import HUMAN_INPUT
 from shared.errors import ConfigurationError, PromptDockError
+from shared.profiles.profile import Profile, load
 from shared.settings import Settings
 from shared.settings import load as load_settings
-from shared.worker.profile import Profile, load
 
 if TYPE_CHECKING:
     from shared.turns.turn import Turn
-    from shared.worker.engine import Engine
-    from shared.worker.hand import Runner
-    from shared.worker.parts import Parts
-    from shared.worker.runtime import Worker
-    from shared.worker.services import Services
+    from shared.worker.pool import Runner
+    from shared.worker.resources import Parts
+    from shared.worker.runners.agent import Engine
+    from shared.worker.services.leader import Services
+    from shared.worker.worker import Worker
 
 
 def main(folder: Path) -> None:
@@ -60,13 +60,13 @@ async def serve(settings: Settings, profile: Profile) -> None:
     """One replica, until it is stopped."""
     # Whoever only supervises workers imports this module, too.
     from shared.conversation import sessions
-    from shared.tools import toolbox
-    from shared.tools.handler import Handler
-    from shared.worker import parts as composition
-    from shared.worker.engine import Engine
-    from shared.worker.homes import Home
-    from shared.worker.runtime import Worker
-    from shared.worker.ticket import apply_tasks
+    from shared.tools import catalog
+    from shared.tools.execute import Handler
+    from shared.worker import resources as composition
+    from shared.worker.runners.agent import Engine
+    from shared.worker.runners.hosts import Home
+    from shared.worker.runners.task_run import apply_tasks
+    from shared.worker.worker import Worker
 
     log.bind_contextvars(agent=profile.name)
     if settings.agent_name and settings.agent_name != profile.name:
@@ -76,14 +76,14 @@ async def serve(settings: Settings, profile: Profile) -> None:
             "unset it, or start that agent",
         )
     if profile.kind == "coding":
-        from shared.worker import executing
+        from shared.worker.coding import executor
 
-        executing.check(settings, profile)
+        executor.check(settings, profile)
     log.get().info(f"{profile.called} agent starting...")
     parts = await composition.build(settings, profile.name)
     log.get().info("Connected to Redis")
     try:
-        engine = Engine(parts, profile, tools := toolbox.registry(), Handler(tools))
+        engine = Engine(parts, profile, tools := catalog.registry(), Handler(tools))
         engine.check()
         beside = _services(parts, engine)
         runner = _runners(engine)
@@ -97,13 +97,14 @@ async def serve(settings: Settings, profile: Profile) -> None:
         )
         worker.listen_for_signals()
         if profile.kind == "chat":
-            from shared.worker import owning, scratch
+            from shared.worker import scratch_repository
+            from shared.worker.services import ownership
 
             if parts.model.demo:
-                await scratch.ensure(parts)
-            worker.spawn(owning.learn(parts))
+                await scratch_repository.ensure(parts)
+            worker.spawn(ownership.learn(parts))
         if profile.kind == "coding":
-            worker.spawn(executing.tidy(parts))
+            worker.spawn(executor.tidy(parts))
         await worker.run()
     finally:
         await parts.close()
@@ -113,9 +114,9 @@ def _services(parts: Parts, engine: Engine) -> Services:
     """What it does beside its turns, by its kind."""
     if engine.profile.kind != "chat":
         return lambda _instance: {}
-    from shared.worker import services
+    from shared.worker.services import leader
 
-    return services.of_chatter(parts, engine)
+    return leader.of_chatter(parts, engine)
 
 
 def _runners(engine: Engine) -> Callable[[Worker, Turn], Runner]:
@@ -124,20 +125,20 @@ def _runners(engine: Engine) -> Callable[[Worker, Turn], Runner]:
         case "chat":
             return _chats(engine)
         case "coding":
-            from shared.worker.coding import Coding
+            from shared.worker.coding.runner import Coding
 
             return lambda _worker, turn: Coding(engine, turn)
         case _:
-            from shared.worker.consult import Consult
+            from shared.worker.runners.consult import Consult
 
             return lambda _worker, turn: Consult(engine, turn)
 
 
 def _chats(engine: Engine) -> Callable[[Worker, Turn], Runner]:
-    from shared.worker.answering import Answering, answers_leave
-    from shared.worker.chat import Chat
-    from shared.worker.condense import Condense, condenses
-    from shared.worker.ended import Ended, apart
+    from shared.worker.runners.approval import Answering, answers_leave
+    from shared.worker.runners.chat import Chat
+    from shared.worker.runners.command import Ended, apart
+    from shared.worker.runners.summary import Condense, condenses
 
     human = engine.parts.names.channel(HUMAN_INPUT)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.tools.toolbox import registry
+from shared.tools.catalog import registry
 
 AGREED: dict[str, tuple[str, dict[str, str], list[str]]] = {
     "consult_planner": (

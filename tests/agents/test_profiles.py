@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from shared.errors import ConfigurationError
-from shared.tools.toolbox import registry
-from shared.worker.profile import Profile, load
+from shared.profiles.profile import Profile, load
+from shared.tools.catalog import registry
 
 AGENTS = Path(__file__).parents[2] / "agents"
 NAMES = ("backend", "chatter", "frontend", "planner", "researcher")

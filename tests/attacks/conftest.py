@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from shared.guard.presets import preset
-from shared.guard.sandbox import Sandbox
+from shared.guard.permissions.presets import preset
+from shared.guard.sandbox.sandbox import Sandbox
 from shared.store.sqlite import SqliteStore
 from tests.attacks.ground import CANARY, Ground, prepare
 from tests.cluster.conftest import api, place, wire

@@ -12,22 +12,22 @@ from typing import Any, cast
 from shared.bus.base import Bus
 from shared.bus.keys import Names
 from shared.errors import StoreUnavailable
-from shared.guard.permissions import Policy
-from shared.guard.sandbox import Sandbox
+from shared.guard.permissions.policy import Policy
+from shared.guard.sandbox.sandbox import Sandbox
 from shared.loop import Call
 from shared.settings import Settings
 from shared.store.base import Store
-from shared.tools import toolbox
+from shared.tools import catalog
 from shared.tools.context import Context, Root
-from shared.tools.handler import Handler
-from shared.turns.desk import Claim, Desk
+from shared.tools.execute import Handler
+from shared.turns.queue import Claim, Desk
 from shared.turns.turn import Turn
-from shared.worker.door import Asked, Door
-from shared.worker.parts import Parts
+from shared.worker.permissions.gate import Asked, Door
+from shared.worker.resources import Parts
 
 HOSTILE: dict[str, Any] = json.loads(Path(__file__).with_name("hostile.json").read_text("utf-8"))
 CANARY = "CANARY-51c0ffee"
-REGISTRY = toolbox.registry()
+REGISTRY = catalog.registry()
 
 
 def prepare(root: Path) -> None:

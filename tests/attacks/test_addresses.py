@@ -13,17 +13,17 @@ from typing import Any, cast
 import pytest
 
 from shared.errors import Denied, ToolError
-from shared.guard.checkout import Checkout
-from shared.guard.git import Git
-from shared.guard.sandbox import Sandbox
+from shared.guard.git.checkout import Checkout
+from shared.guard.git.commands import Git
+from shared.guard.sandbox.sandbox import Sandbox
 from shared.hooks.steps import digest
 from shared.settings import Settings
 from shared.store.origin import PERSON
 from shared.store.records import Hook, HookRun, Project
-from shared.tools.handler import Handler
-from shared.turns.archive import Archive
-from shared.worker.hookdoor import HookDoor
-from shared.worker.parts import Parts
+from shared.tools.execute import Handler
+from shared.turns.outbox import Archive
+from shared.worker.resources import Parts
+from shared.worker.services.hook_gate import HookDoor
 from tests.attacks.ground import HOSTILE, REGISTRY, Ground
 
 NAMED = "service.example"

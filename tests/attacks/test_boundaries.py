@@ -18,21 +18,21 @@ from shared.bus import messages
 from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
 from shared.errors import ToolError
-from shared.guard import whole
-from shared.guard.approvals import Card, Decided, fingerprint
-from shared.guard.git import Git
-from shared.guard.jail import Jail
-from shared.guard.permissions import policy
-from shared.guard.presets import Policies
-from shared.guard.process import run
-from shared.guard.refs import check_ref, check_remote
-from shared.guard.sandbox import Sandbox
+from shared.guard.files import atomic
+from shared.guard.files.jail import Jail
+from shared.guard.git.commands import Git
+from shared.guard.git.refs import check_ref, check_remote
+from shared.guard.permissions.policy import policy
+from shared.guard.permissions.presets import Policies
+from shared.guard.permissions.requests import Card, Decided, fingerprint
+from shared.guard.processes.process import run
+from shared.guard.sandbox.sandbox import Sandbox
+from shared.redaction import hide
 from shared.store.records import Profile
-from shared.tools.own import Own, permissions, slug
-from shared.turns.desk import Desk
-from shared.veil import hide
-from shared.worker.asking import Asking
-from shared.worker.parts import Parts
+from shared.tools.agents.own import Own, permissions, slug
+from shared.turns.queue import Desk
+from shared.worker.permissions.service import Asking
+from shared.worker.resources import Parts
 from tests.attacks.ground import CANARY, Ground, NoStore, git
 from tests.attacks.ground import whole as untouched
 from tests.support.guards import guarded
@@ -69,7 +69,7 @@ def test_a_second_name_of_a_file_outside_is_not_written(workspace: Path, canary:
 
 @guarded("private-files")
 def test_what_is_kept_for_the_person_is_read_by_nobody_else(tmp_path: Path) -> None:
-    whole.put(tmp_path / ".env", f"ANTHROPIC_API_KEY={SECRET}\n")
+    atomic.put(tmp_path / ".env", f"ANTHROPIC_API_KEY={SECRET}\n")
     assert (tmp_path / ".env").stat().st_mode & 0o077 == 0
 
 

@@ -23,7 +23,7 @@ from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
 from shared.store.records import Log
 from shared.store.sqlite import SqliteStore
-from shared.turns.archive import Archive
+from shared.turns.outbox import Archive
 from tests.support.guards import guarded
 from tests.support.processes import Site, until
 from tests.support.valkey import eventually, free_port, redis, valkey

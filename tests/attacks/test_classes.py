@@ -6,13 +6,13 @@ from typing import Any, cast
 
 import pytest
 
-from shared.guard import grants
-from shared.guard.permissions import literal, policy
-from shared.guard.presets import preset
-from shared.guard.sandbox import Sandbox
+from shared.guard.permissions import grants
+from shared.guard.permissions.policy import literal, policy
+from shared.guard.permissions.presets import preset
+from shared.guard.sandbox.sandbox import Sandbox
 from shared.loop import Call, Verdict
 from shared.store.records import Setting
-from shared.worker.door import Asked
+from shared.worker.permissions.gate import Asked
 from tests.attacks.ground import REGISTRY, Ground
 from tests.support.guards import guarded
 
@@ -209,14 +209,14 @@ async def test_nobody_s_turn_has_no_standing_permission(builder: Ground, stronge
 
 
 def test_what_others_wrote_is_known_by_its_mark_in_the_journal() -> None:
-    from shared.guard import caution
+    from shared.guard.permissions import safeguards
 
     own = {"k": "result", "tool": "list_tasks", "content": {"tasks": []}, "error": False}
-    assert caution.read_outside([own]) == ""
-    assert caution.read_outside([own, READ]) == "view"
+    assert safeguards.read_outside([own]) == ""
+    assert safeguards.read_outside([own, READ]) == "view"
     old = {"k": "result", "tool": "consult_agent", "content": {"answer": "x"}, "error": False}
-    assert caution.read_outside([own, old]) == "consult_agent", "of a release that marked nothing"
-    assert caution.read_outside([own, {**READ, "error": True}]) == "view", "an error of theirs is theirs"
+    assert safeguards.read_outside([own, old]) == "consult_agent", "of a release that marked nothing"
+    assert safeguards.read_outside([own, {**READ, "error": True}]) == "view", "an error of theirs is theirs"
 
 
 @pytest.mark.parametrize(

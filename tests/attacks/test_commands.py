@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from shared.guard.permissions import Policy, policy
-from shared.guard.sandbox import Sandbox
+from shared.guard.permissions.policy import Policy, policy
+from shared.guard.sandbox.sandbox import Sandbox
 from tests.attacks.ground import CANARY, HOSTILE, Ground, whole
 
 COMMANDS: list[dict[str, Any]] = HOSTILE["commands"]

@@ -6,13 +6,13 @@ import statistics
 import time
 from dataclasses import asdict
 
-from shared.guard.approvals import Card, Decided, fingerprint
-from shared.guard.permissions import policy
-from shared.guard.presets import preset
-from shared.guard.sandbox import Sandbox
+from shared.guard.permissions.policy import policy
+from shared.guard.permissions.presets import preset
+from shared.guard.permissions.requests import Card, Decided, fingerprint
+from shared.guard.sandbox.sandbox import Sandbox
 from shared.loop import Call
-from shared.worker.asking import decided_record
-from shared.worker.rows import turn_rows
+from shared.worker.permissions.service import decided_record
+from shared.worker.runners.history import turn_rows
 from tests.attacks.ground import REGISTRY, Ground
 from tests.support.guards import guarded
 

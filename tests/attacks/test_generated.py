@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from shared.errors import ToolError
-from shared.tools import toolbox
+from shared.tools import catalog
 from tests.attacks.fooled.cluster import Run
 from tests.attacks.fooled.values import Hostile, Targets
 from tests.guard.conftest import sandbox
 from tests.support import person
 
-REGISTRY = toolbox.registry()
+REGISTRY = catalog.registry()
 SEED = 20_261  # another one: python -m tests.attacks --seed N
 
 
@@ -35,7 +35,7 @@ _AS_THEM = """
 import json, os, sys
 from pathlib import Path
 from shared.bus.embedded import Embedded
-from shared.guard.sandbox import Sandbox
+from shared.guard.sandbox.sandbox import Sandbox
 from tests.attacks.fooled.cluster import Run
 from tests.support.valkey import free_port
 folder = Path(sys.argv[1])

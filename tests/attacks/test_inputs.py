@@ -18,11 +18,11 @@ import structlog
 from shared import log
 from shared.bus import messages
 from shared.errors import BadMessage, ToolError
-from shared.guard.approvals import Card, fingerprint
-from shared.guard.checkout import Checkout
-from shared.guard.display import plain
-from shared.guard.git import Git, check_ref, check_remote
-from shared.worker.given import said
+from shared.guard.git.checkout import Checkout
+from shared.guard.git.commands import Git, check_ref, check_remote
+from shared.guard.permissions.display import plain
+from shared.guard.permissions.requests import Card, fingerprint
+from shared.worker.runners.inputs import said
 from tests.attacks.ground import CANARY, HOSTILE, REGISTRY, Ground, git
 
 SECRET = "sk-ant-api03-Zq8Wv3Lk0Xr5Ty7Ub2Nm"

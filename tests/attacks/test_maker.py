@@ -12,22 +12,24 @@ import pytest
 from shared.conversation import window
 from shared.conversation.past import Past
 from shared.errors import Denied
-from shared.guard import marks
-from shared.guard.permissions import policy
-from shared.guard.presets import preset
-from shared.guard.sandbox import Sandbox
+from shared.guard.permissions import marks
+from shared.guard.permissions.policy import policy
+from shared.guard.permissions.presets import preset
+from shared.guard.sandbox.sandbox import Sandbox
 from shared.hooks import leave
+from shared.profiles.profile import Profile
 from shared.settings import Settings
 from shared.store.origin import MADE, PERSON, Origin, mark
 from shared.store.records import Hook, HookRun, Note, Project, Repo, Task, project_key
-from shared.tools.handler import Handler
-from shared.turns.archive import Archive
-from shared.worker import brief, hooking, inheriting
-from shared.worker.door import Asked
-from shared.worker.given import Given
-from shared.worker.hookdoor import HookDoor
-from shared.worker.parts import Parts
-from shared.worker.profile import Profile
+from shared.tools.execute import Handler
+from shared.turns.outbox import Archive
+from shared.worker.coding import command
+from shared.worker.permissions.gate import Asked
+from shared.worker.resources import Parts
+from shared.worker.runners import inheriting
+from shared.worker.runners.inputs import Given
+from shared.worker.services import hooks
+from shared.worker.services.hook_gate import HookDoor
 from tests.attacks.ground import REGISTRY, Ground
 from tests.support.guards import guarded
 from tests.support.sqlite import opened
@@ -72,7 +74,7 @@ def _hook(**more: Any) -> Hook:
 async def _runs(bench: Bench, sandbox: Sandbox, hook: Hook) -> None:
     """What a run of the hook does with its steps."""
     run = HookRun(hook_id=hook.id, project_id=hook.project_id, session_id="hook:1")
-    await hooking.look(_parts(bench, sandbox), bench.handler, ARCHIVE, hook, run)
+    await hooks.look(_parts(bench, sandbox), bench.handler, ARCHIVE, hook, run)
 
 
 # -- the mark ----------------------------------------------------------------------------------------------
@@ -146,9 +148,9 @@ async def test_a_task_in_a_repository_that_is_marked_is_marked(bench: Bench) -> 
     [repo] = await bench.store.select(Repo)
     await bench.store.update(Repo, {"origin": Origin("chatter", foreign="view").kept()}, {"id": repo.id})
     task = Task(slug="t", project_id=repo.project_id, title="t", repo_id=repo.id, origin=made)
-    assert (await brief.origin(bench.store, task))["foreign"] == "view"
+    assert (await command.origin(bench.store, task))["foreign"] == "view"
     await bench.store.update(Repo, {"origin": made}, {"id": repo.id})
-    assert (await brief.origin(bench.store, task))["foreign"] == ""
+    assert (await command.origin(bench.store, task))["foreign"] == ""
 
 
 @guarded("mark-person")
@@ -213,7 +215,7 @@ async def test_a_hook_that_is_tried_out_runs_nothing(
     bench: Bench, workspace: Path, strongest: Sandbox
 ) -> None:
     hook = _hook(origin={"by": PERSON}, allowed=leave.given("ada", HARMFUL, "default"))
-    told = await hooking.preview(_parts(bench, strongest), bench.handler, ARCHIVE, hook, "k")
+    told = await hooks.preview(_parts(bench, strongest), bench.handler, ARCHIVE, hook, "k")
     assert not (workspace / "CANARY").exists()
     assert "touch CANARY" in told["steps"][0]["not_run"]
 

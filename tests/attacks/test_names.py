@@ -6,7 +6,7 @@ import pytest
 
 from shared.bus.keys import Names
 from shared.errors import UsageError
-from shared.worker import colleagues
+from shared.worker.runners import peers
 
 NONSENSE = ["x}:{y", "*", "a\nb", "", "A", "x" * 65, "../x", "a b", "é"]
 
@@ -16,10 +16,10 @@ def test_what_no_agent_is_called_becomes_no_key_and_no_channel(name: str) -> Non
     for make in (Names().desk, Names().agent):
         with pytest.raises(UsageError, match="no agent is called"):
             make(name)
-    assert not colleagues._asked(name)
+    assert not peers._asked(name)
 
 
 @pytest.mark.parametrize("name", ["status", "person", "system", "operator", "human"])
 def test_names_that_are_something_else_are_not_asked(name: str) -> None:
-    assert not colleagues._asked(name)
-    assert colleagues._asked("planner")
+    assert not peers._asked(name)
+    assert peers._asked("planner")

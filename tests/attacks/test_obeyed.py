@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shared.guard import obeyed
+from shared.guard.permissions import obeyed
 from tests.attacks.ground import Ground
 from tests.support.guards import guarded
 

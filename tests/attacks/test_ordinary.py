@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from shared.guard.presets import preset
-from shared.guard.sandbox import Sandbox
+from shared.client.views.replay import replay
+from shared.guard.permissions.presets import preset
+from shared.guard.sandbox.sandbox import Sandbox
 from shared.loop import Call
 from shared.store.records import Audit
-from shared.visitor.replay import replay
 from tests.attacks.ground import REGISTRY, Ground
 
 WORK: list[dict[str, Any]] = json.loads(Path(__file__).with_name("ordinary.json").read_text("utf-8"))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from shared.errors import ToolError
-from shared.guard.jail import Jail
+from shared.guard.files.jail import Jail
 from tests.attacks.ground import CANARY, HOSTILE, Ground, git, whole
 
 PATHS = HOSTILE["paths"]

@@ -11,7 +11,7 @@ from typing import get_args
 
 import pytest
 
-from shared.faults import Guard
+from shared.failpoints import Guard
 
 ROOT = Path(__file__).parents[2]
 GUARDS = frozenset(get_args(Guard))

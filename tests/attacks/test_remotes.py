@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from shared.errors import ToolError
-from shared.guard import way
-from shared.guard.addresses import PUBLIC, Reach, pin
-from shared.guard.checkout import Checkout
-from shared.guard.git import Git
-from shared.guard.refs import Target, check_remote
-from shared.guard.sandbox import Sandbox
+from shared.guard.git import route
+from shared.guard.git.checkout import Checkout
+from shared.guard.git.commands import Git
+from shared.guard.git.refs import Target, check_remote
+from shared.guard.sandbox.addresses import PUBLIC, Reach, pin
+from shared.guard.sandbox.sandbox import Sandbox
 from tests.attacks.ground import CANARY, Ground, git
 from tests.attacks.test_addresses import Server
 from tests.support.guards import guarded
@@ -57,7 +57,7 @@ def remote(root: Path, url: str) -> None:
 
 async def _is_refused(url: str, reach: Reach) -> bool:
     try:
-        await way.lead([url], reach)
+        await route.lead([url], reach)
     except ToolError:
         return True
     return False
@@ -159,7 +159,7 @@ async def test_a_name_is_looked_up_once_for_each_use_and_never_before_leave(
 
 async def test_a_name_that_leads_nowhere_is_told_without_git() -> None:
     with pytest.raises(ToolError, match="leads nowhere"):
-        await way.lead([f"https://{NAME}/x"], Reach(resolve=Names()))
+        await route.lead([f"https://{NAME}/x"], Reach(resolve=Names()))
 
 
 @guarded("pinned-address")
@@ -177,7 +177,7 @@ async def test_git_goes_to_the_address_that_was_judged_whatever_the_name_leads_t
 
 
 async def test_ssh_goes_to_that_address_too_and_believes_the_key_of_the_name() -> None:
-    led = await way.lead([f"git@{NAME}:team/x.git"], Reach(resolve=Names("93.184.216.34", "127.0.0.1")))
+    led = await route.lead([f"git@{NAME}:team/x.git"], Reach(resolve=Names("93.184.216.34", "127.0.0.1")))
     command = led.options[1]
     assert (
         led.ssh
@@ -185,7 +185,7 @@ async def test_ssh_goes_to_that_address_too_and_believes_the_key_of_the_name() -
         and command.startswith("core.sshCommand=ssh -F none -oBatchMode=yes ")
     )
     assert f"-oHostName=93.184.216.34 -oHostKeyAlias={NAME} " in command
-    led = await way.lead([f"ssh://git@{NAME}:2222/x"], Reach(resolve=Names("2606:4700::1")))
+    led = await route.lead([f"ssh://git@{NAME}:2222/x"], Reach(resolve=Names("2606:4700::1")))
     assert f"-oHostName=2606:4700::1 '-oHostKeyAlias=[{NAME}]:2222'" in led.options[1]
 
 
@@ -227,7 +227,7 @@ async def test_what_a_server_makes_git_run_sees_the_repository_and_nothing_else(
     def flawed(_one: Target, _places: object) -> list[str]:
         return ["-c", look]
 
-    monkeypatch.setattr(way, "_pinned", flawed)
+    monkeypatch.setattr(route, "_pinned", flawed)
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
     monkeypatch.setenv("ANTHROPIC_API_KEY", CANARY)
     remote(builder.root, f"git@{NAME}:x.git")
@@ -264,10 +264,10 @@ async def test_where_the_sandbox_cannot_lend_the_agent_ssh_runs_beside_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SSH_AUTH_SOCK", "/run/agent")
-    led = await way.lead([f"git@{NAME}:x"], Reach(resolve=Names("93.184.216.34")))
+    led = await route.lead([f"git@{NAME}:x"], Reach(resolve=Names("93.184.216.34")))
     assert led.sockets() == ["/run/agent"] and led.variables()["SSH_AUTH_SOCK"] == "/run/agent"
     assert led.confined(Sandbox("bwrap", "")) and not led.confined(Sandbox("landlock", ""))
-    web = await way.lead([f"https://{NAME}/x"], Reach(resolve=Names("93.184.216.34")))
+    web = await route.lead([f"https://{NAME}/x"], Reach(resolve=Names("93.184.216.34")))
     assert (
         web.sockets() == []
         and web.confined(Sandbox("landlock", ""))

@@ -10,12 +10,12 @@ import pytest
 
 from shared.errors import ToolError, UsageError
 from shared.folders import HOME_NAME, data_folder
-from shared.guard import grounds
-from shared.guard.sandbox import Sandbox
+from shared.guard.files import roots
+from shared.guard.sandbox.sandbox import Sandbox
 from shared.store.records import Repo, Workspace, project_key
 from shared.store.row import new_id
 from shared.store.sqlite import SqliteStore
-from shared.tasks.repos import Repos
+from shared.tasks.worktree.mirrors import Repos
 from tests.support.guards import guarded
 from tests.support.sqlite import store
 from tests.tools.bench import Bench
@@ -90,12 +90,12 @@ async def test_a_link_to_it_by_another_name_is_seen_through(repos: Repos, tmp_pa
     "place", ["/", "/etc", "/etc/ssh", "/usr/local", "/proc/self", "/home", "/var", "/tmp"]
 )
 def test_the_system_is_nobodys_repository(place: str, tmp_path: Path) -> None:
-    assert grounds.forbidden(Path(place).resolve(), tmp_path / "home")
+    assert roots.forbidden(Path(place).resolve(), tmp_path / "home")
 
 
 @pytest.mark.parametrize("place", ["code/shop", ".config/nvim", "work"])
 def test_a_folder_of_a_persons_own_can_be_one(place: str, tmp_path: Path) -> None:
-    assert grounds.forbidden(tmp_path / "person" / place, tmp_path / "home") == ""
+    assert roots.forbidden(tmp_path / "person" / place, tmp_path / "home") == ""
 
 
 async def test_a_folder_in_a_repository_does_not_open_the_whole_of_it(repos: Repos, tmp_path: Path) -> None:
@@ -156,15 +156,15 @@ async def test_a_folder_that_holds_something_is_not_taken_over(bench: Bench) -> 
 
 
 async def test_our_own_code_is_read_but_written_by_no_tool(tmp_path: Path) -> None:
-    here = Path(grounds.__file__).parents[2]
-    assert grounds.ours(here) and not grounds.ours(tmp_path)
+    here = Path(roots.__file__).parents[2]
+    assert roots.ours(here) and not roots.ours(tmp_path)
 
 
 def test_the_data_folder_of_an_earlier_release_keeps_its_repository_open(tmp_path: Path) -> None:
     shop = repository(tmp_path / "shop")
     (shop / HOME_NAME).mkdir()
-    assert grounds.opened("shop", str(shop), shop / HOME_NAME) == shop
+    assert roots.opened("shop", str(shop), shop / HOME_NAME) == shop
     with pytest.raises(ToolError):
-        grounds.opened("shop", str(shop), shop / "data")
+        roots.opened("shop", str(shop), shop / "data")
     with pytest.raises(UsageError):
-        grounds.check(shop, shop / HOME_NAME)
+        roots.check(shop, shop / HOME_NAME)

@@ -19,13 +19,14 @@ from pathlib import Path
 import pytest
 
 from shared.errors import ToolError
-from shared.guard import bubblewrap, cgroup, limits
-from shared.guard.disk import Reserve
-from shared.guard.process import Finished, run
-from shared.guard.sandbox import Sandbox, scratch
+from shared.guard.processes import limits
+from shared.guard.processes.process import Finished, run
+from shared.guard.processes.reserve import Reserve
+from shared.guard.sandbox import bubblewrap, cgroup
+from shared.guard.sandbox.sandbox import Sandbox, scratch
 from tests.attacks.ground import CANARY, whole
 from tests.guard.conftest import sandbox, until
-from tests.guard.test_sandbox import working_in
+from tests.guard.sandbox.test_sandbox import working_in
 from tests.support import person
 from tests.support.guards import guarded
 

@@ -13,17 +13,18 @@ from typing import Any
 import pytest
 
 from shared.errors import ToolError
-from shared.guard.sandbox import Sandbox
-from shared.tools import files, search, symbols
+from shared.guard.sandbox.sandbox import Sandbox
 from shared.tools.context import Context, Root
+from shared.tools.files import browse, search
 from shared.tools.registry import Registry
+from shared.tools.research import symbols
 from tests.support.guards import guarded
 from tests.tools.ground import context
 
 _SECONDS, _SEARCHES = 6.0, 3000
 _PAIRS = 8
 SECRET, NAME = "SECRET_OF_ANOTHER", "name_of_another.py"
-TOOLS = Registry([files.category, symbols.category])
+TOOLS = Registry([browse.category, symbols.category])
 
 # Swaps each folder with the link beside it, again and again, for a while and no longer.
 SWAPPER = """

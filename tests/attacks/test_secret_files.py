@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from shared.guard import secretfiles
-from shared.guard.git import Git
-from shared.guard.presets import preset
-from shared.guard.sandbox import Sandbox
+from shared.guard.git.commands import Git
+from shared.guard.permissions import secret_files
+from shared.guard.permissions.presets import preset
+from shared.guard.sandbox.sandbox import Sandbox
 from shared.store.sqlite import SqliteStore
 from tests.attacks.ground import Ground, git
 from tests.support.guards import guarded
@@ -186,19 +186,19 @@ async def test_a_command_that_names_one_and_was_allowed_sees_it(bench: Bench) ->
     "name", [".env", "a/.ENV.local", "x/id_ed25519", "certs/server.key", ".aws/credentials"]
 )
 def test_the_list_knows_it(name: str) -> None:
-    assert secretfiles.is_secret(name)
+    assert secret_files.is_secret(name)
 
 
 @pytest.mark.parametrize(
     "name", [".env.example", "id_rsa.pub", "src/keys.py", "environment.env.ts", "monkey"]
 )
 def test_the_list_lets_it_be(name: str) -> None:
-    assert not secretfiles.is_secret(name)
+    assert not secret_files.is_secret(name)
 
 
 def test_where_a_diff_was_cut_the_rest_of_an_unknown_file_is_left_out() -> None:
     diff = f"diff --git a/a b/a\n+one\n[… 9 bytes left out …]\n+TOKEN={SECRET}\ndiff --git a/b b/b\n+two\n"
-    text, _ = secretfiles.without(diff, doubt=True)
+    text, _ = secret_files.without(diff, doubt=True)
     assert SECRET not in text and "+one" in text and "+two" in text
 
 
@@ -208,4 +208,4 @@ async def test_looking_for_them_is_bounded(tmp_path: Path) -> None:
         deep = deep / str(number)
     deep.mkdir(parents=True)
     (deep / ".env").write_text("x")
-    assert await asyncio.to_thread(secretfiles.untracked, tmp_path) == []
+    assert await asyncio.to_thread(secret_files.untracked, tmp_path) == []

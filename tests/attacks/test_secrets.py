@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shared.tools.coding import STDOUT
-from shared.veil import hide
+from shared.redaction import hide
+from shared.tools.files.coding import STDOUT
 from tests.attacks.ground import Ground, git
 
 SECRET = "sk-ant-api03-Tg5Hy8Jk2Ls9Dw4Ef7Rb"

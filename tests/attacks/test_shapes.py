@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from shared.bus.messages import Output
-from shared.guard.approvals import Card
+from shared.client.views.dead_letters import Dead, whole
+from shared.guard.permissions.requests import Card
+from shared.redaction import Veil
 from shared.shapes import SHAPES
-from shared.veil import Veil
-from shared.visitor.dead import Dead, whole
 from tests.attacks.ground import Ground
 from tests.support.guards import guarded
 from tests.support.secrets import KEY, SECRETS

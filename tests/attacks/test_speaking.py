@@ -21,19 +21,19 @@ from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT, Names
 from shared.bus.messages import Output
 from shared.bus.redis import RedisBus
 from shared.bus.signing import FRESH_MS, Signer
+from shared.client import Visitor, post
+from shared.client.feed import Feed
+from shared.client.local.typed import told
 from shared.errors import Denied, Refused
 from shared.settings import Settings
 from shared.store.records import Session
 from shared.store.row import derived
 from shared.store.sqlite import SqliteStore
-from shared.turns.authority import Authority
-from shared.turns.desk import Desk
-from shared.turns.ear import Ear
-from shared.visitor import Visitor, post
-from shared.visitor.feed import Feed
-from shared.visitor.typed import told
-from shared.worker import owning
-from shared.worker.hearing import Hearing
+from shared.turns.intake import Ear
+from shared.turns.queue import Desk
+from shared.turns.signatures import Authority
+from shared.worker.dispatch import Hearing
+from shared.worker.services import ownership
 from tests.support.guards import guarded
 from tests.support.processes import Site, until
 from tests.support.valkey import eventually, redis, valkey
@@ -244,7 +244,7 @@ async def test_sessions_of_the_release_before_are_those_of_their_rows(
         bus, names = heard.bus, heard.names
 
     setattr(Parts, "store", store)  # noqa: B010
-    await owning.learn(Parts())  # type: ignore[arg-type]
+    await ownership.learn(Parts())  # type: ignore[arg-type]
     with pytest.raises(Denied):
         await heard.post(user_id="bob", content="Hello", session_id="s-old")
     assert await heard.post(user_id="ada", content="Hello", session_id="s-old") == "accepted"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from shared.guard import remains, starts
-from shared.guard.process import run
+from shared.guard.processes import running, starts
+from shared.guard.processes.process import run
 from tests.house.tree import ROOT, variables
 from tests.support.guards import guarded
 from tests.support.processes import until
@@ -110,7 +110,7 @@ def test_a_search_path_keeps_what_is_named_whole() -> None:
 def test_a_running_worker_stands_in_no_folder_of_people(planted: Path, home: Path) -> None:
     done = promptdock(planted, home, "up", "--detach", "--without", "planner", "--without", "frontend")
     assert done.returncode == 0, done.stderr
-    found = until(lambda: remains.living(home), PATIENCE, "the note of what runs")
-    for process in [process for process in found if process.name != remains.REDIS]:
+    found = until(lambda: running.living(home), PATIENCE, "the note of what runs")
+    for process in [process for process in found if process.name != running.REDIS]:
         where = Path(f"/proc/{process.pid}/cwd")
         assert not where.exists() or where.resolve() == Path(starts.WHERE)

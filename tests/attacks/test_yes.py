@@ -12,16 +12,17 @@ from typing import Any, cast
 
 import pytest
 
-from shared.guard import bound, contents, grants
-from shared.guard.approvals import Card, Decided, fingerprint
-from shared.guard.presets import preset
-from shared.guard.sandbox import Sandbox
+from shared.guard.git import digest
+from shared.guard.permissions import bound, grants
+from shared.guard.permissions.presets import preset
+from shared.guard.permissions.requests import Card, Decided, fingerprint
+from shared.guard.sandbox.sandbox import Sandbox
 from shared.loop import Call, Verdict
 from shared.store.base import Store
-from shared.tasks.repos import Repos
-from shared.tools.handler import Handler
+from shared.tasks.worktree.mirrors import Repos
+from shared.tools.execute import Handler
 from shared.turns.records import Record
-from shared.worker.asking import Asking, asks, decided_record, unanswered, waited_ms
+from shared.worker.permissions.service import Asking, asks, decided_record, unanswered, waited_ms
 from tests.attacks.ground import REGISTRY, Ground, git
 from tests.support.guards import guarded
 
@@ -338,7 +339,7 @@ async def test_a_digest_is_of_names_contents_modes_and_links(ground: Ground, str
     root, seen = ground.root, list[str]()
 
     async def differs(what: str) -> None:
-        seen.append(await contents.digest(root, strongest))
+        seen.append(await digest.digest(root, strongest))
         assert len(set(seen)) == len(seen), what
 
     await differs("at first")
@@ -354,25 +355,25 @@ async def test_a_digest_is_of_names_contents_modes_and_links(ground: Ground, str
     (root / ".gitignore").write_text("*.log\n")
     await differs("what git ignores")
     (root / "x.log").write_text("noise")
-    assert await contents.digest(root, strongest) == seen[-1], "what git ignores does not count"
+    assert await digest.digest(root, strongest) == seen[-1], "what git ignores does not count"
 
 
 async def test_of_what_is_too_much_to_read_size_and_time_count(
     ground: Ground, strongest: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(contents, "BYTES", 10)
-    before = await contents.digest(ground.root, strongest)
+    monkeypatch.setattr(digest, "BYTES", 10)
+    before = await digest.digest(ground.root, strongest)
     (ground.root / "big").write_text("other")
-    assert await contents.digest(ground.root, strongest) != before
+    assert await digest.digest(ground.root, strongest) != before
 
 
 async def test_a_folder_without_a_repository_has_a_digest_too(tmp_path: Path, strongest: Sandbox) -> None:
     folder = tmp_path / "plain"
     (folder / "in").mkdir(parents=True)
     (folder / "in" / "f").write_text("1")
-    before = await contents.digest(folder, strongest)
+    before = await digest.digest(folder, strongest)
     (folder / "in" / "f").write_text("2")
-    assert await contents.digest(folder, strongest) != before
+    assert await digest.digest(folder, strongest) != before
 
 
 # By ssh

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from shared.bus.activity import Activity, act, doing
-from shared.veil import hide
+from shared.redaction import hide
 
 
 def test_a_call_of_a_tool_is_told_by_the_argument_that_says_most() -> None:

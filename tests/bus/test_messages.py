@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from shared.bus import messages
 from shared.bus.keys import WIRE
 from shared.errors import BadMessage
-from shared.veil import hide
+from shared.redaction import hide
 from tests.bus.malformed import EVERYTHING, MISUSED, UNREADABLE, raw, said
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from shared.bus import keys
 from shared.bus.redis.listener import RedisListener
+from shared.client import feed
+from shared.client.client import Visitor
 from shared.errors import BusUnreachable
-from shared.turns.desk import Desk
-from shared.visitor import feed
-from shared.visitor.visitor import Visitor
+from shared.turns.queue import Desk
 
 TRIES = 3000
 

@@ -20,9 +20,9 @@ from shared.bus.embedded import binary
 from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
 from shared.errors import ConfigurationError
-from shared.turns.desk import Claim, Desk, Ending, Mail
-from shared.turns.ear import Ear
-from shared.turns.seat import Seat
+from shared.turns.handoff import Seat
+from shared.turns.intake import Ear
+from shared.turns.queue import Claim, Desk, Ending, Mail
 from tests.support.valkey import eventually, free_port
 
 SLOTS = 16384

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.worker.supervise import AGENTS
+from shared.worker.supervisor import AGENTS
 from tests.cli.person import PATIENCE, Person
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gateways.cli import complete
-from shared.visitor import Visitor
+from shared.client import Visitor
 from tests.cli.person import PATIENCE, Person
 from tests.house.tree import ROOT
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.commands.test_chat import Terminal
 from tests.cli.person import PATIENCE, Person, Warm
-from tests.cli.test_chat import Terminal
 from tests.tools.ground import git
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gateways.cli.main import commands
-from shared.visitor.look import release
+from gateways.cli.app import commands
+from shared.client.views.status import release
 from tests.cli.person import Person
 
 

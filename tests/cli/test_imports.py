@@ -40,13 +40,18 @@ def loaded(person: Person, *words: str) -> set[str]:
 @pytest.mark.parametrize("words", [["--version"], ["--help"]])
 def test_what_only_prints_waits_for_no_library_of_the_cluster(person: Person, words: list[str]) -> None:
     names = loaded(person, *words)
-    assert "gateways.cli.main" in names
+    assert "gateways.cli.app" in names
     assert sorted((HEAVY | CLUSTER | WORKER) & names) == []
 
 
 def test_help_of_all_loads_the_commands_of_no_noun(person: Person) -> None:
-    assert sorted(loaded(person, "--help") & {"gateways.cli.tools", "gateways.cli.steer"}) == []
-    assert "gateways.cli.tools" in loaded(person, "tools", "--help")
+    assert (
+        sorted(
+            loaded(person, "--help") & {"gateways.cli.commands.tools", "gateways.cli.commands.tasks.steer"}
+        )
+        == []
+    )
+    assert "gateways.cli.commands.tools" in loaded(person, "tools", "--help")
 
 
 @pytest.mark.parametrize("words", [["status"], ["ask", "Hello", "--timeout", "1"]])
@@ -54,5 +59,5 @@ def test_what_asks_the_cluster_loads_nothing_that_only_a_worker_needs(
     person: Person, words: list[str]
 ) -> None:
     names = loaded(person, *words)
-    assert "shared.visitor.visitor" in names
+    assert "shared.client.client" in names
     assert sorted((HEAVY | WORKER) & names) == []

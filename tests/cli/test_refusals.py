@@ -17,11 +17,11 @@ from threading import Thread
 
 import pytest
 
-from gateways.cli import up
+from gateways.cli.commands.cluster import up
 from shared.bus.embedded import binary
+from shared.client.local import supervision
 from shared.errors import BusUnreachable
 from shared.settings import Settings
-from shared.visitor import supervision
 from tests.cli.person import PATIENCE, Person
 from tests.support.messages_api import MessagesApi
 from tests.support.valkey import free_port
@@ -277,7 +277,7 @@ def test_who_interrupts_while_the_command_is_still_loaded_gets_no_traceback(pers
 import sys
 class Interrupt:
     def find_spec(self, name, path=None, target=None):
-        if name == "gateways.cli.main":
+        if name == "gateways.cli.app":
             raise KeyboardInterrupt
 sys.meta_path.insert(0, Interrupt())
 from gateways.cli.__main__ import main

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shared.visitor.passing import in_words
+from shared.client.text.traffic import in_words
 
 
 def test_what_people_and_agents_say_to_each_other_is_told_with_who_and_to_whom() -> None:

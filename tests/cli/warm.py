@@ -24,10 +24,10 @@ def _load() -> None:
         "store.sqlite",
         "store.supabase",
         "models.anthropic",
-        "visitor.tasks",
-        "visitor.doctor",
+        "client.views.tasks",
+        "client.doctor.examine",
     )
-    ours = (f"gateways.cli.{found.name}" for found in pkgutil.iter_modules(gateways.cli.__path__))
+    ours = (found.name for found in pkgutil.walk_packages(gateways.cli.__path__, "gateways.cli."))
     for name in (
         *(f"shared.{name}" for name in late),
         *(name for name in ours if not name.endswith("__main__")),

@@ -17,7 +17,7 @@ from shared.store.breaker import Breaker
 from shared.store.records import Session, Snapshot
 from shared.store.row import now
 from shared.store.sqlite import SqliteStore
-from shared.turns.desk import Claim, Desk, Ending, Mail
+from shared.turns.queue import Claim, Desk, Ending, Mail
 from shared.turns.records import Record, pack, unpack
 from shared.turns.turn import Turn
 from tests.conversation.ground import kept, turn, turns

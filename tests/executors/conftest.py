@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from shared.executors.base import Work
-from shared.guard.sandbox import Sandbox
-from shared.tasks.hold import Hold
+from shared.guard.sandbox.sandbox import Sandbox
+from shared.tasks.worktree.lock import Hold
 from shared.turns.records import Record
 from tests.tasks.conftest import plain
 

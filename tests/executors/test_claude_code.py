@@ -15,9 +15,9 @@ import pytest
 from shared.errors import ModelError
 from shared.executors.base import Work
 from shared.executors.claude_code import ClaudeCode
-from shared.guard.birth import birth
-from shared.tasks.hold import Hold
-from shared.veil import hide
+from shared.guard.processes.pid import birth
+from shared.redaction import hide
+from shared.tasks.worktree.lock import Hold
 from tests.executors.conftest import Person
 from tests.support.guards import guarded
 from tests.support.messages_api import MessagesApi

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from shared import veil
+from shared import redaction
 from shared.executors.base import Work
 from shared.executors.outlet import Outlet
-from shared.guard.process import Finished, run
+from shared.guard.processes.process import Finished, run
 from tests.support.guards import guarded
 from tests.tasks.conftest import until
 
@@ -62,7 +62,7 @@ def provider() -> Iterator[Any]:
 @pytest.fixture
 def here(work: Work, provider: Any) -> Iterator[Work]:
     """The task, with the key of the cluster."""
-    veil.hide(KEY)
+    redaction.hide(KEY)
     work.scratch.mkdir()
     given = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{provider.server_port}"}
     (work.path / "ask.py").write_text(ASK)

@@ -17,7 +17,7 @@ from shared.bus.keys import Names
 from shared.bus.presence import Presence
 from shared.bus.redis import RedisBus
 from shared.errors import PromptDockError, Unreachable
-from shared.turns.desk import Desk
+from shared.turns.queue import Desk
 from tests.faults import nursery
 from tests.faults.model import Thinker
 from tests.faults.proxy import Proxy

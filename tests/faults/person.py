@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import SecretStr
 
 from shared.bus.messages import CLOSING
+from shared.client import Visitor
 from shared.settings import Settings
-from shared.visitor import Visitor
 from tests.faults.cluster import Cluster
 from tests.faults.proxy import Proxy
 

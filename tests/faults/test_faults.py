@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shared.guard.reading import only_reads
+from shared.guard.permissions.reading import only_reads
 from tests.faults import rows, suite, tasks
 from tests.faults.checker import Findings, arrived
 from tests.faults.cluster import LEASE, cluster

@@ -14,7 +14,7 @@ from typing import Any
 from shared.bus import messages
 from shared.bus.keys import HUMAN_INPUT
 from shared.errors import PromptDockError
-from shared.turns import route
+from shared.turns import routing
 from tests.faults.cluster import Cluster
 
 BACKLOG = 100  # unanswered messages of all people together at which they pause
@@ -89,7 +89,7 @@ class Load:
             content["content"] = text
         channel = self.cluster.names.channel(HUMAN_INPUT)
         data = json.dumps({**content, "via": channel}).encode()
-        mail = route.human(self.cluster.names, messages.human(content), data)
+        mail = routing.human(self.cluster.names, messages.human(content), data)
         desk = self.cluster.desks["chatter"]
         while True:
             try:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from shared.guard import landlock
-from shared.guard.bubblewrap import programs
-from shared.guard.sandbox import Sandbox
+from shared.guard.sandbox import landlock
+from shared.guard.sandbox.bubblewrap import programs
+from shared.guard.sandbox.sandbox import Sandbox
 
 
 async def until(condition: Callable[[], bool], seconds: float = 30) -> None:

@@ -11,11 +11,11 @@ from shared.hooks import launch
 from shared.store.records import HookRun
 from shared.store.row import now
 from shared.store.sqlite import SqliteStore
-from shared.tools.handler import Handler
-from shared.turns.archive import Archive
-from shared.worker import hooking
-from shared.worker.hooking import Hooking
-from shared.worker.parts import Parts
+from shared.tools.execute import Handler
+from shared.turns.outbox import Archive
+from shared.worker.resources import Parts
+from shared.worker.services import hooks
+from shared.worker.services.hooks import Hooking
 from tests.hooks.conftest import Make
 from tests.support.guards import guarded
 
@@ -68,7 +68,7 @@ def _service(bus: Bus) -> Hooking:
 async def test_two_hooks_whose_agent_nobody_serves_do_not_occupy_all_places(
     store: SqliteStore, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hooking, "ABSENT", 0.0)
+    monkeypatch.setattr(hooks, "ABSENT", 0.0)
     bus = Bus(store)
     service = _service(bus)
     for run in [await _waiting(store, make, slug) for slug in ("one", "two")]:
@@ -91,7 +91,7 @@ async def test_an_agent_that_is_away_for_a_moment_is_waited_for(store: SqliteSto
 async def test_what_was_begun_is_not_taken_back(
     store: SqliteStore, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hooking, "ABSENT", 0.0)
+    monkeypatch.setattr(hooks, "ABSENT", 0.0)
     bus = Bus(store, "running")
     await _service(bus)._finish(await _waiting(store, make, "one"))
     assert (await store.select(HookRun))[0].state == "running"

@@ -10,7 +10,7 @@ import pytest
 from shared.hooks import triggers
 from shared.store.records import Hook, HookRun, Project, Task, TaskEvent, new_id, project_key
 from shared.store.sqlite import SqliteStore
-from shared.worker.hooking import Hooking
+from shared.worker.services.hooks import Hooking
 
 GONE = new_id()  # a task that is there no more
 

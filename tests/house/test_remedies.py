@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gateways.cli import main
+from gateways.cli import app
 from tests.house.tree import files, read, runs, unknown
 
 _COMMAND = re.compile(r"(?<![\w./-])promptdock ([a-z]+)(?: ([a-z]+))?((?: (?:--?[a-z][a-z-]*|[A-Z]+|<>))*)")
@@ -49,7 +49,7 @@ def _options() -> dict[tuple[str, ...], set[str]]:
         for name, below in getattr(command, "commands", {}).items():
             look(below, (*words, name))
 
-    look(main.commands(), ())
+    look(app.commands(), ())
     return found
 
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 from pydantic import AliasChoices
 
-from gateways.cli import main
+from gateways.cli import app
 from shared.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -80,7 +80,7 @@ def targets() -> set[str]:
 @functools.cache
 def commands() -> dict[str, Any]:
     """The command line as a tree: a name, and the commands below it."""
-    return _below(main.commands())
+    return _below(app.commands())
 
 
 def _below(command: Any) -> dict[str, Any]:

@@ -15,10 +15,12 @@ from shared.models.base import Answer, Block, Delta, Message, Request, ToolSpec,
 from shared.models.demo import DemoModel, build
 from shared.models.demo.build import slug
 from shared.models.demo.script import topic, words_of
-from shared.tasks.checks import Ran, feedback
-from shared.tasks.receipt import Command
-from shared.tools import files, planning, plans, research
-from shared.worker import question
+from shared.tasks.worktree.checks import Ran, feedback
+from shared.tasks.worktree.receipt import Command
+from shared.tools.files import browse
+from shared.tools.research import report as research
+from shared.tools.tasks import planning, plans
+from shared.worker.runners import question
 from tests.models.conftest import heard
 from tests.support.messages_check import complaint
 
@@ -497,7 +499,7 @@ async def test_a_task_that_is_named_is_the_one_that_is_merged() -> None:
 async def test_the_researcher_searches_and_reports_what_it_found() -> None:
     grep, report = (
         tool
-        for category in (files.category, research.category)
+        for category in (browse.category, research.category)
         for tool in category.tools
         if tool.name in ("grep", "report_findings")
     )

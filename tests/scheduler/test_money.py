@@ -11,7 +11,7 @@ from shared.bus.redis import RedisBus
 from shared.store.row import derived
 from shared.tasks.estimate import Estimate, Past, estimate
 from shared.turns.lease import Lease
-from shared.worker.money import Money, today
+from shared.worker.budgets.ledger import Money, today
 
 SHOP, BLOG = derived("project", "shop"), derived("project", "blog")
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from shared import shapes
+from shared.redaction import Veil, redact, redacted
 from shared.shapes import SHAPES, hide
-from shared.veil import Veil, redact, redacted
 from tests.support.secrets import KEY, SECRETS
 
 ROOT = Path(__file__).parents[2]

@@ -8,8 +8,8 @@ import json
 
 import pytest
 
+from shared.redaction import Veil, conceal, concealed, cut, hide
 from shared.settings import Settings
-from shared.veil import Veil, conceal, concealed, cut, hide
 
 SECRET = 'sk-"Zq8&Wv3/Lk0+Xr5\\nTy7ü'
 KEY = "sk-ant-api03-Kd7Pw2Jx9Vb4Mn6Qa1"

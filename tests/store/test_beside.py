@@ -26,8 +26,8 @@ from pathlib import Path
 from shared.store.records import Task
 from shared.store.sqlite import SqliteStore
 from shared.store.supabase import SupabaseStore
-from shared.tasks import machine
-from shared.tools import board
+from shared.tasks import states as machine
+from shared.tools.tasks import format as board
 from shared.tools.context import Context
 
 async def main(place, key, what):

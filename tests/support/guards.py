@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from shared.faults import Guard
+from shared.failpoints import Guard
 
 Test = Callable[..., Any]
 

@@ -32,8 +32,8 @@ import redis
 
 from shared.bus.embedded import Embedded
 from shared.bus.keys import Names
+from shared.client.local.release import release
 from shared.store.records import TABLES
-from shared.visitor.release import release
 from tests.support.messages_api import MessagesApi
 from tests.support.messages_script import Rules
 from tests.support.post import post

@@ -18,15 +18,15 @@ from typing import Any
 
 import pytest
 
-from shared.guard import landlock
-from shared.guard.bubblewrap import programs
+from shared.guard.sandbox import landlock
+from shared.guard.sandbox.bubblewrap import programs
 
 NOBODY = 65_534
 ROOT = Path(__file__).parents[2]
 _SHOWN = """
 import json, os, subprocess, sys
 from pathlib import Path
-from shared.guard.sandbox import Sandbox
+from shared.guard.sandbox.sandbox import Sandbox
 mode, root, command, seconds = json.loads(sys.argv[1])
 box = Sandbox.probe(mode)
 told = {"mode": box.mode, "explain": box.explain(), "uid": os.getuid()}
@@ -42,7 +42,7 @@ print(json.dumps(told))
 def _python() -> str | None:
     """A Python that an ordinary user can start, and that finds our code."""
     for program in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
-        check = "import sys; assert sys.version_info >= (3, 11); import shared.guard.sandbox"
+        check = "import sys; assert sys.version_info >= (3, 11); import shared.guard.sandbox.sandbox"
         try:
             done = subprocess.run(
                 [program, "-c", check],

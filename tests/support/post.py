@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from shared.bus import messages
 from shared.bus.keys import CHATTER, HUMAN_INPUT, Names
 from shared.bus.redis import RedisBus
-from shared.turns import route
-from shared.turns.desk import Desk
+from shared.turns import routing
+from shared.turns.queue import Desk
 from tests.support.processes import PATIENCE
 from tests.support.wire import Message
 
@@ -24,7 +24,7 @@ def post(url: str, names: Names, sent: Sequence[Message], pause: float = 0.0) ->
         try:
             for message in sent:
                 data = json.dumps(message | {"via": names.channel(HUMAN_INPUT)}).encode()
-                mail = route.human(names, messages.human(messages.read(data)), data)
+                mail = routing.human(names, messages.human(messages.read(data)), data)
                 outcomes.append((await desk.post(mail, patience=PATIENCE)).outcome)
                 await asyncio.sleep(pause)
         finally:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from shared.guard.sandbox import Sandbox
+from shared.guard.sandbox.sandbox import Sandbox
 from shared.store.records import Repo
 from shared.store.row import new_id
-from shared.tasks.repos import Repos
+from shared.tasks.worktree.mirrors import Repos
 
 PROJECT = new_id()
 

@@ -18,9 +18,9 @@ from shared.bus.keys import Names
 from shared.bus.messages import Output
 from shared.bus.redis import RedisBus
 from shared.bus.signing import Signer
+from shared.client import Visitor
+from shared.client.text.blocks import Block
 from shared.settings import Settings
-from shared.visitor import Visitor
-from shared.visitor.blocks import Block
 from tests.support.valkey import names, redis, until, valkey
 
 __all__ = ["names", "redis", "valkey"]

@@ -12,11 +12,11 @@ from gateways.terminal.commands import obey
 from gateways.terminal.conversation import Conversation
 from gateways.terminal.prompt import below
 from shared.bus.messages import Output, now
-from shared.guard.approvals import Approvals, Card, Decided
+from shared.client.views.status import Pulse
+from shared.guard.permissions.requests import Approvals, Card, Decided
 from shared.store.records import ConversationMessage, Task, TaskEvent, Turn, project_key
 from shared.store.sqlite import SqliteStore
-from shared.turns.desk import Desk
-from shared.visitor.look import Pulse
+from shared.turns.queue import Desk
 from tests.support.valkey import until
 from tests.terminal.conftest import Chatter, Seen
 

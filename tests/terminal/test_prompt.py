@@ -20,9 +20,9 @@ from gateways.terminal.completing import Offers
 from gateways.terminal.conversation import Conversation
 from gateways.terminal.prompt import below, converse, reflow
 from shared.bus.messages import Output
+from shared.client.views import inbox
 from shared.store.records import Task, project_key
 from shared.store.sqlite import SqliteStore
-from shared.visitor import inbox
 from tests.support.valkey import until
 from tests.terminal.conftest import Chatter, Seen
 

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from shared.guard.sandbox import Sandbox
+from shared.guard.sandbox.sandbox import Sandbox
 from shared.store.base import Store
-from shared.tasks.repos import Repos
-from shared.tools import toolbox
+from shared.tasks.worktree.mirrors import Repos
+from shared.tools import catalog
 from shared.tools.context import Context
-from shared.tools.handler import Handler
+from shared.tools.execute import Handler
 from tests.tools.ground import git, repository
 
 Result = dict[str, Any]
@@ -24,7 +24,7 @@ class Bench:
 
     def __init__(self, store: Store, home: Path, sandbox: Sandbox, home_id: str = "here") -> None:
         self.store, self.home = store, home
-        self.handler = Handler(toolbox.registry())
+        self.handler = Handler(catalog.registry())
         self.repos = Repos(home, home_id, sandbox, allow_local=True)
         self.said: list[str] = []
         self.extras: dict[str, Any] = {"repos": self.repos}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.guard.sandbox import Sandbox
+from shared.guard.sandbox.sandbox import Sandbox
 from shared.store.sqlite import SqliteStore
 from tests.support.sqlite import store
 from tests.tools.bench import Bench

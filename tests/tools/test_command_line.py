@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from shared.tools import toolbox
+from shared.tools import catalog
 from tests.support.processes import ROOT
 
-registry = toolbox.registry()
+registry = catalog.registry()
 
 
 def tools(

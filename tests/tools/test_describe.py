@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from shared.guard import about
-from shared.guard.approvals import Card
+from shared.guard.permissions import about
+from shared.guard.permissions.requests import Card
 from shared.store.records import Repo, Task, TaskResult
-from shared.tools import describe, toolbox
+from shared.tools import catalog, describe
 from tests.tools.bench import Bench
 from tests.tools.ground import commit, git
 
-REGISTRY = toolbox.registry()
+REGISTRY = catalog.registry()
 
 
 async def told(bench: Bench, name: str, /, **arguments: Any) -> str:

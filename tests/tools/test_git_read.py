@@ -8,7 +8,7 @@ import pytest
 
 from shared.errors import ToolError
 from shared.tools.context import Context
-from shared.tools.git import category, history
+from shared.tools.git.read import category, history
 from tests.tools.ground import call, commit, context, git, repository, write
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from shared.errors import ToolError
 from shared.store.records import Task, project_key
-from shared.tools import pulls
+from shared.tools.git import pulls
 from tests.tools.bench import Bench
 from tests.tools.ground import commit, git, write
 

@@ -6,9 +6,9 @@ import re
 import textwrap
 from pathlib import Path
 
-from shared.guard.presets import preset
-from shared.tools import notes
-from shared.tools.handler import Handler
+from shared.guard.permissions.presets import preset
+from shared.tools.execute import Handler
+from shared.tools.knowledge import notes
 from shared.tools.registry import Category, Registry, Tool
 from tests.tools.bench import Bench
 

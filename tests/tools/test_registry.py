@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from shared.tools import page, toolbox
+from shared.tools import catalog, document
+from shared.tools.categories import CORE, TIERS
 from shared.tools.registry import Tool
-from shared.tools.tiers import CORE, TIERS
 from tests.tools.bench import Bench
 
 COUNTS = {
@@ -47,7 +47,7 @@ HOOK: dict[str, Any] = {
     "prompt_template": "Look at {{step_0}}",
 }
 
-registry = toolbox.registry()
+registry = catalog.registry()
 
 
 @pytest.mark.parametrize(("category", "count"), COUNTS.items())
@@ -76,7 +76,7 @@ def test_every_tool_says_what_it_does_and_takes_an_object() -> None:
 
 def test_the_page_of_the_tools_is_up_to_date() -> None:
     written = Path(__file__).parents[2] / "docs" / "tools.md"
-    assert written.read_text(encoding="utf-8") == page.render(registry), "run: make docs"
+    assert written.read_text(encoding="utf-8") == document.render(registry), "run: make docs"
 
 
 def _arguments(tool: Tool, text: str) -> dict[str, Any]:

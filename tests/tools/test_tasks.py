@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from shared.guard.presets import preset
+from shared.guard.permissions.presets import preset
 from shared.store.records import Audit, Repo, Task, TaskEvent, TaskResult, Workspace
 from shared.store.row import new_id, now
-from shared.tasks import machine
-from shared.tools import toolbox
-from shared.worker import brief
+from shared.tasks import states
+from shared.tools import catalog
+from shared.worker.coding import command
 from tests.support.guards import guarded
 from tests.tools.bench import Bench
 from tests.tools.ground import commit, git, write
@@ -45,7 +45,7 @@ async def test_what_a_task_is_given_reaches_whoever_does_it(bench: Bench) -> Non
     await bench.ok("stop_task", task_id=slug)
     await bench.ok("reopen_with_feedback", task_id=slug, feedback="Make it red.")
     (row,) = await bench.store.select(Task, {"slug": slug})
-    told = await brief.command_file(bench.store, row)
+    told = await command.command_file(bench.store, row)
     assert "## Read first\n\n- docs/a.md" in told and "Make it red." in told
     assert slug in (await bench.ok("get_task_tree", task_id=above))["tree"]
     (repo,) = await bench.store.select(Repo)
@@ -63,8 +63,8 @@ async def test_what_nobody_would_do_is_refused_in_words(bench: Bench) -> None:
 
 def test_work_whose_checks_did_not_all_pass_is_looked_at_where_they_are_to_decide() -> None:
     task = Task(slug="a", project_id=new_id(), title="x", verification="auto_test")
-    assert machine.to_review(task, "partly") and not machine.to_review(task, "verified")
-    assert not machine.to_review(task.model_copy(update={"verification": None}), "unverified")
+    assert states.to_review(task, "partly") and not states.to_review(task, "verified")
+    assert not states.to_review(task.model_copy(update={"verification": None}), "unverified")
 
 
 async def test_a_task_is_made_once_with_a_name_that_can_be_said(bench: Bench) -> None:
@@ -266,7 +266,7 @@ async def test_a_task_that_failed_tells_its_error_without_being_one(bench: Bench
 async def test_a_title_of_several_lines_is_one_line_and_allowed_like_any_other(bench: Bench) -> None:
     made = await bench.ok("create_task", title="line one\nline  two ")
     assert made["title"] == "line one line two"
-    tool = toolbox.registry().get("create_task")
+    tool = catalog.registry().get("create_task")
     action = tool.detail({"title": "line one\nline two"})
     assert preset("standard").decide("create_task", "core", [action]).vote == "allow"
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from shared.guard import caution
-from shared.guard.touching import UNKNOWN, Kind, class_of, spelled, told, touching
-from shared.tools import toolbox
+from shared.guard.permissions import safeguards
+from shared.guard.permissions.touching import UNKNOWN, Kind, class_of, spelled, told, touching
+from shared.tools import catalog
 from shared.tools.context import Context
 from shared.tools.registry import Category, Result, Tool
 
-TOOLS = list(toolbox.registry())
+TOOLS = list(catalog.registry())
 # What an argument of such a name touches, in a tool that does more than read: one of these has to be declared.
 SIGNS: list[tuple[str, set[Kind]]] = [
     (r"(.*_)?(url|uri|address|host|hostname|remote|webhook|endpoint|gist)", {"address"}),
@@ -78,7 +78,7 @@ def test_each_tool_that_writes_a_file_is_one_of_the_writers() -> None:
         if tool.touches and "files" in tool.touches.possible and not tool.reads_only
         if "path" in inspect.signature(tool.function).parameters
     }
-    assert writes == caution.WRITERS
+    assert writes == safeguards.WRITERS
 
 
 def _made(*declared: Kind, effect: Any = "once") -> Tool:
@@ -107,7 +107,7 @@ def test_a_tool_that_declares_nothing_may_reach_anything() -> None:
 
 def test_a_room_that_imports_a_client_of_the_network_has_a_tool_that_says_so() -> None:
     """By what a module imports: whoever fetches by itself, or runs programs, declares it."""
-    folder = Path(toolbox.__file__).parent
+    folder = Path(catalog.__file__).parent
     clients = re.compile(
         r"^\s*(?:import|from) (httpx|urllib\.request|aiohttp|requests|websockets|smtplib)\b", re.M
     )
@@ -127,7 +127,7 @@ def test_a_room_that_imports_a_client_of_the_network_has_a_tool_that_says_so() -
 
 
 def test_what_is_touched_depends_on_what_is_given() -> None:
-    registry = toolbox.registry()
+    registry = catalog.registry()
 
     def kinds(tool_name: str, /, **arguments: Any) -> tuple[Kind, ...]:
         tool = registry.get(tool_name)
@@ -151,7 +151,7 @@ def test_what_is_touched_depends_on_what_is_given() -> None:
 
 
 def test_the_action_says_the_very_thing(tmp_path: Path) -> None:
-    registry = toolbox.registry()
+    registry = catalog.registry()
 
     def detail(tool_name: str, /, **arguments: Any) -> str:
         tool = registry.get(tool_name)

@@ -9,7 +9,7 @@ import pytest
 from shared.bus.base import Bus
 from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
-from shared.turns.desk import Desk
+from shared.turns.queue import Desk
 from tests.bus.fake import FakeBus
 from tests.support.valkey import names, redis, valkey
 from tests.turns.ground import Lossy

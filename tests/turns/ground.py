@@ -9,7 +9,7 @@ from typing import Any
 from shared.bus.base import Argument, Bus, Script
 from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT
 from shared.errors import BusUnreachable
-from shared.turns.desk import Claim, Desk, Ending, Mail, Place
+from shared.turns.queue import Claim, Desk, Ending, Mail, Place
 from tests.bus.fake import FakeBus
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shared.errors import BusUnreachable, Fenced
-from shared.turns.desk import Claim, Desk
+from shared.turns.queue import Claim, Desk
 from tests.support.valkey import eventually
 from tests.turns.ground import claimed, closing, given, lapse, losses, mail, stale, state
 

@@ -9,7 +9,7 @@ import pytest
 
 from shared.bus.base import Bus
 from shared.errors import BusUnreachable
-from shared.turns.desk import Desk, Mail
+from shared.turns.queue import Desk, Mail
 from tests.turns.ground import claimed, closing, given, losses, mail, state
 
 OUTPUT = "chatter-output"

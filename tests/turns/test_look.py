@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from shared.turns.desk import Desk
+from shared.turns.queue import Desk
 from shared.turns.turn import Turn
 from tests.turns.ground import claimed, mail
 

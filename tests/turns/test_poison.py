@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shared.bus.redis import RedisBus
-from shared.turns.desk import Desk
+from shared.turns.queue import Desk
 from shared.turns.turn import Turn
 from tests.turns.ground import claimed, closing, given, mail, state
 

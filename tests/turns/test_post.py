@@ -7,7 +7,7 @@ import time
 
 from shared.bus.base import Bus
 from shared.bus.keys import HUMAN_INPUT
-from shared.turns.desk import Desk, Receipt
+from shared.turns.queue import Desk, Receipt
 from tests.support.valkey import until
 from tests.turns.ground import claimed, closing, given, lapse, losses, mail, state
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from shared.bus import messages
 from shared.bus.keys import CHATTER_OUTPUT, Names
-from shared.turns import route, scripts
-from shared.turns.desk import Desk, Mail
+from shared.turns import routing, scripts
+from shared.turns.queue import Desk, Mail
 from tests.turns.ground import claimed, closing, given, mail, state
 
 
@@ -68,7 +68,7 @@ async def test_plain_messages_beyond_a_share_are_refused_with_an_answer_that_can
     for number, (user, session) in enumerate([("eve", "s1"), ("eve", "s2"), ("ada", "s3")], 1):
         value = {"user_id": user, "content": "hello", "id": f"m{number}", "session_id": session}
         data = json.dumps(value).encode()
-        heard.append((number, route.human(names, messages.human(value), data)))
+        heard.append((number, routing.human(names, messages.human(value), data)))
     assert await small.hear(k, heard, names.channel(CHATTER_OUTPUT)) == [1, 2, 1]
     [said] = [json.loads(text) for text in (await state(desk)).said]
     assert said["content"] == scripts.BUSY

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shared.errors import PromptDockError
-from shared.turns.desk import Desk
+from shared.turns.queue import Desk
 from shared.turns.records import COMPRESS_ABOVE, pack, unpack
 from tests.turns.ground import claimed, closing, given, lapse, losses, mail, state
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from shared.errors import BusUnreachable, Fenced
-from shared.turns.desk import Desk
+from shared.turns.queue import Desk
 from shared.turns.turn import Turn
 from tests.turns.ground import claimed, closing, lapse, losses, mail, state
 

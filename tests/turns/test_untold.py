@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shared.turns.desk import Claim, Desk, Keep
+from shared.turns.queue import Claim, Desk, Keep
 from tests.turns.ground import claimed, closing, lapse, mail, state
 
 OUT = "chatter-output"

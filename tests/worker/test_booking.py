@@ -11,7 +11,7 @@ import structlog
 
 from shared.errors import BusUnreachable
 from shared.models.base import Usage
-from shared.worker.purse import Purse
+from shared.worker.budgets.meter import Purse
 
 
 class Money:

@@ -29,15 +29,19 @@ LATER = {
     "tree_sitter",
     "typer",
 }
-OF_CHATTER = {"shared.worker.chat", "shared.worker.scheduling", "shared.worker.hooking"}
-OF_TASKS = {"shared.worker.coding", "shared.worker.executing"}
+OF_CHATTER = {
+    "shared.worker.runners.chat",
+    "shared.worker.services.scheduler",
+    "shared.worker.services.hooks",
+}
+OF_TASKS = {"shared.worker.coding.runner", "shared.worker.coding.executor"}
 TURNS = {"shared.models.demo.script", "shared.tools.describe", "shared.executors.claude_code"}
 WORKERS = {
     "shared.loop",
     "shared.tools",
     "shared.store.sqlite",
-    "shared.worker.engine",
-    "shared.worker.runtime",
+    "shared.worker.runners.agent",
+    "shared.worker.worker",
 }
 
 
@@ -89,7 +93,7 @@ def test_an_idle_worker_has_loaded_only_what_its_kind_needs_before_a_turn(
     agent: str, foreign: set[str], valkey: str, tmp_path: Path
 ) -> None:
     found = _idle(agent, valkey, tmp_path)
-    assert "shared.worker.runtime" in found
+    assert "shared.worker.worker" in found
     assert sorted((LATER | TURNS | foreign) & found) == []
 
 
@@ -104,5 +108,5 @@ def test_who_only_supervises_loads_no_worker(tmp_path: Path) -> None:
         check=True,
     )
     found = set(json.loads(done.stdout))
-    assert "shared.worker.supervise" in found
+    assert "shared.worker.supervisor" in found
     assert sorted((LATER | WORKERS) & found) == []

@@ -12,12 +12,12 @@ from shared.bus import messages
 from shared.store.records import Task, project_key
 from shared.store.row import new_id
 from shared.store.sqlite import SqliteStore
-from shared.tasks import machine
+from shared.tasks import states
 from shared.turns.turn import Turn
-from shared.worker import wording
-from shared.worker.missed import missed
-from shared.worker.parts import Parts
-from shared.worker.ticket import Payload, Ticket, apply_tasks
+from shared.worker.resources import Parts
+from shared.worker.runners import wording
+from shared.worker.runners.missed import missed
+from shared.worker.runners.task_run import Payload, Ticket, apply_tasks
 
 
 async def ticket_of(store: SqliteStore, **more: Any) -> Ticket:
@@ -25,7 +25,7 @@ async def ticket_of(store: SqliteStore, **more: Any) -> Ticket:
     row = Task(slug="calm-otter", project_id=project_key("default"), title="Dig", **more)
     await store.insert(row)
     for event in ("assigned", "started"):
-        await machine.move(store, row.id, event, "backend", "turn")
+        await states.move(store, row.id, event, "backend", "turn")
     parts = SimpleNamespace(store=store, model=SimpleNamespace(demo=False))
     turn = SimpleNamespace(id="turn", epoch=1, records=[])
     request = SimpleNamespace(id="r", payload={"task_id": "calm-otter", "title": "Dig"})

@@ -11,7 +11,7 @@ from shared.bus.keys import Names
 from shared.bus.signing import Signer
 from shared.errors import ToolError
 from shared.settings import Settings
-from shared.worker.colleagues import Colleagues
+from shared.worker.runners.peers import Colleagues
 
 
 class _Bus:

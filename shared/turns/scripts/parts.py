@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shared import faults
+from shared import failpoints
 from shared.bus.base import Script
 
 PRELUDE = """
@@ -17,7 +17,7 @@ local function stale(session, epoch)
   return redis.call('HGET', P..'turn:'..session, 'epoch') ~= epoch
 end
 """
-if faults.without("fencing"):
+if failpoints.without("fencing"):
     FENCE = "local function stale(session, epoch) return false end\n"
 
 # What waits is counted for each person, so that nobody's flood refuses or delays others: a share of the desk each,

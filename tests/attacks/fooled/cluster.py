@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from shared.tools import toolbox
+from shared.tools import catalog
 from tests.attacks.fooled import sdk
 from tests.attacks.fooled.claude import UNJUDGED
 from tests.attacks.fooled.prey import Prey, Violation, asked, facts, tags, unchanged
@@ -254,7 +254,7 @@ class Run:
 
     def plan(self, ids: dict[str, list[str]], shares: dict[str, int], per_turn: int) -> list[Plan]:
         """The turns: some have read what others wrote, some go on in the session of one that had."""
-        registry, plans, first = toolbox.registry(), [], 1
+        registry, plans, first = catalog.registry(), [], 1
         for kind in "kbrc":  # Chatter last: it may send the others to sleep
             count = shares.get(kind, 0)
             for number, begin in enumerate(range(0, count, per_turn)):

@@ -1,0 +1,1 @@
+"""What each command does; `gateways/cli/app.py` imports the module of the one that was typed."""

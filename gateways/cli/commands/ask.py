@@ -1,0 +1,283 @@
+"""`ask`: one message, its progress, its one answer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from uuid import uuid4
+
+from gateways.cli import screen
+from gateways.cli.commands import repo
+from gateways.cli.leave import Leave
+from gateways.cli.run import me
+from shared.bus.messages import CLOSING, Output, default_session
+from shared.bus.messages import leave as decides
+from shared.client import Visitor
+from shared.client.feed import Feed, newest
+from shared.client.local.typed import told
+from shared.client.text.stream import Stream
+from shared.client.types import Heard
+from shared.client.views import approvals, pending, status
+from shared.client.views.progress import Work
+from shared.errors import BadMessage, PromptDockError, TimedOut, UsageError
+from shared.settings import Settings
+
+_SETTLE = 0.5  # seconds that the last events may come behind the answer
+_STOP = 3.0  # seconds that telling the turn to stop may take
+
+
+class Order:
+    """What two streams bring, in the order in which it was said: `waits` until the outputs until now are shown."""
+
+    def __init__(self) -> None:
+        self._shown = (0, 0)
+        self._more = asyncio.Event()
+        self._lines: set[asyncio.Task[None]] = set()
+
+    def shown(self, cursor: str) -> None:
+        """The outputs up to this one are on the screen, or are not for it."""
+        self._shown = max(self._shown, _place(cursor))
+        self._more.set()
+
+    async def _until(self, cursor: str) -> None:
+        while self._shown < _place(cursor):
+            self._more.clear()
+            await self._more.wait()
+
+    def tell(self, visitor: Visitor, text: str) -> None:
+        """A line that came by an event, behind the outputs that were said before it."""
+
+        async def told() -> None:
+            with contextlib.suppress(PromptDockError, TimeoutError):
+                async with asyncio.timeout(_SETTLE):
+                    await self._until(await newest(visitor))
+            screen.talk(text)
+
+        self._lines.add(task := asyncio.create_task(told()))
+        task.add_done_callback(self._lines.discard)
+
+    async def end(self) -> None:
+        """All lines are told."""
+        await asyncio.gather(*self._lines)
+
+
+def _place(cursor: str) -> tuple[int, int]:
+    ms, _, number = cursor.partition("-")
+    return int(ms), int(number or 0)
+
+
+@dataclass(frozen=True)
+class Asking:
+    """What is asked, by whom, and how long the answer is awaited."""
+
+    text: str
+    user: str
+    session: str | None
+    timeout: float
+    force: bool
+    as_json: bool
+
+
+async def ask(settings: Settings, asking: Asking) -> int:
+    """0 for an answer or a question back, else the code of the error; TimedOut when neither came."""
+    text = screen.typed(asking.text)
+    if not text.strip():
+        raise UsageError(
+            "there is nothing to ask", "the text is empty", 'e.g. promptdock ask "Plan a login page"'
+        )
+    message_id = str(uuid4())
+    async with Visitor(settings) as visitor:
+        await visitor.reach()
+        if sys.stderr.isatty() and not asking.as_json:
+            await repo.offer(visitor)
+        work = Work()
+        try:
+            async with visitor.outputs() as heard:
+                return await _asked(visitor, heard, asking, text, message_id, work)
+        except asyncio.CancelledError:
+            await _stop(visitor, asking, message_id, work)
+            raise
+
+
+async def _asked(
+    visitor: Visitor, heard: Feed, asking: Asking, text: str, message_id: str, work: Work
+) -> int:
+    session = asking.session or default_session(asking.user)
+    if (word := approvals.worded(text)) != text and await approvals.waiting(visitor, session, asking.user):
+        text = word
+    ended = asyncio.Event()
+    stream = Stream(screen.write, screen.talk) if screen.draws() and not asking.as_json else None
+    mark = await visitor.mark(session)
+    order = Order()
+    live = asyncio.create_task(_watch(visitor, session, work, mark, ended, stream, order))
+    try:
+        sent = await visitor.say(
+            text, asking.user, asking.session, force=asking.force, message_id=message_id, source="cli"
+        )
+    except BadMessage as error:
+        live.cancel()
+        raise UsageError(error.what, error.why, error.fix) from error
+    if sent.outcome == "kept":
+        screen.talk("… Redis is away: the message is kept, and goes out when it is back")
+    elif not await status.serves(visitor):
+        screen.talk("… nobody is here as Chatter: the message waits until somebody is")
+    elif sent.waiting:
+        with contextlib.suppress(PromptDockError):
+            if before := await pending.behind(visitor, session, message_id):
+                screen.talk(f"… this waits behind: {before}")
+    try:
+        if not asking.timeout:
+            return _accepted(asking, message_id, sent.outcome)
+        async with asyncio.timeout(asking.timeout), Leave(visitor, asking.user) as leave:
+            here = leave if sys.stdin.isatty() and not asking.as_json else None
+            await _remind(visitor, session, asking, text, here)
+            output = await _closing(heard, asking.user, message_id, here, visitor.shown, stream, order)
+        if output.usage:  # else it is not a turn of ours, which tells its events
+            await _briefly(ended)
+        await order.end()
+    except TimeoutError:
+        raise TimedOut(
+            f"no answer came in {asking.timeout:g} s",
+            f"message {message_id} is accepted and will still be answered",
+            "see what it waits for: promptdock pending",
+        ) from None
+    finally:
+        live.cancel()
+        with contextlib.suppress(asyncio.CancelledError, PromptDockError):
+            await live
+    return _answer(output, asking, stream)
+
+
+async def _remind(visitor: Visitor, session: str, asking: Asking, text: str, leave: Leave | None) -> None:
+    """What this message waits behind: a request that the person has not answered yet."""
+    if decides(text):
+        return
+    with contextlib.suppress(PromptDockError):
+        for output in await approvals.waiting(visitor, session, asking.user):
+            screen.talk(f"… {told(output)}")
+            screen.talk(
+                '… your message waits behind this; answer with: promptdock ask "yes", "always" or "no"'
+            )
+            if leave is not None:
+                await leave.put(output)
+
+
+def _accepted(asking: Asking, message_id: str, outcome: str) -> int:
+    """Sent, and not awaited at all."""
+    if asking.as_json:
+        screen.document("accepted", id=message_id, outcome=outcome)
+    else:
+        screen.out(f"{outcome}: message {message_id}")
+        screen.talk("… see what it waits for: promptdock pending")
+    return 0
+
+
+async def _closing(
+    heard: Feed,
+    user: str,
+    message_id: str,
+    leave: Leave | None,
+    shown: Callable[[Heard], None],
+    stream: Stream | None,
+    order: Order,
+) -> Output:
+    async for item in heard:
+        output = item.output
+        ours = message_id in (output.in_reply_to, *output.answers)
+        # A Chatter that is not ours may leave out what it answers.
+        foreign = (
+            output.via is None and not output.in_reply_to and not output.answers and output.user_id == user
+        )
+        if ours or foreign:
+            shown(item)
+            if output.status not in CLOSING:
+                await _progress(output, leave, stream)
+        order.shown(item.cursor)
+        if (ours or foreign) and output.status in CLOSING:
+            return output
+    raise PromptDockError("Chatter cannot be heard any more", "the stream of its outputs ended", "try again")
+
+
+async def _progress(output: Output, leave: Leave | None, stream: Stream | None) -> None:
+    if stream is not None:
+        await stream.settle()
+    screen.talk(f"… {told(output)}")
+    if leave is not None and output.status == "awaiting_approval":
+        await leave.put(output)
+
+
+async def _briefly(ended: asyncio.Event) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_SETTLE):
+            await ended.wait()
+
+
+async def _watch(
+    visitor: Visitor,
+    session: str,
+    work: Work,
+    after: str,
+    ended: asyncio.Event,
+    stream: Stream | None,
+    order: Order,
+) -> None:
+    """The answer as it comes, and consults as they end; that they begin is told by Chatter itself."""
+    async for event in visitor.events(session, after):
+        if stream is not None:
+            stream.take(event)
+        consult = work.take(event.kind, event.payload)
+        if consult is not None and not consult.open:
+            order.tell(visitor, f"… {consult.told(0.0)}")
+        if event.kind in ("done", "error") and not work.running:
+            ended.set()
+
+
+async def _stop(visitor: Visitor, asking: Asking, message_id: str, work: Work) -> None:
+    """Whoever leaves ends the work too, but only if it is this message that is worked on."""
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()
+    if work.running and work.turn == message_id:
+        session = asking.session or default_session(asking.user)
+        with contextlib.suppress(PromptDockError, TimeoutError):
+            async with asyncio.timeout(_STOP):
+                open_now = await approvals.waiting(visitor, session, asking.user)
+                await visitor.stop(asking.user, session, turn_id=message_id)
+                asks = any(output.in_reply_to == message_id for output in open_now)
+                screen.talk(
+                    "… stopped" + ("; its request for permission is withdrawn: nothing is allowed" * asks)
+                )
+
+
+def _answer(output: Output, asking: Asking, stream: Stream | None) -> int:
+    failed = output.status == "error"
+    streamed = stream is not None and stream.of(output)
+    if stream is not None and streamed:
+        stream.end(output)
+    code = (output.code or PromptDockError.exit_code) if failed else 0
+    if asking.as_json:
+        more = {"error": screen.card(output.content, code=code)} if failed else {}
+        screen.document("ask", **output.model_dump(exclude_none=True, exclude={"via", "v"}), **more)
+    elif failed:
+        screen.talk(screen.bad("promptdock:"), f" {told(output)}")
+    else:
+        if not streamed:
+            screen.answer(told(output))
+        _options(output, asking, streamed)
+    return code
+
+
+def _options(output: Output, asking: Asking, asked: bool) -> None:
+    if output.status != "awaiting_input":
+        return
+    if not asked and output.question and output.question not in output.content:
+        screen.out(output.question)
+    for number, option in enumerate(output.options or [], 1):
+        screen.out(f"  {number}. {option}")
+    same = f" --session {shlex.quote(asking.session)}" if asking.session else ""
+    same += f" --user {shlex.quote(asking.user)}" if asking.user != me() else ""
+    screen.talk(f'… this is a question to you; answer it with: promptdock ask "…"{same}')

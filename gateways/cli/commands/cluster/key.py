@@ -1,0 +1,46 @@
+"""`key`: set and check the provider's key. It is never printed."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from pathlib import Path
+
+from gateways.cli import screen
+from shared.client.local import key as keys
+from shared.client.local import supervision
+from shared.settings import Settings
+
+
+async def put(settings: Settings, file: Path) -> None:
+    """Ask, check, write. A key that the provider refuses is not written."""
+    typed = getpass.getpass("Anthropic API key (hidden): ") if sys.stdin.isatty() else sys.stdin.readline()
+    value = keys.clean(typed)
+    screen.talk("Asking the provider whether it takes the key …")
+    verdict, why = await keys.check(settings, value)
+    keys.write(value, file)
+    if verdict == "taken":
+        screen.talk(f"The provider takes it. Written to {file} (mode 0600).")
+    else:
+        screen.talk(f"Written to {file} (mode 0600), but it could not be checked: {why}")
+        screen.talk("  do:  promptdock key check, later")
+    if keys.shadowed():
+        screen.talk(f"{keys.NAME} is set in the environment too, and that one wins over {file}: unset it.")
+        screen.talk("Workers that were started with it keep it: promptdock down, then promptdock up.")
+    elif supervision.running(settings.home):
+        screen.talk("The workers that run here use it from now on; nothing needs to be restarted.")
+
+
+async def check(settings: Settings, as_json: bool) -> int:
+    """0 if it is taken, 1 if nobody can say; a refused or missing one is an error."""
+    key = keys.current(settings)
+    if not as_json:
+        screen.talk("Asking the provider …")
+    verdict, why = await keys.check(settings, key)
+    if as_json:
+        screen.document("key", verdict=verdict, why=why)
+    elif verdict == "taken":
+        screen.out("The provider takes the key.")
+    else:
+        screen.talk(f"promptdock: the key could not be checked\n  why: {why}")
+    return 0 if verdict == "taken" else 1

@@ -1,0 +1,57 @@
+"""`restart`: the workers anew, one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from gateways.cli import screen
+from shared.client import Visitor
+from shared.client.local import supervision
+from shared.client.views import status
+from shared.errors import PromptDockError, Unreachable, UsageError
+from shared.settings import Settings
+
+
+async def restart(settings: Settings, agent: str | None) -> int:
+    """Each is ended drained, and its successor awaited, before it is the next one's turn."""
+    found = supervision.running(settings.home)
+    if found is None:
+        raise Unreachable(
+            "no cluster that `up` started runs here",
+            f"in {settings.home}; workers that something else started are restarted there",
+            "start one with: promptdock up",
+        )
+    names = [name for name in found.replicas if agent in (None, name, name.partition("#")[0])]
+    if not names:
+        there = ", ".join(found.agents) or "none"
+        raise UsageError(
+            f"{agent} is not one of the agents that `up` runs here",
+            f"there are: {there}",
+            "promptdock status",
+        )
+    async with Visitor(settings) as visitor:
+        for name in names:
+            await _one(visitor, name)
+    return 0
+
+
+async def _one(visitor: Visitor, name: str) -> None:
+    loop, began = asyncio.get_running_loop(), time.monotonic()
+
+    def here(pid: int) -> bool:
+        return asyncio.run_coroutine_threadsafe(_here(visitor, pid), loop).result(10)
+
+    screen.talk(f"{name} hands over …")
+    pid = await asyncio.to_thread(supervision.restart, visitor.settings.home, name, here)
+    if pid is None:
+        screen.talk(f"{name} does not run now; it is started again by itself")
+    else:
+        screen.out(f"{name}  here again after {time.monotonic() - began:.1f} s (process {pid})")
+
+
+async def _here(visitor: Visitor, pid: int) -> bool:
+    try:
+        return bool(await status.processes(visitor, [pid]))
+    except PromptDockError:
+        return False

@@ -1,0 +1,1 @@
+"""What `promptdock doctor` examines."""

@@ -1,0 +1,65 @@
+"""What was in a conversation before somebody opens it: its last words, and what its person was not shown."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+
+from pydantic import ValidationError
+
+from shared.bus.keys import CHATTER
+from shared.bus.messages import Output
+from shared.client.client import Visitor
+from shared.client.types import Heard
+from shared.store.records import ConversationMessage
+
+_SENDER = re.compile(r"\[from [^\]]*\]: ?")  # as the model reads who spoke
+_LOOKED = 20  # messages among which a person's last words and their answer are found
+
+
+@dataclass(frozen=True)
+class Last:
+    """A person's last words, when they were said, and what was answered in the turn that they opened."""
+
+    turn: str
+    said: str
+    answered: str
+    at: datetime
+
+
+async def last(visitor: Visitor, session: str, user: str) -> Last | None:
+    """The end of a conversation, as it is stored; None where it was not this person who spoke last."""
+    store = await visitor.store()
+    where = {"session_id": session}
+    rows = await store.select(ConversationMessage, where, order=[("seq", "desc")], limit=_LOOKED)
+    asked = next((row for row in rows if row.role == "user" and row.user_id), None)
+    if asked is None or asked.user_id != user:
+        return None
+    answers = (_text(row) for row in rows if row.role == "assistant" and row.turn_id == asked.turn_id)
+    return Last(
+        asked.turn_id or "", _SENDER.sub("", _text(asked)), next(filter(None, answers), ""), asked.created_at
+    )
+
+
+def _text(row: ConversationMessage) -> str:
+    """What was said; notes of ours beside a person's words are the blocks behind the first."""
+    texts = [str(block.get("text", "")) for block in row.content if block.get("type") == "text"]
+    return (texts[0] if row.role == "user" else "\n".join(texts)).strip() if texts else ""
+
+
+async def missed(visitor: Visitor, session: str, user: str) -> list[Heard]:
+    """What was said to this person while nobody showed it to them, the oldest first; questions of tasks are left out.
+
+    These are put again by Chatter, who knows whether they are open still.
+    """
+    key = f"{visitor.names.desk(CHATTER)}untold:{session}"
+    found = []
+    for id, fields in await visitor.bus.command("XRANGE", key, "-", "+"):
+        try:
+            output = Output.model_validate_json(fields[1])
+        except ValidationError:
+            continue  # Chatter logs that
+        if output.user_id == user and (output.status == "awaiting_input" or not output.question):
+            found.append(Heard(output, id.decode()))
+    return found

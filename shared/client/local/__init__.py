@@ -1,0 +1,1 @@
+"""The cluster that runs on this machine, from this home."""

@@ -1,0 +1,77 @@
+"""The model provider's key: checked where the provider can be reached, kept in `.env`, never shown."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Literal
+
+from shared import log
+from shared.client import connect
+from shared.errors import ConfigurationError, ModelError, ModelRefused, UsageError
+from shared.guard.files import atomic
+from shared.settings import Settings
+
+NAME = "ANTHROPIC_API_KEY"
+_SHAPE = re.compile(r"[!-~]{8,500}")
+_UNSAFE = frozenset("\"'`$\\#")
+
+Verdict = Literal["taken", "unknown"]
+
+
+async def check(settings: Settings, key: str) -> tuple[Verdict, str]:
+    """Ask the provider: taken, or unknown and why. ConfigurationError where it refuses the key."""
+    log.hide(key)
+    model = connect.make_model(settings, key)
+    try:
+        await model.check()
+    except ModelRefused as error:
+        raise ConfigurationError(
+            "the key is not taken", log.redact(error.why or error.what), "set another one: promptdock key set"
+        ) from error
+    except ModelError as error:
+        return "unknown", log.redact(str(error))
+    finally:
+        await model.close()
+    return "taken", ""
+
+
+def current(settings: Settings) -> str:
+    """The key in force; ConfigurationError where there is none."""
+    if settings.anthropic_api_key is None:
+        raise ConfigurationError(
+            "no key is set", "the demo model answers, which is scripted", "set one with: promptdock key set"
+        )
+    return settings.anthropic_api_key.get_secret_value()
+
+
+def clean(typed: str) -> str:
+    """What was typed or pasted, as a key; UsageError for what cannot be one."""
+    key = typed.strip().removeprefix(f"{NAME}=").strip().strip("\"'")
+    if not _SHAPE.fullmatch(key) or not _UNSAFE.isdisjoint(key):
+        raise UsageError(
+            "that is no key",
+            "it is too short, or holds blanks or quotes",
+            "copy it once more from the provider",
+        )
+    return key
+
+
+def write(key: str, file: Path) -> None:
+    """Put the key into `.env`; all its other lines stay, and nobody else may read it from now on."""
+    file = file.resolve()
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    text = file.read_text("utf-8") if file.exists() else ""
+    fresh, place = f"{NAME}={key}", re.compile(rf"^[ \t]*(?:export[ \t]+)?{NAME}[ \t]*=.*$", re.MULTILINE)
+    if place.search(text):
+        # The last one counts when the file is read, so that none of an earlier key may stay behind it.
+        text = place.sub(lambda _found: fresh, text)
+    else:
+        text = f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{fresh}\n"
+    atomic.put(file, text)
+
+
+def shadowed() -> bool:
+    """Whether the environment holds another key, which wins over `.env`."""
+    return bool(os.environ.get(NAME))

@@ -1,0 +1,1 @@
+"""Text for people: sanitised, wrapped, in columns, with times in words."""

@@ -1,0 +1,1 @@
+"""What surfaces read and show alike."""

@@ -1,0 +1,102 @@
+"""The agents that are known: who is here, who is not, and taking one off the roster."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from shared.client.client import Visitor
+from shared.client.local import supervision
+from shared.client.views import pending
+from shared.errors import UsageError
+from shared.turns.queue import Desk
+
+
+@dataclass(frozen=True)
+class Known:
+    """One agent as it stands."""
+
+    name: str
+    state: str  # idle, working, draining, offline, cannot start
+    kind: str  # builtin, own, bridge, foreign
+    workers: int
+    waiting: int
+    about: str
+    why: str = ""
+
+    def card(self) -> dict[str, Any]:
+        """As it is printed for programs."""
+        return asdict(self)
+
+
+async def known(visitor: Visitor) -> list[Known]:
+    """All of them by name, also those of one's own that have not run yet."""
+    await visitor.reach()
+    home, cards = visitor.settings.home, await visitor.presence.here()
+    found = supervision.running(home)
+    failed = dict(found.failed) if found else {}
+    own = supervision.own(home)
+    names = sorted({*await visitor.presence.agents(), *supervision.AGENTS, *own})
+    told = []
+    for name in names:
+        mine = [card for card in cards if card.get("agent") == name]
+        states = [str(card.get("status") or "idle") for card in mine]
+        state = "working" if "working" in states else states[0] if states else "offline"
+        if not mine and name in failed:
+            state = "cannot start"
+        elif not mine and await visitor.bus.listeners(visitor.names.agent(name)):
+            state = "unannounced"
+        about = next((str(card.get("about") or "") for card in mine), "")
+        kind = _kind(name, own, mine)
+        waiting = (await visitor.presence.left(name)).get("inbox", 0)
+        told.append(Known(name, state, kind, len(mine), waiting, about, failed.get(name, "")))
+    return told
+
+
+def _kind(name: str, own: list[str], cards: list[dict[str, Any]]) -> str:
+    if name in own:
+        return "own"
+    if name in supervision.AGENTS:
+        return "builtin"
+    return "bridge" if any(card.get("kind") == "bridge" for card in cards) else "foreign"
+
+
+async def forget(visitor: Visitor, name: str, force: bool) -> int:
+    """Take an agent that is not here off the roster; how many messages went with it, which `force` allows.
+
+    UsageError where there is none of that name, where it is here, or where something lies on its desk.
+    """
+    await visitor.reach()
+    if name in supervision.AGENTS:
+        raise UsageError(
+            f"{name} belongs to every cluster", "others ask for it", f"promptdock up -d --without {name}"
+        )
+    if name in supervision.own(visitor.settings.home):
+        folder = visitor.settings.home / "agents" / name
+        raise UsageError(f"{name} would come back", f"it lies in {folder}", "remove that folder")
+    if name not in await visitor.presence.agents():
+        raise UsageError(f"there is no agent {name!r} to forget", "", "promptdock agents list")
+    if await visitor.presence.here(name):
+        raise UsageError(f"{name} is here", "its next heartbeat would bring it back", "end it first")
+    left = await visitor.presence.left(name)
+    if left and not force:
+        words = {
+            "inbox": "messages wait",
+            "dead": "dead letters lie",
+            "archive": "records lie",
+            "out": "outputs lie",
+        }
+        told = ", ".join(f"{count} {words[stream]}" for stream, count in left.items())
+        raise UsageError(
+            f"{name} is not forgotten",
+            f"{told} on its desk",
+            f"start it again, or let them go too: promptdock agents forget {name} --force",
+        )
+    desk = Desk(visitor.bus, visitor.names, name, lease_ms=visitor.settings.lease_ms)
+    for row in await pending.pending(visitor):
+        if row["agent"] == name:
+            await desk.withdraw(row["session"])
+    for stream in left:
+        await visitor.bus.command("DEL", f"{visitor.names.desk(name)}{stream}")
+    await visitor.presence.forget(name)
+    return sum(left.values())

@@ -1,0 +1,245 @@
+"""Requests for permission, as a gateway lists and answers them, and what people allowed for good."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from shared.bus.messages import Decision, Output
+from shared.client.client import Visitor
+from shared.errors import Denied, PromptDockError, TimedOut, UsageError
+from shared.guard.permissions import about, bound, grants
+from shared.guard.permissions.about import About
+from shared.guard.permissions.requests import Approvals, Decided
+from shared.guard.permissions.requests import Card as Asked
+from shared.redaction import redacted
+from shared.store.records import Approval
+
+Card = dict[str, Any]
+_LOOK = 0.1  # seconds between two looks for the decision
+NUMBERED = {"1": "yes", "2": "always", "3": "no"}
+_REACH = 3.0  # seconds that looking for the words of a request may take
+_LEAST = 4  # letters of an id that name a request
+_NEWEST = 500  # of the requests of before
+
+
+async def listing(visitor: Visitor, everything: bool = False, limit: int = 200) -> list[Card]:
+    """The open requests, the oldest first; with `everything`, the newest of all of them. Reads the Store."""
+    store = await visitor.store()
+    if everything:
+        rows = await store.select(Approval, order=[("created_at", "desc")], limit=limit)
+    else:
+        rows = await store.select(Approval, {"state": "pending"}, order=[("created_at", "asc")], limit=limit)
+    cards = await _cards(visitor, [row.approval_id for row in rows])
+    return [_listed(row, cards.get(row.approval_id) or of_row(row)) for row in rows]
+
+
+async def _cards(visitor: Visitor, ids: list[str]) -> dict[str, Asked]:
+    """The requests as they were put, by their ids; {} while the cluster is down."""
+    if not ids:
+        return {}
+    try:
+        async with asyncio.timeout(_REACH):
+            await visitor.reach()
+            found = [await Approvals(visitor.bus, visitor.names).find(id) for id in ids]
+    except (PromptDockError, TimeoutError):
+        return {}
+    return {card.id: card for card in found if card is not None}
+
+
+def of_row(row: Approval) -> Asked:
+    """A request as the Store has it, which is without its words."""
+    return Asked(
+        id=row.approval_id, call=row.call_id or "", agent=row.agent, session=row.session_id or "",
+        user_id=row.user_id or "", turn=row.turn_id or "", home="", tool=row.action.split(":")[1],
+        action=row.action, arguments=row.arguments, arguments_hash=row.arguments_hash, why=row.why,
+        pattern=row.pattern or "", project="", at=_ms(row.created_at),
+        expires_at=_ms(row.expires_at or row.created_at), bound=row.bound,
+    )  # fmt: skip
+
+
+def _ms(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
+
+
+def _listed(row: Approval, card: Asked) -> Card:
+    return {
+        "id": row.approval_id,
+        "short": row.approval_id[: about.SHORT],
+        "agent": row.agent,
+        "user_id": row.user_id,
+        "session": row.session_id,
+        "action": row.action,
+        "arguments": row.arguments,
+        "why": row.why,
+        "bound": row.bound,
+        "bound_to": bound.told(row.bound),
+        "state": row.state,
+        "decided_by": row.decided_by,
+        "reason": row.reason,
+        "pattern": row.pattern,
+        "scope": row.scope,
+        "created_at": row.created_at.isoformat(),
+        "expires_at": row.expires_at.isoformat() if row.expires_at else None,
+        "project": card.project,
+        "does": about.does(card),
+        "about": redacted(About.of(card.about).kept()),
+    }
+
+
+async def shown(visitor: Visitor, name: str) -> Card:
+    """One request, whole: `lines` is how every surface puts it. UsageError for an unknown one."""
+    store = await visitor.store()
+    rows = await store.select(Approval, {"approval_id": name}, limit=1)
+    if not rows:
+        newest = await store.select(Approval, order=[("created_at", "desc")], limit=_NEWEST)
+        rows = [row for row in newest if len(name) >= _LEAST and row.approval_id.startswith(name)]
+    if len(rows) != 1:
+        raise _unknown(name, [row.approval_id for row in rows])
+    card = (await _cards(visitor, [rows[0].approval_id])).get(rows[0].approval_id) or of_row(rows[0])
+    return _listed(rows[0], card) | {"lines": about.lines(card)}
+
+
+async def find(visitor: Visitor, name: str) -> Asked:
+    """The request of that id, or the open one whose id begins so; UsageError for none, or for several."""
+    approvals = Approvals(visitor.bus, visitor.names)
+    if card := await approvals.find(name):
+        return card
+    open_now = await approvals.everywhere() if len(name) >= _LEAST else []
+    found = [card for card in open_now if card.id.startswith(name.lower())]
+    if len(found) != 1:
+        raise _unknown(name, [card.id for card in found])
+    return found[0]
+
+
+def _unknown(name: str, found: list[str]) -> UsageError:
+    if found:
+        return UsageError(f"several requests begin with {name!r}", ", ".join(found), "give more of the id")
+    return UsageError(f"there is no request for permission {name!r}", "", "promptdock approvals list")
+
+
+async def decided(visitor: Visitor, id: str) -> bool:
+    """Whether a request has its answer."""
+    return await became(visitor, id) is not None
+
+
+async def became(visitor: Visitor, id: str) -> Decided | None:
+    """What became of a request; None while it is open."""
+    return await Approvals(visitor.bus, visitor.names).decision(id)
+
+
+def worded(text: str) -> str:
+    """What a person typed at a request: a number by its word, `1 b35d865e` as `yes b35d865e`."""
+    number, _, rest = text.strip().partition(" ")
+    number = number.rstrip(".)")
+    return f"{NUMBERED[number]} {rest}".strip() if number in NUMBERED else text
+
+
+async def mine(visitor: Visitor, user_id: str) -> list[Asked]:
+    """The requests that wait for this person, in whichever session, the oldest first."""
+    await visitor.reach()
+    everywhere = await Approvals(visitor.bus, visitor.names).everywhere()
+    return [card for card in everywhere if card.user_id == user_id]
+
+
+async def waiting(visitor: Visitor, session: str, user_id: str) -> list[Output]:
+    """The requests that wait for this person in a session, the oldest first, as they were put."""
+    cards = await Approvals(visitor.bus, visitor.names).waiting(session)
+    return [
+        Output(
+            user_id=user_id,
+            content="\n".join(about.lines(card, "waits for your permission")),
+            status="awaiting_approval",
+            id=f"{card.turn}.ask.{card.id}",
+            session_id=session,
+            in_reply_to=card.turn if card.in_turn else None,
+            approval=card.shown(),
+            timestamp=datetime.fromtimestamp(card.at / 1000, UTC).isoformat(timespec="milliseconds"),
+        )
+        for card in cards
+        if card.user_id == user_id
+    ]
+
+
+async def standing(visitor: Visitor) -> list[Card]:
+    """What people allowed for good, the oldest first."""
+    found = await grants.read(await visitor.store())
+    return [{**one, "bound_to": bound.told(one.get("bound") or {})} for one in found]
+
+
+async def answer(
+    visitor: Visitor,
+    approval_id: str,
+    decision: Decision,
+    user_id: str,
+    *,
+    pattern: str | None = None,
+    scope: Literal["session", "project", "everywhere"] | None = None,
+    reason: str | None = None,
+    roles: Sequence[str] = (),
+    patience: float = 30.0,
+) -> Card:
+    """Answer a request and await what holds then. UsageError for an unknown one, Denied where it is refused."""
+    await visitor.reach()
+    approvals = Approvals(visitor.bus, visitor.names)
+    card = await find(visitor, approval_id)
+    approval_id = card.id
+    if decision == "always":
+        _usable(card, pattern, scope)
+    async with visitor.outputs() as heard:
+        sent = await visitor.decide(
+            *(approval_id, decision, user_id),
+            pattern=pattern,
+            scope=scope,
+            reason=reason,
+            roles=roles,
+            arguments_hash=card.arguments_hash,
+        )
+        refused = asyncio.create_task(_refusal(heard, sent.id))
+        try:
+            async with asyncio.timeout(patience):
+                while (held := await approvals.decision(approval_id)) is None and not refused.done():
+                    await asyncio.wait({refused}, timeout=_LOOK)
+        except TimeoutError:
+            why = "Chatter did not take the answer; it is kept"
+            raise TimedOut("nothing was decided yet", why, "see promptdock status") from None
+        finally:
+            refused.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await refused
+        if held is None:  # a refusal may have come just before somebody's decision
+            held = await approvals.decision(approval_id)
+        if held is not None:
+            return _told(card, held, sent.id)
+        raise Denied(refused.result(), "", "promptdock approvals list shows who may answer")
+
+
+def _usable(card: Asked, pattern: str | None, scope: str | None) -> None:
+    """UsageError for an `always` that Chatter would not take: nothing is sent then."""
+    try:
+        grants.check(card, pattern or "", scope or "")
+    except UsageError as error:
+        fix = f"correct --pattern, or allow it once: promptdock approvals allow {card.id}"
+        raise UsageError(error.what, error.why, fix) from None
+
+
+def _told(card: Asked, held: Decided, message_id: str) -> Card:
+    return {
+        "id": card.id,
+        **{name: value for name, value in asdict(held).items() if name not in ("roles", "message")},
+        "told": held.told(card.user_id),
+        **({"for": card.user_id} if held.how == "always" else {}),
+        "yours": held.message == message_id,
+    }
+
+
+async def _refusal(heard: Any, message_id: str) -> str:
+    """The closing output that answers the message, where it changes nothing."""
+    async for item in heard:
+        if message_id in item.output.answers:
+            return str(item.output.content)
+    return ""

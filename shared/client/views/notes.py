@@ -1,0 +1,72 @@
+"""Notes of a project as people name and search them, from the Store."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from shared.client.client import Visitor
+from shared.client.text.matching import pick
+from shared.client.text.safe import line
+from shared.store.origin import marked
+from shared.store.records import Note, Project
+
+_SHOWN = 160  # characters of the line that a search found
+Card = dict[str, Any]
+
+
+async def names(visitor: Visitor, project: str) -> list[tuple[str, str]]:
+    """The names of a project's notes, each with its title."""
+    return [(row.slug, row.title) for row in await _notes(visitor, project)]
+
+
+async def named(visitor: Visitor, project: str, typed: str) -> str:
+    """The name of the note that is meant by its name, its title or a part of it; UsageError for none or several."""
+    from shared.tools.lookup import kebab
+
+    found = await _notes(visitor, project)
+    titled = [row.slug for row in found if row.title.casefold() == typed.strip().casefold()]
+    if len(titled) == 1:
+        return titled[0]
+    wanted = kebab(typed.removesuffix(".md"), 100) or typed
+    return pick(
+        wanted, (row.slug for row in found), "note", f"promptdock notes list --project {project} shows them"
+    )
+
+
+async def search(visitor: Visitor, project: str, query: str, limit: int) -> list[Card]:
+    """The notes that hold words of the query, the best first, each with the line that holds most of them."""
+    owner = await _owner(visitor, project)
+    if owner is None:
+        return []
+    found = await (await visitor.store()).search(Note, query, {"project_id": owner}, limit)
+    return [_hit(row, score, query) for row, score in found.rows]
+
+
+async def _notes(visitor: Visitor, project: str) -> list[Note]:
+    owner = await _owner(visitor, project)
+    if owner is None:
+        return []
+    return await (await visitor.store()).select(Note, {"project_id": owner}, order=[("slug", "asc")])
+
+
+async def _owner(visitor: Visitor, project: str) -> UUID | None:
+    """The id of a project; None for one that was never used, as `default` before its first use."""
+    owners = await (await visitor.store()).select(Project, {"slug": project}, limit=1)
+    return owners[0].id if owners else None
+
+
+def _hit(note: Note, score: float, query: str) -> Card:
+    from shared.tools.knowledge import ranking
+
+    lines = [text for text in note.body.splitlines() if not text.startswith("#")]  # a heading says little
+    best = ranking.rank(query, lines)
+    shown = lines[best[0][0]] if best else note.title
+    at = note.updated_at.isoformat()
+    found = {
+        "name": note.slug,
+        "title": note.title,
+        "line": line(shown, _SHOWN),
+        "score": float(f"{score:.4g}"),
+    }
+    return found | {"modified": at} | marked([note])

@@ -1,0 +1,199 @@
+"""Looking at the cluster through Redis: who is here, what waits, what somebody is doing right now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shared import log
+from shared.bus import embedded
+from shared.bus.activity import Activity, act, stream_of
+from shared.bus.activity import doing as activities
+from shared.bus.keys import CHATTER
+from shared.bus.presence import instance_of
+from shared.client.client import Visitor
+from shared.client.findings import Finding
+from shared.client.local import supervision
+from shared.client.local.release import release as release
+from shared.client.text.safe import line
+from shared.client.text.times import ago
+from shared.errors import PromptDockError
+
+_RECENT = 5  # events among which the last act is found
+USUAL_PORT = embedded.PORT
+
+
+def usual_port_taken(redis: dict[str, Any]) -> bool:
+    """Whether the embedded server is elsewhere because another program has its usual port."""
+    elsewhere = redis["embedded"] and not redis["address"].endswith(f":{USUAL_PORT}")
+    return elsewhere and embedded.free_port(USUAL_PORT) != USUAL_PORT
+
+
+async def status(visitor: Visitor) -> dict[str, Any]:
+    """The cluster at a glance; `agents` are presence cards, `queues` counts what has not ended yet."""
+    await visitor.reach()
+    cards = sorted(
+        await visitor.presence.here(), key=lambda card: (str(card.get("agent")), str(card["instance"]))
+    )
+    known = await visitor.presence.agents()
+    queues = {name: await _size(visitor, name) for name in known}
+    heard = {name: await visitor.bus.listeners(visitor.names.agent(name)) for name in known}
+    return {
+        "version": release(),
+        "agents": cards,
+        "offline": [name for name in known if not any(card["agent"] == name for card in cards)],
+        # a program that serves an agent's channel without saying that it is here
+        "unannounced": [
+            name for name, ears in heard.items() if ears and not any(card["agent"] == name for card in cards)
+        ],
+        "doing": [working.row() for working in await doing(visitor, cards)],
+        "queues": queues,
+        "dead": {name: count for name in known if (count := await _length(visitor, name, "dead"))},
+        "dead_newest_ms": max([await _newest_dead(visitor, name) for name in known], default=0),
+        "redis": await redis(visitor),
+        "model": _speaks(cards, "model"),
+        "provider": _speaks(cards, "provider"),
+        "demo": any(card.get("demo") for card in cards),
+        "store": next((str(card.get("store", "")) for card in cards), ""),
+        "home": str(visitor.settings.home),
+        "expected": supervision.expected(visitor.settings.home),
+        "supervised": (ours := supervision.running(visitor.settings.home)) is not None,
+        "failed": dict(ours.failed) if ours else {},
+        "left": supervision.left(visitor.settings.home),
+        "outbox": len(list(visitor.outbox.folder.glob("*.json"))),
+    }
+
+
+def speaks(cards: list[dict[str, Any]]) -> str:
+    """The name of the model that people speak with; DEMO where it is the scripted one."""
+    return "DEMO" if any(card.get("demo") for card in cards) else _speaks(cards, "model")
+
+
+def _speaks(cards: list[dict[str, Any]], field: str) -> str:
+    """Of Chatter, with whom people speak, else of whoever thinks with a model at all."""
+    first = sorted((card for card in cards if card.get(field)), key=lambda card: card["agent"] != CHATTER)
+    return str(first[0][field]) if first else ""
+
+
+def other_homes(cards: list[dict[str, Any]]) -> Finding | None:
+    """Workers with SQLite files of two homes on one Redis: each task is in one file, and lost to the others."""
+    homes = {str(card.get("home")) for card in cards if card.get("store") == "sqlite"}
+    if len(homes) < 2:
+        return None
+    told = f"workers of {len(homes)} homes, each with a SQLite of its own, share this Redis: tasks will hang"
+    return Finding("homes", "fail", told, "give each home its own PROMPTDOCK_NAMESPACE, or set SUPABASE_URL")
+
+
+async def redis(visitor: Visitor) -> dict[str, Any]:
+    """What the server says of itself; where it hides that, only the address."""
+    facts = await info(visitor)
+    server = "Valkey" if facts.get("server_name") == "valkey" or "valkey_version" in facts else "Redis"
+    url = visitor.url
+    return {
+        "address": log.redact(url.split("://", 1)[-1].rpartition("@")[2]),
+        "embedded": visitor.settings.redis_url is None,
+        "server": server,
+        "version": facts.get("valkey_version") or facts.get("redis_version", ""),
+    }
+
+
+async def info(visitor: Visitor) -> dict[str, str]:
+    """INFO as pairs; {} where the server hides it."""
+    try:
+        text = (await visitor.bus.command("INFO")).decode("utf-8", "replace")
+    except PromptDockError as error:
+        if error.exit_code == 3:
+            raise
+        return {}
+    return dict(part.split(":", 1) for part in text.split("\r\n") if ":" in part)
+
+
+async def _size(visitor: Visitor, agent: str) -> int:
+    return await _length(visitor, agent, "inbox")
+
+
+async def _length(visitor: Visitor, agent: str, stream: str) -> int:
+    return int(await visitor.bus.command("XLEN", f"{visitor.names.desk(agent)}{stream}"))
+
+
+async def _newest_dead(visitor: Visitor, agent: str) -> int:
+    """When an agent's newest dead letter came, in milliseconds since 1970; 0 where it has none."""
+    stream = f"{visitor.names.desk(agent)}dead"
+    found = await visitor.bus.command("XREVRANGE", stream, "+", "-", "COUNT", 1)
+    return int(found[0][0].partition(b"-")[0]) if found else 0
+
+
+@dataclass(frozen=True)
+class Pulse:
+    """What is known of an agent that was asked: milliseconds since its heartbeat, and what it did last."""
+
+    beat_ms: int | None
+    doing: str
+
+
+async def pulse(visitor: Visitor, agent: str, request_id: str) -> Pulse:
+    """Look how an agent is and what it last did for a request."""
+    cards = await visitor.presence.here(agent)
+    doing = await _last(visitor, stream_of(agent, request_id))
+    return Pulse(min((int(card["age_ms"]) for card in cards), default=None), doing)
+
+
+@dataclass(frozen=True)
+class Working:
+    """One turn of an agent that is here, and for how many seconds it runs."""
+
+    agent: str
+    activity: Activity
+    seconds: float
+
+    def told(self, width: int = 200) -> str:
+        """As one line, with what may be cut at its end: how long, who, on what, what was done last."""
+        act = f" · {self.activity.act}" if self.activity.act else ""
+        return line(f"{ago(self.seconds)} {self.agent}: {self.activity.about}{act}", width)
+
+    def row(self) -> dict[str, Any]:
+        """For programs."""
+        return {"agent": self.agent, **self.activity.card(), "seconds": round(self.seconds, 1)}
+
+
+async def doing(visitor: Visitor, cards: Sequence[dict[str, Any]] | None = None) -> list[Working]:
+    """Who works on what now, each with what it did last; those that work the longest come first."""
+    cards = await visitor.presence.here() if cards is None else cards
+    found = []
+    for card in cards:
+        now = int(card.get("seen") or 0) + int(card.get("age_ms") or 0)
+        for activity in activities(card):
+            if activity.events and (last := await _last(visitor, activity.events)):
+                activity.act = last
+            found.append(Working(str(card["agent"]), activity, max(0, now - activity.since) / 1000))
+    return sorted(found, key=lambda working: -working.seconds)
+
+
+async def _last(visitor: Visitor, session: str) -> str:
+    newest = await visitor.bus.command("XREVRANGE", visitor.names.stream(session), "+", "-", "COUNT", _RECENT)
+    return next((told for _, fields in newest if (told := _act(fields[1]))), "")
+
+
+def _act(data: bytes) -> str:
+    try:
+        event = json.loads(data)
+    except ValueError:
+        return ""
+    if not isinstance(event, dict) or event.get("event") == "tool_result":
+        return ""
+    return act(str(event.get("event")), event)
+
+
+async def processes(visitor: Visitor, pids: Iterable[int]) -> set[int]:
+    """Those of these processes of this machine that are here as workers."""
+    instances = [str(card.get("instance")) for card in await visitor.presence.here()]
+    return {pid for pid in pids if any(one.startswith(instance_of(pid)) for one in instances)}
+
+
+async def serves(visitor: Visitor, agent: str = CHATTER) -> bool:
+    """Whether anybody would take a message for this agent now."""
+    return bool(await visitor.presence.here(agent)) or bool(
+        await visitor.bus.listeners(visitor.names.agent(agent))
+    )

@@ -1,0 +1,226 @@
+"""Tasks, repositories and projects, as the Store has them; works with the cluster down."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, get_args
+from uuid import UUID
+
+from shared.client.client import Visitor
+from shared.client.text.matching import pick
+from shared.client.text.times import ago
+from shared.client.views import lookup
+from shared.errors import PromptDockError, ToolError, UsageError
+from shared.store.base import Where
+from shared.store.origin import PERSON, Origin
+from shared.store.records import Project, Repo, Task, TaskEvent, TaskResult, TaskStatus, project_key
+from shared.tasks import questions, scheduler
+from shared.tasks.fate import fates, waiting
+
+if TYPE_CHECKING:
+    from shared.guard.git.commands import Git
+    from shared.tasks.worktree.mirrors import Repos
+
+Card = dict[str, Any]
+_STATES = f"name one of: {', '.join(get_args(TaskStatus))}"
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which tasks are listed: of these states, of one project, of one person; the archived ones too."""
+
+    statuses: Sequence[str] = ()
+    project: str | None = None
+    user: str | None = None
+    everything: bool = False
+    limit: int = 50
+
+
+async def _where(visitor: Visitor, wanted: Filter) -> Where:
+    """As the Store is asked; UsageError for a state or a project that there is not."""
+    where: dict[str, Any] = {} if wanted.everything else {"archived": False}
+    if wanted.statuses:
+        states = [
+            pick(state.upper().replace("-", "_"), get_args(TaskStatus), "state", _STATES)
+            for state in wanted.statuses
+        ]
+        where["status"] = ("in", states)
+    if wanted.project:
+        where["project_id"] = project_key(await lookup.project(visitor, wanted.project))
+    if wanted.user:
+        where["user_id"] = wanted.user
+    return where
+
+
+async def tasks(visitor: Visitor, wanted: Filter | None = None) -> list[Card]:
+    """Tasks, the newest first."""
+    wanted = wanted or Filter()
+    store = await visitor.store()
+    where = await _where(visitor, wanted)
+    rows = await store.select(Task, where, order=[("created_at", "desc")], limit=wanted.limit)
+    slugs = {row.id: row.slug for row in await store.select(Project)}
+    became = await fates(store, [row.id for row in rows])
+    return [_card(row, slugs, became.get(row.id)) for row in rows]
+
+
+def _card(row: Task, projects: dict[UUID, str], became: str | None) -> Card:
+    return {
+        "id": row.slug,
+        "title": row.title,
+        "status": row.status,
+        "work": became,
+        "assignee": row.assignee,
+        "user_id": row.user_id,
+        "project": projects.get(row.project_id, ""),
+        "branch": row.branch,
+        "error": row.error or None,
+        "made": _made(row) or None,
+        "created_at": row.created_at.isoformat(),
+        "ended_at": row.ended_at.isoformat() if row.ended_at else None,
+        "again_in": again_in(row),
+    }
+
+
+def again_in(row: Task) -> float | None:
+    """Seconds until a task that failed is tried again; None where that is not what it waits for."""
+    if row.status != "FAILED" or row.archived or row.attempts >= row.max_retries:
+        return None
+    return max(0.0, scheduler.retry_at(row.updated_at.timestamp(), row.attempts) - time.time())
+
+
+def _made(row: Task | Repo) -> str:
+    """Who made it, and after reading what: `made by planner after reading view`."""
+    made = Origin.of(row.origin)
+    by = f"made by {made.by}" if made.by not in ("", PERSON) else ""
+    read = f"after reading {made.foreign}" if made.foreign else ""
+    return f"{by or 'made'} {read}".strip() if by or read else ""
+
+
+def state(card: Card) -> str:
+    """A task's state, with what became of its work or waits: `COMPLETED, merged`, `FAILED, again in 30 s`."""
+    again = f"again in {ago(card['again_in'])}" if card.get("again_in") is not None else ""
+    work = card["work"] or waiting(card["status"], card["branch"], card["error"], card["work"])
+    return ", ".join(part for part in (card["status"], work, again) if part)
+
+
+async def find(visitor: Visitor, name: str) -> Task:
+    """The task that is meant, by its id or a part of it."""
+    store = await visitor.store()
+    return (await store.select(Task, {"slug": await lookup.task(visitor, name)}, limit=1))[0]
+
+
+async def task(visitor: Visitor, name: str) -> Card:
+    """A task with its history, and what each attempt did as the harness recorded it."""
+    row = await find(visitor, name)
+    store = await visitor.store()
+    events = await store.select(TaskEvent, {"task_id": row.id}, order=[("created_at", "asc")])
+    results = await store.select(TaskResult, {"task_id": row.id}, order=[("created_at", "asc")])
+    slugs = {project.id: project.slug for project in await store.select(Project)}
+    became = await fates(store, [row.id])
+    asked = await questions.of(store, row)
+    return _card(row, slugs, became.get(row.id)) | {
+        "description": row.description,
+        "question": asked.card() if asked else None,
+        "history": [
+            {
+                "at": event.created_at.isoformat(),
+                "event": event.event,
+                "from": event.from_status,
+                "to": event.to_status,
+                "actor": event.actor,
+            }
+            for event in events
+        ],
+        "results": [_result(result) for result in results],
+    }
+
+
+def _result(row: TaskResult) -> Card:
+    return {
+        "agent": row.agent,
+        "summary": row.summary,
+        "branch": row.branch,
+        "base": row.base_commit,
+        "commits": row.commits,
+        "files_changed": row.files_changed,
+        "diff_stat": row.diff_stat,
+        "commands": row.commands,
+        "tokens": row.tokens_used,
+        "cost": row.cost,
+        "verified": row.verified,
+        "clashes": row.receipt.get("clashes") or [],
+        "error": row.error or None,
+    }
+
+
+async def repos(visitor: Visitor) -> list[Card]:
+    """The registered repositories."""
+    store = await visitor.store()
+    slugs = {row.id: row.slug for row in await store.select(Project)}
+    return [
+        {
+            "name": row.name,
+            "project": slugs.get(row.project_id, ""),
+            "kind": row.kind,
+            "url": row.url,
+            "path": row.path,
+            "default_branch": row.default_branch,
+            "made": _made(row),
+        }
+        for row in await store.select(Repo, order=[("name", "asc")])
+    ]
+
+
+async def diff(visitor: Visitor, name: str) -> str:
+    """What a task changed, by git, between the base and the last commit of its receipt."""
+    row = await find(visitor, name)
+    store = await visitor.store()
+    results = await store.select(TaskResult, {"task_id": row.id}, order=[("created_at", "desc")], limit=1)
+    if not results or not results[0].commits or not results[0].base_commit:
+        raise UsageError(f"the task {name} has made no commit", f"it is {row.status}")
+    made = results[0]
+    for repo in await _candidates(visitor, row):
+        try:
+            git = await _repos(visitor).source(repo)
+            if await git.commit_of(made.commits[-1]):
+                return await git.diff(str(made.base_commit), to=made.commits[-1])
+        except ToolError as error:
+            raise PromptDockError(f"the changes of {name} cannot be shown", str(error)) from error
+    raise UsageError(
+        f"the commits of {name} are in no repository here",
+        f"its branch is {made.branch}",
+        "fetch it where it was made",
+    )
+
+
+async def gits(visitor: Visitor, task: Task) -> list[Git]:
+    """git in the repositories of this machine in which the task may have worked."""
+    found = []
+    for repo in await _candidates(visitor, task):
+        with contextlib.suppress(ToolError):
+            found.append(await _repos(visitor).source(repo))
+    return found
+
+
+async def _candidates(visitor: Visitor, row: Task) -> list[Repo]:
+    store = await visitor.store()
+    where: dict[str, Any] = {"id": row.repo_id} if row.repo_id else {"project_id": row.project_id}
+    return await store.select(Repo, where)
+
+
+def _repos(visitor: Visitor) -> Repos:
+    """The repositories as they lie on this home; git is only read here."""
+    from shared.guard.files.host_id import home_id
+    from shared.guard.sandbox.sandbox import Sandbox
+    from shared.tasks.worktree.mirrors import Repos
+
+    home = visitor.settings.home
+    return Repos(
+        home,
+        home_id(home),
+        Sandbox.probe(visitor.settings.sandbox, [home]),
+        hosts=visitor.settings.allowed_hosts,
+    )

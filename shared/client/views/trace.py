@@ -1,0 +1,145 @@
+"""A turn after the fact: its steps, and those of the agents that it asked, with what each took and cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from shared.bus.activity import act
+from shared.bus.keys import CHATTER
+from shared.bus.messages import COMMANDS
+from shared.client.client import Visitor
+from shared.errors import UsageError
+from shared.store.base import Store
+from shared.store.records import ConversationMessage, Task, TokenUsage, Turn, TurnStep
+
+Card = dict[str, Any]
+_RECENT = 500  # turns among which the beginning of an id is looked for
+_DEEP = 5  # how far questions are followed; a circle of them ends at four
+_LOOKED = 50  # of them at once
+_ASIDE = (COMMANDS, "approval:", "asks:")  # sessions in which no words are said
+_SHOWN = ("model", "result", "ask", "decided", "note")
+
+
+async def trace(visitor: Visitor, name: str, user: str) -> list[Card]:
+    """The turns that belong to an id of a message, a turn or a task, asker before asked; "" is this person's last."""
+    store = await visitor.store()
+    found: list[Card] = []
+    turns, depth = await _named(store, name, user), 0
+    while turns and depth < _DEEP:
+        children: list[str] = []
+        for turn in turns:
+            card, asked = await _card(store, turn, depth)
+            found.append(card)
+            children += asked
+        turns = await store.select(Turn, {"turn_id": ("in", children)}) if children else []
+        depth += 1
+    return sorted(found, key=lambda card: str(card["started_at"]))
+
+
+async def _named(store: Store, name: str, user: str) -> Sequence[Turn]:
+    if not name:
+        mine = await _own(store, user)
+        if not mine:
+            raise UsageError(
+                f"there is no turn of {user} yet", "", "name a message or a task: promptdock tasks list"
+            )
+        return mine
+    if tasks := await store.select(Task, {"slug": name}, limit=1):
+        turns = await store.select(Turn, {"task_id": tasks[0].id})
+        if tasks[0].request_id and not turns:
+            turns = await store.select(Turn, {"turn_id": tasks[0].request_id})
+        if turns:
+            return turns
+        raise UsageError(
+            f"no turn of {name} is stored yet", f"it is {tasks[0].status}", "promptdock tasks watch ID"
+        )
+    exact = await store.select(Turn, {"turn_id": name})
+    recent = exact or await store.select(Turn, order=[("created_at", "desc")], limit=_RECENT)
+    fitting = exact or [turn for turn in recent if turn.turn_id.startswith(name)]
+    if len({turn.turn_id.split(".")[0] for turn in fitting}) != 1:
+        why = "several begin so" if fitting else "no turn that is stored, and no task, is called so"
+        raise UsageError(
+            f"{name!r} names no turn", why, "the id of a message, as ask --json prints it, or of a task"
+        )
+    top = min(len(turn.turn_id) for turn in fitting)
+    return [turn for turn in fitting if len(turn.turn_id) == top]
+
+
+async def _own(store: Store, user: str) -> Sequence[Turn]:
+    """The last turn that this person's words opened: none of a command, or of the news of a task."""
+    where = {"user_id": user, "agent": CHATTER}
+    found = await store.select(Turn, where, order=[("created_at", "desc")], limit=_RECENT)
+    turns = [turn for turn in found if not (turn.session_id or "").startswith(_ASIDE)]
+    for at in range(0, len(turns), _LOOKED):
+        part = turns[at : at + _LOOKED]
+        rows = await store.select(ConversationMessage, {"turn_id": ("in", [turn.turn_id for turn in part])})
+        said = {row.turn_id for row in rows if row.user_id}
+        for turn in part:
+            # What failed or was stopped may have left no words: it was opened by some, unless it noted others'.
+            left = any(row.turn_id == turn.turn_id for row in rows)
+            if turn.turn_id in said or (not left and turn.state not in ("complete", "awaiting_input")):
+                return [turn]
+    return []
+
+
+async def _card(store: Store, turn: Turn, depth: int) -> tuple[Card, list[str]]:
+    """A turn, and the ids of the requests that it may have made."""
+    steps = await store.select(
+        TurnStep, {"turn_id": turn.turn_id, "agent": turn.agent}, order=[("number", "asc")]
+    )
+    used = await store.select(TokenUsage, {"turn_id": turn.turn_id, "agent": turn.agent})
+    models = [step for step in steps if step.kind == "model"]
+    asked = [
+        f"{turn.turn_id}.{number}.{call}"
+        for number, step in enumerate(models, 1)
+        for call in range(1, 1 + len(_calls(step)))
+    ]
+    card = {
+        "turn": turn.turn_id,
+        "depth": depth,
+        "agent": turn.agent,
+        "session": turn.session_id,
+        "user": turn.user_id,
+        "state": turn.state,
+        "model": turn.model,
+        "error": turn.error,
+        "started_at": turn.started_at.isoformat(),
+        "ms": _between(turn.started_at, turn.ended_at),
+        "input": sum(use.input for use in used),
+        "output": sum(use.output for use in used),
+        "cost": sum(use.cost for use in used),
+        "steps": [_step(step, turn.started_at) for step in steps if step.kind in _SHOWN],
+    }
+    return card, asked
+
+
+def _calls(step: TurnStep) -> list[Card]:
+    content = step.detail.get("content")
+    return [block for block in content or [] if isinstance(block, dict) and block.get("type") == "tool_use"]
+
+
+def _step(step: TurnStep, began: datetime) -> Card:
+    return {
+        "number": step.number,
+        "kind": step.kind,
+        "what": _what(step),
+        "after_ms": _between(began, step.started_at),
+        "ms": step.ms,
+        "failed": step.is_error,
+        "usage": step.detail.get("usage") if step.kind == "model" else None,
+    }
+
+
+def _what(step: TurnStep) -> str:
+    if step.kind == "result":
+        return act("tool_result", step.detail)
+    if step.kind == "model":
+        calls = ", ".join(str(call.get("name")) for call in _calls(step))
+        return f"asks for {calls}" if calls else "answers"
+    return step.description
+
+
+def _between(began: datetime, ended: datetime | None) -> int | None:
+    return max(0, int((ended - began).total_seconds() * 1000)) if ended else None

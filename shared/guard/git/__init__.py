@@ -1,0 +1,1 @@
+"""git, hardened: every command of ours goes through here."""

@@ -1,0 +1,1 @@
+"""Processes: started with our code alone, bounded, known by id and start."""

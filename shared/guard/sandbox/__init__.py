@@ -1,0 +1,1 @@
+"""The sandbox of commands: bubblewrap or Landlock, seccomp, control groups, addresses."""

@@ -1,0 +1,83 @@
+"""A profile: what makes an agent, as data. A folder with `profile.toml` and `prompt.md` is an agent."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from shared.errors import ConfigurationError
+from shared.guard.permissions.presets import Policies
+from shared.plain import complaints
+
+AgentName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")]
+
+
+class Profile(BaseModel):
+    """One agent: how it takes work in, what it is told, what it may use, and where it stops."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: AgentName
+    title: str = ""
+    description: str = ""
+    # chat: a person's conversation; consult: a question and its answer; coding: a task in a worktree
+    kind: Literal["chat", "consult", "coding"] = "consult"
+    model: str | None = None
+    chosen_model: str | None = None  # that it switched to itself
+    max_tokens: Annotated[int, Field(ge=1)] = 4096
+    temperature: Annotated[float, Field(ge=0, le=1)] | None = None
+    tools: list[str] = []
+    on_demand: bool = False  # core tools too, and all others can be loaded
+    loadable: list[str] = []  # tools of its own that are not shown before they are loaded, on demand
+    permissions: Policies = Policies(preset="locked")
+    answer_tool: str | None = None  # the tool whose checked result is the answer
+    rounds: int | None = None
+    turns: Annotated[int, Field(ge=1, le=1024)] = 8  # side by side in one process
+    task_minutes: Annotated[float, Field(gt=0)] = 30
+    executor: Literal["loop", "claude-code"] = "loop"  # what carries out its tasks
+    prompt: str = ""
+    foreign: str = (
+        ""  # what was read by the turn that changed these words; "" as long as they are the folder's
+    )
+
+    @property
+    def called(self) -> str:
+        """The name for people."""
+        return self.title or self.name.capitalize()
+
+
+def load(folder: Path) -> Profile:
+    """Read an agent's folder; ConfigurationError says what is wrong with it."""
+    file = folder / "profile.toml"
+    try:
+        data = tomllib.loads(file.read_text("utf-8"))
+        file = folder / "prompt.md"
+        prompt = file.read_text("utf-8")
+        return Profile.model_validate({"name": folder.name, **data, "prompt": prompt})
+    except FileNotFoundError:
+        raise _wrong(
+            folder, f"{file.name} is missing", "an agent is a profile.toml and a prompt.md in one folder"
+        ) from None
+    except OSError as error:
+        raise _wrong(folder, f"{file.name}: {error.strerror or error}", "make it readable") from error
+    except UnicodeDecodeError:
+        raise _wrong(folder, f"{file.name} is not UTF-8", "save it as UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise _wrong(folder, f"profile.toml is not TOML: {error}", "correct that line") from None
+    except ValidationError as error:
+        found = complaints(error.errors(include_input=False, include_url=False))
+        raise _wrong(
+            folder,
+            f"profile.toml: {'; '.join(found)}",
+            f"correct it; the fields are: {', '.join(_FIELDS)} (docs/agents.md)",
+        ) from None
+
+
+_FIELDS = [name for name in Profile.model_fields if name not in ("name", "chosen_model", "prompt", "foreign")]
+
+
+def _wrong(folder: Path, why: str, fix: str) -> ConfigurationError:
+    return ConfigurationError(f"the agent in {folder} cannot be read", why, fix)

@@ -1,0 +1,1 @@
+"""A task's branch: its checkout, its checks, its merge."""

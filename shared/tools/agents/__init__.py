@@ -1,0 +1,1 @@
+"""Tools about agents: rows, profiles, consulting them, changing oneself."""

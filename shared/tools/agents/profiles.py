@@ -1,0 +1,288 @@
+"""Tools of category agent: agent profiles as rows, and what their tools and servers may be."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from shared.errors import Conflict, ToolError
+from shared.guard.permissions.touching import touching
+from shared.store.origin import marked
+from shared.store.records import Agent, Profile, Project, Task
+from shared.tools import lookup
+from shared.tools.agents import own
+from shared.tools.categories import tier
+from shared.tools.context import Context
+from shared.tools.detail import digest, words
+from shared.tools.registry import Registry, Result
+
+category = tier("agent")
+
+# Our presets, and what Claude Code calls the same. Its bypassPermissions has no counterpart here.
+MODES = ("open", "standard", "guarded", "locked", "builder")
+_CLAUDE_MODES = {"default": "standard", "acceptEdits": "builder", "plan": "locked"}
+# The tools of Claude Code, by which profiles from elsewhere name them.
+CLAUDE_TOOLS = {
+    "Read": "Read files", "Write": "Create or overwrite files", "Edit": "Replace text in files",
+    "Glob": "Find files by name", "Grep": "Search in files", "Bash": "Run shell commands",
+    "WebFetch": "Read a web page", "WebSearch": "Search the web", "NotebookEdit": "Edit Jupyter notebooks",
+    "Task": "Start a subagent", "TodoWrite": "Keep a list of what is to be done",
+}  # fmt: skip
+MCP_SERVERS = {
+    "filesystem": ("npx", "@modelcontextprotocol/server-filesystem", "Files below given folders"),
+    "memory": ("npx", "@modelcontextprotocol/server-memory", "A knowledge graph that lasts"),
+    "sequential-thinking": ("npx", "@modelcontextprotocol/server-sequential-thinking", "Thinking in steps"),
+    "playwright": ("npx", "@playwright/mcp", "A browser"),
+    "git": ("uvx", "mcp-server-git", "Read and change git repositories"),
+    "fetch": ("uvx", "mcp-server-fetch", "Read web pages as text"),
+    "time": ("uvx", "mcp-server-time", "Time and time zones"),
+}
+SUFFIX = "suffix"  # the section that system_prompt_suffix fills
+
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Text = Annotated[str, Field(max_length=50_000)]
+Tools = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=300)]
+
+
+def _profile(arguments: dict[str, Any]) -> str:
+    return str(arguments.get("profile_id") or arguments.get("id") or "")
+
+
+def _written(arguments: dict[str, Any]) -> str:
+    """With a name for what is written: permission for one change is none for another."""
+    return words(_profile(arguments), digest(arguments))
+
+
+@category.tool(effect="pure", touches=touching("records"))
+async def list_profiles(here: Context) -> Result:
+    """List all agent profiles."""
+    found = await here.store.select(Profile, order=[("slug", "asc")])
+    return {
+        "profiles": [
+            {
+                "id": row.slug,
+                "name": row.name,
+                "description": row.description,
+                "model": row.model,
+                "permission_mode": row.permission_profile,
+                "tools": len(row.tools),
+            }
+            for row in found
+        ],
+        "message": "the agents that ship with PromptDock have profiles of their own, in their folders",
+    }
+
+
+@category.tool(effect="keyed", detail=_written, touches=touching("permission"))
+async def create_profile(
+    here: Context,
+    id: Name,
+    name: Name,
+    description: Text = "",
+    model: str | None = None,
+    permission_mode: str | None = None,
+    allowed_tools: Tools | None = None,
+    mcp_servers: dict[str, Any] | None = None,
+    system_prompt_suffix: Text | None = None,
+) -> Result:
+    """Create a new agent profile. permission_mode is one of open, standard, guarded, locked, builder."""
+    slug = slug_of(id)
+    row = Profile(
+        id=lookup.identity(here, "profile"),
+        slug=slug,
+        name=name,
+        description=description,
+        model=model,
+        tools=list(allowed_tools or []),
+        permission_profile=mode_of(permission_mode or "standard"),
+        mcp_servers=servers_of(mcp_servers or {}),
+        sections=_sections([], system_prompt_suffix),
+        origin=here.origin.kept(),
+    )
+    await insert(here, row)
+    return {"created": slug, "name": name} | unknown(here, row.tools)
+
+
+async def insert(here: Context, row: Profile) -> None:
+    """Write a new profile; ToolError where its id is taken, unless by this very call before a crash."""
+    found = await lookup.first(here.store, Profile, slug=row.slug)
+    if found is not None and found.id == row.id:
+        return
+    try:
+        await here.store.insert(row)
+    except Conflict:
+        raise ToolError(f"there is a profile {row.slug!r} already", "", "choose another id") from None
+
+
+def slug_of(id: str) -> str:
+    """A profile's id as it is written."""
+    slug = lookup.kebab(id)
+    if not slug or not slug.isascii():
+        raise ToolError(f"{id[:100]!r} is no id for a profile", "ids are letters, digits and hyphens", "")
+    return slug
+
+
+def mode_of(mode: str) -> str:
+    """The permission profile of that name, ours or Claude Code's."""
+    found = _CLAUDE_MODES.get(mode, mode)
+    if found not in MODES:
+        raise ToolError(
+            f"there is no permission mode {mode[:50]!r}", f"there are: {', '.join(MODES)}", "name one of them"
+        )
+    return found
+
+
+def servers_of(given: dict[str, Any]) -> dict[str, Any]:
+    """MCP servers by name: each has a command with arguments, or an address."""
+    for name, server in given.items():
+        if not re.fullmatch(r"[\w.-]{1,64}", name) or not isinstance(server, dict):
+            raise ToolError(
+                f"the MCP server {name[:50]!r} cannot be used", "it has no plain name, or no fields"
+            )
+        command, url = server.get("command"), server.get("url")
+        if bool(command) == bool(url) or not isinstance(command or url, str):
+            raise ToolError(
+                f"the MCP server {name!r} cannot be used", "it needs a command, or a url, not both"
+            )
+        arguments = server.get("args", [])
+        if not isinstance(arguments, list) or not all(isinstance(word, str) for word in arguments):
+            raise ToolError(f"the MCP server {name!r} cannot be used", "args is a list of words")
+        if not isinstance(server.get("env", {}), dict):
+            raise ToolError(f"the MCP server {name!r} cannot be used", "env holds variables by name")
+    return given
+
+
+def _sections(old: list[dict[str, Any]], suffix: str | None) -> list[dict[str, Any]]:
+    if suffix is None:
+        return old
+    kept = [section for section in old if section.get("name") != SUFFIX]
+    return [*kept, {"name": SUFFIX, "text": suffix, "enabled": True}] if suffix else kept
+
+
+def unknown(here: Context, tools: list[str]) -> Result:
+    """A warning that names the tools which nobody knows; `mcp__…` belong to servers."""
+    registry: Registry | None = here.extras.get("registry")
+    if registry is None:
+        return {}
+    missing = [
+        tool
+        for tool in tools
+        if tool not in registry
+        and tool.partition("(")[0] not in CLAUDE_TOOLS
+        and not tool.startswith("mcp__")
+        and tool != "*"
+    ]
+    return {"warning": f"no tool is called: {', '.join(missing[:20])}"} if missing else {}
+
+
+def shown(row: Profile) -> dict[str, Any]:
+    """A profile as people see it; the values of servers' variables may be secrets, and stay where they are."""
+    servers = {
+        name: server | ({"env": dict.fromkeys(server["env"], "…")} if server.get("env") else {})
+        for name, server in row.mcp_servers.items()
+    }
+    suffix = next((part.get("text") for part in row.sections if part.get("name") == SUFFIX), None)
+    return {
+        "id": row.slug,
+        "name": row.name,
+        "description": row.description,
+        "model": row.model,
+        "permission_mode": row.permission_profile,
+        "allowed_tools": row.tools,
+        "mcp_servers": servers,
+        "system_prompt_suffix": suffix,
+        "install": row.install,
+        **marked([row]),
+    }
+
+
+@category.tool(effect="pure", detail=_profile, touches=touching("records"))
+async def get_profile(here: Context, profile_id: str) -> Result:
+    """Get details of a specific agent profile."""
+    row = await lookup.profile(here.store, profile_id)
+    users = [agent.name for agent in await here.store.select(Agent, {"profile_id": row.id}, limit=50)]
+    return shown(row) | {"agents": users}
+
+
+@category.tool(effect="idempotent", detail=_written, touches=touching("permission"))
+async def edit_profile(
+    here: Context,
+    profile_id: str,
+    name: Name | None = None,
+    description: Text | None = None,
+    model: str | None = None,
+    permission_mode: str | None = None,
+    allowed_tools: Tools | None = None,
+    mcp_servers: dict[str, Any] | None = None,
+    system_prompt_suffix: Text | None = None,
+) -> Result:
+    """Edit an existing agent profile's properties: only what is given changes."""
+    row = await lookup.profile(here.store, profile_id)
+    if row.slug.startswith(own.PREFIX):
+        raise ToolError(
+            f"{row.slug!r} holds what an agent changed of itself", "", "let the agent change it, or delete it"
+        )
+    given = {
+        "name": name,
+        "description": description,
+        "model": model,
+        "permission_profile": mode_of(permission_mode) if permission_mode else None,
+        "tools": allowed_tools,
+        "mcp_servers": None if mcp_servers is None else servers_of(mcp_servers),
+        "sections": None if system_prompt_suffix is None else _sections(row.sections, system_prompt_suffix),
+    }
+    changes = {key: value for key, value in given.items() if value is not None}
+    if not changes:
+        raise ToolError("nothing is to be changed", "no field was given", "give at least one")
+    row = await lookup.change(here.store, row, **changes, origin=here.origin.over(row.origin).kept())
+    renamed = {
+        "permission_profile": "permission_mode",
+        "tools": "allowed_tools",
+        "sections": "system_prompt_suffix",
+    }
+    told: Result = {"updated": row.slug, "fields": [renamed.get(key, key) for key in changes]}
+    return told | unknown(here, allowed_tools or [])
+
+
+@category.tool(effect="idempotent", detail=_profile, touches=touching("permission", "loss"))
+async def delete_profile(here: Context, profile_id: str) -> Result:
+    """Delete an agent profile. One that agents, projects or unfinished tasks use is kept."""
+    row = await lookup.profile(here.store, profile_id)
+    users = [agent.name for agent in await here.store.select(Agent, {"profile_id": row.id}, limit=5)]
+    users += [p.slug for p in await here.store.select(Project, {"default_profile_id": row.id}, limit=5)]
+    waiting = {"profile_id": row.id, "archived": False, "status": ("ne", "COMPLETED")}
+    users += [task.slug for task in await here.store.select(Task, waiting, limit=5)]
+    if users:
+        raise ToolError(
+            f"the profile {row.slug!r} is in use", f"by: {', '.join(users)}", "give these another one first"
+        )
+    told = await lookup.removing(here, {"deleted": row.slug, "name": row.name})
+    mine = row.slug.startswith(own.PREFIX)
+    if mine:
+        own.let_go(here, row)
+    if not await here.store.delete(Profile, {"id": row.id, "version": row.version}):
+        raise Conflict("the profile was changed meanwhile", "", "look at it, then try again")
+    if mine:
+        await own.tell(here, row)
+    return told
+
+
+@category.tool(effect="pure", touches=touching("records"))
+async def list_available_tools(here: Context) -> Result:
+    """Discover available Claude Code tools and well-known MCP servers for use in agent profiles."""
+    registry: Registry | None = here.extras.get("registry")
+    own = (
+        {name: [tool.name for tool in part.tools] for name, part in registry.categories.items()}
+        if registry
+        else {}
+    )
+    return {
+        "tools": own,
+        "claude_code_tools": [{"name": name, "description": text} for name, text in CLAUDE_TOOLS.items()],
+        "mcp_servers": [
+            {"name": name, "command": command, "args": [package], "description": text}
+            for name, (command, package, text) in MCP_SERVERS.items()
+        ],
+    }

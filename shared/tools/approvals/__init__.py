@@ -1,0 +1,1 @@
+"""Tools by which a person takes back or gives trust."""

@@ -1,0 +1,64 @@
+"""All tools of this release, in one registry."""
+
+from __future__ import annotations
+
+from shared.tools import browsing
+from shared.tools.agents import consult, install, messaging, profiles, rows, self_edit
+from shared.tools.approvals import revoke, trust
+from shared.tools.cluster import hooks, system
+from shared.tools.files import browse, coding, edit
+from shared.tools.git import read, write
+from shared.tools.knowledge import memory, notes, prompts
+from shared.tools.projects import project, repositories, workspaces
+from shared.tools.registry import Registry
+from shared.tools.research import report, symbols
+from shared.tools.tasks import chains, core, lifecycle, outcome, planning, review, steering
+
+
+def registry() -> Registry:
+    """The registry of every worker."""
+    return Registry(
+        [
+            core.category,
+            browsing.category,
+            memory.core,
+            messaging.category,
+            consult.category,
+            read.category,
+            write.category,
+            project.category,
+            workspaces.category,
+            repositories.category,
+            repositories.removing,
+            rows.category,
+            outcome.errors,
+            profiles.category,
+            install.category,
+            hooks.category,
+            notes.category,
+            memory.category,
+            browse.category,
+            edit.category,
+            system.category,
+            lifecycle.category,
+            chains.category,
+            prompts.category,
+            outcome.category,
+            read.history,
+            symbols.category,
+            report.category,
+            planning.category,
+            revoke.category,
+            trust.category,
+            coding.category,
+            review.category,
+            self_edit.category,
+            steering.category,
+        ]
+    )
+
+
+if __name__ == "__main__":  # make docs
+    from shared.tools import document
+
+    print(document.render(registry()), end="")

@@ -1,0 +1,1 @@
+"""Tools about the cluster: its state, and what runs by itself."""

@@ -1,0 +1,74 @@
+"""The command handler: the one door through which all tools run, whoever calls.
+
+`execute` never raises for what a tool does: an unknown name, a wrong argument, any exception is a result
+with an `error` key. Success is the absence of `error`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from shared import log
+from shared.errors import Fenced, Missing, PromptDockError
+from shared.guard.permissions.display import tagless
+from shared.redaction import concealed
+from shared.tools.context import Context
+from shared.tools.registry import Registry, Result
+
+MAX_RESULT = 64 * 1024  # characters of JSON that go to the model
+
+
+class Handler:
+    """Runs tools of a registry by name."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+
+    async def execute(self, name: str, arguments: Any, context: Context, step_id: str = "") -> Result:
+        """Run one tool; losing the turn's lease is the only thing that is raised."""
+        try:
+            tool = self.registry.get(name)
+            checked = tool.check(arguments)
+            here = replace(
+                context,
+                step_id=step_id or context.step_id,
+                extras={"registry": self.registry, **context.extras},
+            )
+            result = await tool.function(here, **checked)
+        except Fenced:
+            raise
+        except Missing as error:
+            # Removed by this very call, before its worker died: it says what it would have said then.
+            told = (context.intended or {}).get("told")
+            return dict(told) if told else _bounded(error.as_dict())
+        except PromptDockError as error:
+            return _bounded(error.as_dict())
+        except Exception as error:
+            log.get().exception("A tool failed", tool=name)
+            return {"error": f"{name} failed", "why": log.redact(f"{type(error).__name__}: {error}")[:500]}
+        return _bounded(result)
+
+
+def _bounded(result: Result) -> Result:
+    """As the model reads it: without the cluster's secrets, without hidden letters, and not too long."""
+    whole = json.dumps(result, ensure_ascii=False, default=str)
+    told = concealed(result)
+    text = tagless(whole if told is result else json.dumps(told, ensure_ascii=False))
+    if len(text) <= MAX_RESULT:
+        return result if text == whole and _is_plain(result) else dict(json.loads(text))
+    half = MAX_RESULT // 2
+    left_out = len(text) - MAX_RESULT
+    return {
+        "truncated": f"{text[:half]} … {left_out} characters left out … {text[-half:]}",
+        "warning": f"the result was too large ({len(text)} characters); ask for less at a time",
+    }
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
+    if isinstance(value, list):
+        return all(_is_plain(item) for item in value)
+    return isinstance(value, str | int | float | bool | None)

@@ -1,0 +1,48 @@
+"""What the tools share that change files: the file's lock and its workspace's, and texts as bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import AsyncIterator
+
+from shared.errors import ToolError
+from shared.guard.files.jail import Jail
+from shared.guard.processes.process import Lock
+from shared.tools.context import Context
+
+
+def lock_of(context: Context) -> Lock | None:
+    """What fences the workspace of this turn, if it has one of its own."""
+    lock: Lock | None = context.extras.get("lock")
+    return lock
+
+
+@contextlib.asynccontextmanager
+async def changing(context: Context, jail: Jail, path: str) -> AsyncIterator[None]:
+    """Around a change of one file: nobody else changes it, and the workspace is still ours."""
+    lock = lock_of(context)
+    if (announce := context.extras.get("changing")) is not None:
+        await announce(path)  # to the other tasks of the repository, before it is done
+    async with jail.lock(path), lock.held() if lock else contextlib.nullcontext():
+        yield
+
+
+def digest(data: bytes | None) -> str | None:
+    """The sum by which a file's content is told; None for a file that is not there."""
+    return None if data is None else hashlib.sha256(data).hexdigest()
+
+
+def before(jail: Jail, path: str) -> bytes | None:
+    """What the file holds now; None where it is not there."""
+    return jail.read(path, secrets=True) if jail.exists(path) else None
+
+
+def encoded(text: str) -> bytes:
+    """The text as it is written; ToolError for halves of characters."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise ToolError(
+            "the text was not written", "it holds half of a surrogate pair", "give valid text"
+        ) from None

@@ -1,0 +1,1 @@
+"""Tools about what a project knows: notes, memory, prompts."""

@@ -1,0 +1,1 @@
+"""Tools about projects, repositories and workspaces."""

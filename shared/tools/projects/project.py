@@ -1,0 +1,398 @@
+"""Tools of category project: make, find, change, pause and delete projects; which one is active."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from shared.errors import Conflict, ToolError
+from shared.guard.files import roots
+from shared.guard.git.commands import Git, check_ref
+from shared.guard.permissions.touching import touching
+from shared.store.query import IN_LIMIT
+from shared.store.records import (
+    Channel,
+    HookRun,
+    Memory,
+    Project,
+    Repo,
+    Row,
+    Setting,
+    Task,
+    TaskEvent,
+    TaskResult,
+    TokenUsage,
+    Workspace,
+    derived,
+)
+from shared.tools import checkouts, lookup
+from shared.tools.categories import tier
+from shared.tools.context import Context
+from shared.tools.detail import PLACE, dollars, place, words
+from shared.tools.registry import Result
+
+category = tier("project")
+
+BUSY = ("ASSIGNED", "IN_PROGRESS", "WAITING_INPUT", "VERIFYING")
+DISCORD = "discord"
+Name = Annotated[str, Field(min_length=1, max_length=100)]
+Weight = Annotated[float, Field(gt=0, le=1000)]
+Agents = Annotated[int, Field(ge=1, le=100)]
+
+
+def _project(arguments: dict[str, Any]) -> str:
+    return str(arguments.get("project_id") or "")
+
+
+def _new(arguments: dict[str, Any]) -> str:
+    """The project, and where its repository is."""
+    return words(lookup.kebab(str(arguments.get("name", ""))), place(arguments.get("repo_url")))
+
+
+def _edited(arguments: dict[str, Any]) -> str:
+    """The project, and a budget where one is given."""
+    budget = arguments.get("budget_limit", "")
+    return words(_project(arguments), *(("budget", dollars(budget)) if budget != "" else ()))
+
+
+@category.tool(effect="pure", touches=touching("records"))
+async def list_projects(here: Context) -> Result:
+    """List all projects in the system."""
+    await lookup.project(here.store, lookup.DEFAULT)
+    channels = {
+        row.project_id: row.channel_id for row in await here.store.select(Channel, {"surface": DISCORD})
+    }
+    return {
+        "projects": [
+            {
+                "id": row.slug,
+                "name": row.name,
+                "status": row.status,
+                "description": row.description,
+                "credit_weight": row.credit_weight,
+                "max_concurrent_agents": row.max_concurrent_agents,
+                "workspace": row.workspace,
+                "default_branch": row.default_branch,
+                **({"discord_channel_id": channels[row.id]} if row.id in channels else {}),
+            }
+            for row in await here.store.select(Project, order=[("slug", "asc")])
+        ],
+        "active_project": here.project_id,
+    }
+
+
+@category.tool(
+    effect="keyed",
+    detail=_new,
+    touches=touching("records", repo_url=PLACE),
+)
+async def create_project(
+    here: Context,
+    name: Name,
+    credit_weight: Weight = 1.0,
+    max_concurrent_agents: Agents = 2,
+    repo_url: str | None = None,
+    default_branch: str | None = None,
+    auto_create_channels: bool = False,
+) -> Result:
+    """Create a new project, with a folder of its own; `repo_url` also registers its repository.
+
+    `default_branch` is that of its repositories which have it; by default each keeps its own.
+    """
+    slug = lookup.kebab(name)
+    if not slug:
+        raise ToolError(f"{name!r} is no name for a project", "it has no letter or digit", "choose another")
+    place = checkouts.folder_of(here, slug)
+    row = Project(
+        slug=slug,
+        name=name.strip(),
+        credit_weight=credit_weight,
+        max_concurrent_agents=max_concurrent_agents,
+        default_branch=check_ref(default_branch or "main"),
+        workspace=str(place) if place else None,
+    )
+    known = await checkouts.registered(here, row, repo_url, "") if repo_url else None
+    await _insert(here, row)
+    if place:
+        await asyncio.to_thread(place.mkdir, parents=True, exist_ok=True)
+    told: Result = {"created": slug, "name": row.name, "workspace": row.workspace}
+    told["auto_create_channels"] = auto_create_channels
+    if repo_url:
+        repo = known or await checkouts.repos(here).add(repo_url, row.id)
+        repo = await checkouts.branched(here, row, repo)
+        await here.store.upsert([repo])
+        told |= {"repo": repo.name, "default_branch": repo.default_branch}
+        if default_branch and repo.default_branch != default_branch:
+            told["warning"] = f"{repo.name} has no branch {default_branch!r}: its own is used"
+    if auto_create_channels:
+        told["warning"] = "no channel was made: nothing here may make channels; link one: set_project_channel"
+    return told
+
+
+async def _insert(here: Context, row: Project) -> None:
+    """Write a new project. The event says which step made it, so that a replay knows its own."""
+    mark = derived("project-event", here.step_id or str(lookup.identity(here)), row.slug, "created")
+    if await lookup.first(here.store, Project, id=row.id):
+        if await lookup.first(here.store, TaskEvent, id=mark):
+            return
+        raise ToolError(
+            f"there is a project {row.slug!r} already", "names must differ", "choose another name"
+        )
+    await here.store.upsert([lookup.project_event(here, row, mark, "created")])
+    try:
+        await here.store.insert(row)
+    except Conflict:
+        raise ToolError(f"there is a project {row.slug!r} already", "", "choose another name") from None
+
+
+@category.tool(effect="idempotent", detail=_project, touches=touching("records"))
+async def pause_project(here: Context, project_id: str) -> Result:
+    """Pause a project so no new tasks are scheduled. Tasks that run go on."""
+    row = await lookup.project(here.store, project_id)
+    if row.status != "PAUSED":
+        await lookup.project_changed(here, row, "paused")
+        row = await lookup.change(here.store, row, status="PAUSED")
+    return {"paused": row.slug, "name": row.name}
+
+
+@category.tool(effect="idempotent", detail=_project, touches=touching("records"))
+async def resume_project(here: Context, project_id: str) -> Result:
+    """Resume a paused or archived project."""
+    row = await lookup.project(here.store, project_id)
+    if row.status != "ACTIVE":
+        await lookup.project_changed(here, row, "resumed")
+        row = await lookup.change(here.store, row, status="ACTIVE")
+    return {"resumed": row.slug, "name": row.name}
+
+
+@category.tool(effect="idempotent", detail=_project, touches=touching("records"))
+async def archive_project(here: Context, project_id: str) -> Result:
+    """Archive a project that is done with: out of the lists, no task of it begins. resume_project takes it back."""
+    row = await lookup.project(here.store, project_id)
+    if row.slug == lookup.DEFAULT:
+        raise ToolError(f"the project {row.slug!r} cannot be archived", "one project is always there", "")
+    await _idle(here, row, "archived")
+    if row.status != "ARCHIVED":
+        await lookup.project_changed(here, row, "archived")
+        row = await lookup.change(here.store, row, status="ARCHIVED")
+    await _leave(here, row)
+    return {"archived": row.slug, "name": row.name}
+
+
+async def _idle(here: Context, row: Project, what: str) -> None:
+    """ToolError where somebody works on a task of the project."""
+    tasks = await here.store.select(Task, {"project_id": row.id, "status": ("in", list(BUSY))})
+    if tasks:
+        raise ToolError(
+            f"the project {row.slug!r} cannot be {what}",
+            f"tasks are in progress: {', '.join(task.slug for task in tasks[:5])}",
+            "wait for their end, or stop them first",
+        )
+
+
+async def _leave(here: Context, row: Project) -> None:
+    """No conversation works on it any more; one that gets its name is another project."""
+    for setting in await here.store.select(Setting, {"key": lookup.ACTIVE}):
+        if setting.value.get("project") == row.slug:
+            await lookup.keep_setting(here.store, setting.scope, lookup.ACTIVE, {"project": None})
+
+
+@category.tool(effect="idempotent", detail=_edited, touches=touching("records", budget_limit="money"))
+async def edit_project(
+    here: Context,
+    project_id: str,
+    name: Name | None = None,
+    credit_weight: Weight | None = None,
+    max_concurrent_agents: Agents | None = None,
+    budget_limit: Annotated[float, Field(ge=0, le=1_000_000)] | Literal[""] | None = "",
+    discord_channel_id: str | None = "",
+    default_profile_id: str | None = "",
+    repo_default_branch: str | None = None,
+    description: Annotated[str, Field(max_length=2000)] | None = None,
+) -> Result:
+    """Edit a project: only what is given changes. `budget_limit` is dollars; null clears it, a channel, a profile."""
+    row = await lookup.project(here.store, project_id)
+    plain = {
+        "name": name,
+        "description": description,
+        "credit_weight": credit_weight,
+        "max_concurrent_agents": max_concurrent_agents,
+    }
+    changes: dict[str, Any] = {key: value for key, value in plain.items() if value is not None}
+    if budget_limit != "":
+        changes["budget"] = budget_limit
+    if default_profile_id != "":
+        chosen = (await lookup.profile(here.store, default_profile_id)).id if default_profile_id else None
+        changes["default_profile_id"] = chosen
+    more = [*(["discord_channel_id"] if discord_channel_id != "" else [])]
+    more += ["repo_default_branch"] if repo_default_branch else []
+    if not changes and not more:
+        raise ToolError("nothing is to be changed", "no field was given", "give at least one")
+    fields = [*({"budget": "budget_limit"}.get(key, key) for key in changes), *more]
+    await lookup.project_changed(here, row, "edited", fields=fields)
+    if changes:
+        row = await lookup.change(here.store, row, **changes)
+    if discord_channel_id != "":
+        await link_channel(here, row, discord_channel_id)
+    if repo_default_branch:
+        await _set_branch(here, row, repo_default_branch)
+    return {"updated": row.slug, "fields": fields}
+
+
+async def link_channel(here: Context, project: Project, channel_id: str | None) -> None:
+    """Make this the project's one channel of Discord; None for no channel."""
+    if channel_id is not None and not (
+        channel_id.isascii() and channel_id.isdigit() and len(channel_id) < 21
+    ):
+        raise ToolError(f"{channel_id[:50]!r} is no id of a Discord channel", "ids are numbers", "look it up")
+    for old in await here.store.select(Channel, {"surface": DISCORD, "project_id": project.id}):
+        if old.channel_id != channel_id and old.note is None:
+            await here.store.update(Channel, {"project_id": None}, {"id": old.id})
+    if channel_id is None:
+        return
+    found = await lookup.first(here.store, Channel, surface=DISCORD, channel_id=channel_id)
+    if found:
+        await here.store.update(Channel, {"project_id": project.id}, {"id": found.id})
+        return
+    id = derived("channel", DISCORD, channel_id)
+    row = Channel(id=id, surface=DISCORD, channel_id=channel_id, project_id=project.id)
+    await here.store.upsert([row])
+
+
+@category.tool(effect="idempotent", detail=_project, touches=touching("records"))
+async def set_default_branch(here: Context, project_id: str, branch: str) -> Result:
+    """Set (or change) the default git branch for a project, and for its repositories."""
+    row, branch = await lookup.project(here.store, project_id), check_ref(branch)
+    await lookup.project_changed(here, row, "edited", fields=["default_branch"])
+    missing = await _set_branch(here, row, branch)
+    told: Result = {"project_id": row.slug, "default_branch": branch}
+    return told | ({"warning": f"not there yet in: {', '.join(missing)}"} if missing else {})
+
+
+async def _set_branch(here: Context, project: Project, branch: str) -> list[str]:
+    """The repositories on this home that have no such branch."""
+    check_ref(branch)
+    await lookup.change(here.store, project, default_branch=branch)
+    missing = []
+    for repo in await here.store.update(Repo, {"default_branch": branch}, {"project_id": project.id}):
+        if repo.path and repo.home == _home(here):
+            git = Git(roots.opened(repo.name, repo.path, checkouts.repos(here).home), checkouts.sandbox(here))
+            if not git.is_repo() or not await git.commit_of(branch):
+                missing.append(repo.name)
+    return missing
+
+
+def _home(here: Context) -> str | None:
+    return checkouts.repos(here).home_id if "repos" in here.extras else None
+
+
+@category.tool(effect="pure", detail=_project, touches=touching("records"))
+async def get_project_channels(here: Context, project_id: str) -> Result:
+    """Get the Discord channel ID configured for a project."""
+    row = await lookup.project(here.store, project_id)
+    found = await here.store.select(Channel, {"surface": DISCORD, "project_id": row.id, "note": None})
+    return {"project_id": row.slug, "channel_id": found[0].channel_id if found else None}
+
+
+@category.tool(
+    effect="pure", detail=lambda arguments: str(arguments.get("channel_id", "")), touches=touching("records")
+)
+async def get_project_for_channel(here: Context, channel_id: str) -> Result:
+    """Reverse lookup: given a Discord channel ID, find which project it belongs to."""
+    found = await lookup.first(here.store, Channel, surface=DISCORD, channel_id=channel_id)
+    owner = (
+        await lookup.first(here.store, Project, id=found.project_id) if found and found.project_id else None
+    )
+    told = (owner.slug, owner.name) if owner else (None, None)
+    return {"channel_id": channel_id, "project_id": told[0], "project_name": told[1]}
+
+
+@category.tool(effect="idempotent", detail=_project, touches=touching("records"))
+async def set_active_project(here: Context, project_id: str | None = None) -> Result:
+    """Set the active project of this conversation, from the next call on; without a project_id it is cleared."""
+    if here.roots:
+        raise ToolError(
+            "the active project cannot be changed here",
+            f"this work began in project {here.project_id!r}, whose repositories are open",
+            "only the conversation with the person can change it; here, name the project_id in each call",
+        )
+    row = await lookup.project(here.store, project_id) if project_id else None
+    scope = lookup.session_scope(here)
+    await lookup.keep_setting(here.store, scope, lookup.ACTIVE, {"project": row.slug if row else None})
+    now = row or await lookup.project(here.store, lookup.DEFAULT)
+    found = await here.store.select(Repo, {"project_id": now.id}, order=[("name", "asc")])
+    told: Result = {"active_project": row.slug if row else None, "name": row.name if row else None}
+    told |= {"repositories": [repo.name for repo in found]}
+    return told | {"conversation": scope.removeprefix("session:")}
+
+
+@category.tool(effect="idempotent", detail=_project, touches=touching("loss"))
+async def delete_project(here: Context, project_id: str, archive_channels: bool = False) -> Result:
+    """Delete a project and all associated data (tasks, repos, results, token ledger). Files stay where they are."""
+    row = await lookup.project(here.store, project_id)
+    if row.slug == lookup.DEFAULT:
+        raise ToolError(f"the project {row.slug!r} cannot be deleted", "one project is always there", "")
+    await _idle(here, row, "deleted")
+    tasks = await here.store.select(Task, {"project_id": row.id})
+    channels = await here.store.select(Channel, {"project_id": row.id})
+    told: Result = {"deleted": row.slug, "name": row.name}
+    if here.project_id == row.slug:
+        told[lookup.ACTIVE] = lookup.DEFAULT
+    if channels:
+        told["channel_ids"] = [channel.channel_id for channel in channels]
+        told["archive_channels"] = archive_channels
+        if archive_channels:
+            told["warning"] = (
+                "no channel was archived, nothing here may do that; they belong to no project now"
+            )
+    told = await lookup.removing(here, told | ({"files_kept": row.workspace} if row.workspace else {}))
+    await _clear(here, row, [task.id for task in tasks])
+    if not await here.store.delete(Project, {"id": row.id, "version": row.version}):
+        raise Conflict("the project was changed meanwhile", "", "look at it, then try again")
+    mark = derived("project-event", str(row.id), str(row.created_at), "deleted")
+    await here.store.upsert([lookup.project_event(here, row, mark, "deleted")])
+    return told
+
+
+async def _clear(here: Context, project: Project, tasks: list[UUID]) -> None:
+    """What the database does not take away by itself: rows that name the project or its tasks."""
+    for at in range(0, len(tasks), IN_LIMIT):
+        part = tasks[at : at + IN_LIMIT]
+        await _delete(here, (TaskResult, TaskEvent, TokenUsage), {"task_id": ("in", part)})
+    await _delete(here, (TaskEvent, TokenUsage, Memory, HookRun, Workspace, Task), {"project_id": project.id})
+    await here.store.update(Channel, {"project_id": None}, {"project_id": project.id})
+    await _leave(here, project)
+
+
+async def _delete(here: Context, kinds: Iterable[type[Row]], where: dict[str, Any]) -> None:
+    for kind in kinds:
+        await here.store.delete(kind, where)
+
+
+# Older spellings ----------------------------------------------------------------------------------
+
+
+@category.tool(effect="idempotent", detail=_project, older=True, touches=touching("records"))
+async def set_project_channel(here: Context, project_id: str, channel_id: str) -> Result:
+    """Link a Discord channel to a project."""
+    row = await lookup.project(here.store, project_id)
+    await link_channel(here, row, channel_id)
+    return {"project_id": row.slug, "channel_id": channel_id, "status": "linked"}
+
+
+@category.tool(effect="idempotent", detail=_project, older=True, touches=touching("records"))
+async def set_control_interface(here: Context, project_id: str, channel_name: str) -> Result:
+    """Set a project's Discord channel by the channel's name."""
+    name = channel_name.strip().removeprefix("#")
+    found = await here.store.select(Channel, {"surface": DISCORD, "name": name}, limit=2)
+    if len(found) != 1:
+        raise ToolError(
+            f"the channel {name!r} is not known" if not found else f"several channels are called {name!r}",
+            "channels are known once somebody has written in them",
+            "give its id with set_project_channel",
+        )
+    return await set_project_channel(here, project_id, found[0].channel_id)

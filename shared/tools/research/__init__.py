@@ -1,0 +1,1 @@
+"""Tools that read source: symbols, routes, conflicts, reports with citations."""

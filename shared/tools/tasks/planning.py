@@ -1,0 +1,48 @@
+"""Tools of category planning: hand in an ordered plan, and write it as tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shared.guard.permissions.touching import touching
+from shared.tools.context import Context
+from shared.tools.registry import Category, Result
+from shared.tools.tasks import plans
+from shared.tools.tasks.plans import PlannedTask
+
+category = Category("planning", "Hand in plans, and write them as tasks")
+
+
+@category.tool(effect="keyed", touches=touching("records"))
+async def submit_plan(
+    context: Context,
+    summary: str,
+    tasks: list[PlannedTask],
+    risks: tuple[str, ...] = (),
+    write: bool = False,
+) -> Result:
+    """Hand in a plan: its tasks in the order in which they are to be done; call it once, at the end.
+
+    `checks` are commands whose success shows that a task is done, beside those that the repository names.
+    Each task names its agent, what must hold when it is done (`acceptance`), and by index the earlier tasks
+    that it depends on (`depends_on`, from 0). `write` also writes the tasks, so that they are scheduled; then
+    `repo` names the repository of a task where more than one fits its agent.
+    """
+    plans.validate(tasks)
+    plan: dict[str, Any] = {
+        "summary": summary,
+        "tasks": [{"index": index, **task.plain} for index, task in enumerate(tasks)],
+        "risks": list(risks),
+    }
+    answer: Result = {"plan": plan, "order": list(range(len(tasks)))}
+    if write and _is_approved_later(context):
+        answer["note"] = "the person approves this plan first: its tasks are written then"
+    elif write:
+        answer["written"] = await plans.write(context, tasks)
+    return answer
+
+
+def _is_approved_later(context: Context) -> bool:
+    """Whether it is the work of a task to plan: what comes of it waits for the person."""
+    task = context.extras.get("task")
+    return task is not None and task.type == "plan"

@@ -1,0 +1,57 @@
+"""Whether Redis has room. Where it has not, nothing new is accepted until there is some again.
+
+Two things fill it: whatever else lies there, and rows that wait for a Store that is down for long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from shared import log
+from shared.errors import PromptDockError
+from shared.turns.queue import Desk
+
+WARN, FULL = 0.7, 0.85  # shares of its maxmemory
+WAITING = 50_000  # archive entries of one desk, a few KiB each: without a maxmemory this is the bound
+_PAUSE = 5.0
+
+
+class Room:
+    """Watches it for one desk; `look` sets and lifts the mark that makes the desk answer `busy`."""
+
+    def __init__(self, desk: Desk, waiting: int = WAITING) -> None:
+        self._desk, self._waiting = desk, waiting
+        self._warned = False
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            with contextlib.suppress(PromptDockError):
+                await self.look()
+            await asyncio.sleep(_PAUSE)
+
+    async def look(self) -> None:
+        """Once."""
+        bus, prefix = self._desk.bus, self._desk.prefix
+        info, length, size = await asyncio.gather(
+            bus.command("INFO", "memory"), bus.command("XLEN", f"{prefix}archive"), self._desk.size()
+        )
+        info = info.decode()
+        figures = dict(line.split(":", 1) for line in info.split("\r\n") if ":" in line)
+        limit = int(figures.get("maxmemory", 0))
+        used = int(figures["used_memory"]) / limit if limit else 0.0
+        waiting = int(length) / self._waiting
+        gone = (
+            [] if size else [f"{prefix}load"]
+        )  # nothing waits of anybody: a count that went wrong is put right
+        if max(used - FULL, waiting - 1) > 0:
+            await bus.command("SET", f"{prefix}full", f"{used:.2f}", "PX", int(2000 * _PAUSE))
+        else:
+            gone.append(f"{prefix}full")
+        if gone:
+            await bus.command("DEL", *gone)
+        tight = used > WARN or waiting > WARN
+        if tight and not self._warned:
+            log.get().warning("Redis is filling up", used=f"{used:.0%}", waits_for_store=f"{waiting:.0%}")
+        self._warned = tight

@@ -1,0 +1,1 @@
+"""A coding task's turn, from its command file to its receipt."""

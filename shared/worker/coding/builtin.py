@@ -1,0 +1,35 @@
+"""The built-in executor of coding tasks: our own loop, with file tools and a shell in the worktree."""
+
+from __future__ import annotations
+
+from shared.executors.base import Outcome, Work
+from shared.tools.context import Context
+from shared.turns.turn import Turn
+from shared.worker.permissions.gate import Asked
+from shared.worker.runners.agent import Engine
+
+
+class Builtin:
+    """Made anew for each turn, whose context its tools are handed."""
+
+    name = "loop"
+
+    def __init__(self, engine: Engine, turn: Turn, context: Context, asked: Asked) -> None:
+        self._engine, self._turn, self._context, self._asked = engine, turn, context, asked
+
+    async def run(self, work: Work) -> Outcome:
+        """From wherever the journal stands to an answer, or to a question."""
+        user = {"role": "user", "content": [{"type": "text", "text": work.command}]}
+        done = await self._engine.think(
+            self._turn,
+            work.system,
+            [user],
+            self._context,
+            work.live,
+            work.joined,
+            self._asked,
+            model=work.model,
+            tokens=work.tokens,
+        )
+        ended = (done.usage, done.model, done.demo, done.spent, done.limit)
+        return Outcome(done.text, done.kind, done.question, *ended)

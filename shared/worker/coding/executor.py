@@ -1,0 +1,101 @@
+"""Which executor carries out a task: the one place that chooses, and what each of them needs of a worker."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import shutil
+from pathlib import Path
+from typing import Any
+
+from shared import log
+from shared.errors import ConfigurationError, PromptDockError, ToolError
+from shared.executors.base import Executor, Work
+from shared.loop import Call
+from shared.profiles.profile import Profile
+from shared.settings import Settings
+from shared.tasks.worktree import orphans
+from shared.tools.context import Context
+from shared.turns.turn import Turn
+from shared.worker.coding.builtin import Builtin
+from shared.worker.permissions.gate import Asked
+from shared.worker.resources import Parts
+from shared.worker.runners.agent import Engine
+
+
+async def refuse(_tool: str, _arguments: dict[str, Any], _key: str) -> str:
+    """Permission for nothing: what an executor has that asks for none by itself."""
+    return "no call is allowed here"
+
+
+def choose(engine: Engine, turn: Turn, context: Context, asked: Asked, work: Work) -> Executor:
+    """The executor that the settings name, else the profile; the demo model has only the built-in one."""
+    name = engine.parts.settings.executor or engine.profile.executor
+    if name == "loop" or engine.parts.model.demo:
+        return Builtin(engine, turn, context, asked)
+    return _Wrapped(engine, turn, context, asked)
+
+
+def check(settings: Settings, profile: Profile) -> None:
+    """ConfigurationError where the executor of an agent's tasks is not installed: every task would fail."""
+    if profile.kind != "coding" or (settings.executor or profile.executor) != "claude-code":
+        return
+    from shared.executors.claude_code import library, program
+
+    try:
+        program(library())
+    except ToolError as error:
+        fix = f"{error.fix}, or set PROMPTDOCK_EXECUTOR=loop"
+        raise ConfigurationError(error.what, f"the tasks of {profile.called} are given to it", fix) from None
+
+
+class _Wrapped:
+    """Claude Code behind our door: each of its calls needs the permission that a call of ours would need."""
+
+    name = "claude-code"
+
+    def __init__(self, engine: Engine, turn: Turn, context: Context, asked: Asked) -> None:
+        from shared.executors.claude_code import ClaudeCode
+
+        self._inner = ClaudeCode()
+        self._engine, self._turn, self._context, self._asked = engine, turn, context, asked
+
+    async def run(self, work: Work) -> Any:
+        engine, context = self._engine, self._context
+        door = engine.door(self._turn, self._asked, context, work.live)
+        before = context.extras["changing"]
+
+        async def leave(tool: str, arguments: dict[str, Any], key: str) -> str:
+            verdict = await door.leave(Call(key, key, tool, arguments), engine.registry.get(tool), context)
+            if verdict.allowed and tool in ("create_file", "str_replace"):
+                try:
+                    await before(str(arguments["path"]))
+                except ToolError as error:
+                    return str(error)
+            return "" if verdict.allowed else verdict.reason
+
+        return await self._inner.run(dataclasses.replace(work, leave=leave, environment=_provider(engine)))
+
+
+def _provider(engine: Engine) -> dict[str, str]:
+    """The key and address of the provider, which no command of an agent gets to see."""
+    settings = engine.parts.settings
+    found = {}
+    if settings.anthropic_api_key is not None:
+        found["ANTHROPIC_API_KEY"] = settings.anthropic_api_key.get_secret_value()
+    if settings.anthropic_base_url:
+        found["ANTHROPIC_BASE_URL"] = settings.anthropic_base_url
+    return found
+
+
+async def tidy(parts: Parts) -> None:
+    """What workers that died have left here, of tasks that ended since."""
+    try:
+        await orphans.sweep(parts.repos, parts.store)
+    except PromptDockError as error:
+        log.get().warning("It was not looked for worktrees that were left behind", why=str(error))
+
+
+async def forget(scratch: Path) -> None:
+    """Remove what an executor kept for a task that has ended."""
+    await asyncio.to_thread(shutil.rmtree, scratch, True)

@@ -1,0 +1,190 @@
+"""What a worker does with what it hears: look for work, wake the turn that it concerns, obey an operator."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from shared import failpoints, log
+from shared.bus import messages
+from shared.bus.keys import BROADCAST, HUMAN_INPUT, STATUS
+from shared.errors import BadMessage, PromptDockError
+from shared.guard.permissions.display import plain
+from shared.profiles.profile import Profile
+from shared.turns.queue import Desk
+from shared.worker.pool import Asker, Hand, Held
+from shared.worker.resources import Parts
+from shared.worker.runners import closing
+
+_PROGRESS = 500  # characters of what another agent says on its way
+Spawn = Callable[[Coroutine[Any, Any, None]], None]
+
+
+class Hearing:
+    """Called with every message that its worker's ear hears; must not block."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        profile: Profile,
+        desk: Desk,
+        hand: Hand,
+        spawn: Spawn,
+        *,
+        stop: Callable[[], None],
+        met: Callable[[str, bool], None],
+    ) -> None:
+        self._parts, self._profile, self._desk, self._hand = parts, profile, desk, hand
+        self._spawn, self._stop, self._met = spawn, stop, met
+        self._authority, self._since = parts.authority, time.time() * 1000
+        self.broadcast = parts.names.channel(BROADCAST)
+        self.status, self.clusters = parts.names.channel(STATUS), parts.names.clusters
+
+    def heard(self, channel: str, content: dict[str, Any] | None) -> None:
+        """One message of a channel; without a channel, we listen again after a gap."""
+        if not channel:
+            self._parts.stale = True  # what was told meanwhile was not heard
+            for held in self._hand:  # each turn looks for what it may have missed
+                held.turn.bell.set()
+        if not content:
+            return
+        kind = content.get("type")
+        if channel == self.broadcast:
+            self._command(content)
+        elif channel == self.clusters:
+            self._met(str(content.get("cluster") or ""), content.get("asks") is True)
+        elif channel == self.status:
+            # What it says of itself stands in our models' prompts.
+            if self._authority.signed(channel, content) or self._authority.may("speak"):
+                self._parts.presence.met(content)
+            if failpoints.without("own-words"):
+                self._met(str(content.get("cluster") or ""), True)
+        elif channel == self._desk.bell:
+            self._rung(content)
+        elif kind in (*messages.ANSWERS, "progress"):
+            self._answered(content)
+        elif kind == "cancel":
+            payload = content.get("payload")
+            named = str(payload.get("request_id", "")) if isinstance(payload, dict) else ""
+            running = self._hand.of(named)
+            if running is not None and self._authority.cancels(channel, content, running.turn.given):
+                self._hand.stop(named)
+        elif kind == "task" and len(self._hand) >= self._profile.turns:
+            self._spawn(self._busy(content))
+        elif channel.endswith(HUMAN_INPUT):
+            self._joined(channel, content)
+
+    def _rung(self, content: dict[str, Any]) -> None:
+        """The desk's own bell: a session is to be stopped, or to look for what it waits for; the agent changed."""
+        if content.get("changed"):
+            self._parts.stale = True
+        held = self._hand.of(str(content.get("look", "")))
+        if held is not None:
+            held.turn.bell.set()
+            self._give_up(held, str(content.get("give_up", "")))
+        self._wake_asker(content.get("answered"))
+        session = str(content.get("data", ""))
+        if (stopped := self._hand.of(session)) and stopped.turn.is_named(content.get("turn")):
+            self._hand.stop(session)
+
+    def _answered(self, content: dict[str, Any]) -> None:
+        """An answer or a sign of progress, for the turn that asked."""
+        payload = content.get("payload")
+        request = payload.get("request_id") if isinstance(payload, dict) else None
+        if content["type"] != "progress":
+            if not self._wake_asker(request) and "via" not in content:
+                self._ring({"answered": request})
+            return
+        for held in self._hand:
+            if not (isinstance(request, str) and request.startswith(f"{held.turn.id}.")):
+                continue
+            if isinstance(held.runner, Asker) and isinstance(payload, dict):
+                text = plain(str(payload.get("message", "")), _PROGRESS)
+                self._spawn(_told(held.runner, request, text))
+
+    def _joined(self, channel: str, content: dict[str, Any]) -> None:
+        """A person's message, for the turn that runs in its session.
+
+        One that carries `via` was not judged here: anybody may have written that.
+        """
+        try:
+            message = messages.human(content)
+        except BadMessage:
+            return
+        held = self._hand.of(message.session)
+        given_up = (message.request_id or "") if isinstance(message, messages.Stop) else ""
+        stops = isinstance(message, messages.Stop) and not given_up
+        if held is None:
+            # What came by plain PUBLISH is taken in by one replica; another may hold the turn that it ends.
+            if isinstance(message, messages.Stop) and "via" not in content:
+                told = {"look": message.session, "give_up": given_up}
+                self._ring(told | ({"data": message.session, "turn": message.turn_id} if stops else {}))
+            return
+        if isinstance(message, messages.Stop) and not held.turn.is_named(message.turn_id):
+            return  # another turn of this session is meant, which does not run
+        held.turn.bell.set()
+        if "via" in content and not self._authority.signed(channel, content):
+            return  # what was accepted is found by the turn
+        self._give_up(held, given_up)
+        if stops and held.runner is not None:
+            held.task.cancel()
+
+    def _give_up(self, held: Held, request: str) -> None:
+        """The person ends one consult of a turn."""
+        if request and (stop := getattr(held.runner, "stop_request", None)):
+            stop(request)
+
+    def _wake_asker(self, request: object) -> bool:
+        """Let the turn look that asked this, if it is ours."""
+        found = [
+            held for held in self._hand if isinstance(request, str) and request.startswith(f"{held.turn.id}.")
+        ]
+        for held in found:
+            held.turn.bell.set()
+        return bool(found)
+
+    def _ring(self, told: dict[str, Any]) -> None:
+        """Tell the other replicas of this agent, by the bell of its desk."""
+
+        async def ring() -> None:
+            with contextlib.suppress(PromptDockError):
+                await self._parts.bus.publish(self._desk.bell, json.dumps(told).encode())
+
+        self._spawn(ring())
+
+    async def _busy(self, content: dict[str, Any]) -> None:
+        """Whoever sends a task to a busy worker is told that it waits."""
+        with contextlib.suppress(PromptDockError):
+            waiting = max(1, await self._desk.size() - len(self._hand))
+            told = f"{self._profile.called} is busy: the task is number {waiting} in its queue"
+            await closing.progress(self._parts, self._profile.name, messages.agent(content), told)
+
+    def _command(self, content: dict[str, Any]) -> None:
+        """An operator's word; only an approver may end the cluster, where approvers are named."""
+        if content.get("command") != "shutdown":
+            return
+        ours = self._authority.signed(self.broadcast, content, self._since)
+        if not ours and not self._authority.may("shutdown"):
+            log.get().warning(
+                "A shutdown was refused",
+                why="it is not signed, or older than this worker",
+                fix="promptdock publish broadcast, or UNSIGNED_MAY=shutdown",
+            )
+            return
+        roles = content.get("roles")
+        wanted = self._parts.settings.approver_roles
+        if not content.get("user_id") or (
+            wanted and not (isinstance(roles, list) and wanted & set(map(str, roles)))
+        ):
+            log.get().warning("A shutdown was refused", why="the sender is no approver")
+            return
+        log.get().info("Told to shut down", by=str(content["user_id"]))
+        self._stop()
+
+
+async def _told(runner: Asker, request: str, text: str) -> None:
+    with contextlib.suppress(PromptDockError):  # the turn ended meanwhile, and its answer says more
+        await runner.progress(request, text)

@@ -1,0 +1,1 @@
+"""The gate before each call, and the questions that it puts to people."""

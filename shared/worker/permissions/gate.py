@@ -1,0 +1,446 @@
+"""The door: whether a call may run, and the note of what was decided, whatever it was.
+
+Rules decide (deny, allow, ask); what they ask for, a person decides, and only this turn waits. Each decision
+is a record of the turn's journal, from which the audit log is written: nothing of it can be lost, and no call
+waits for a Store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import posixpath
+import time
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from shared import failpoints, log
+from shared.bus import messages
+from shared.errors import BusUnreachable, PromptDockError, StoreUnavailable, ToolError
+from shared.guard.permissions import about, bound, grants, marks, safeguards
+from shared.guard.permissions.about import About
+from shared.guard.permissions.policy import SHELLS, Policy, Ruling, literal
+from shared.guard.permissions.requests import Card, Decided, fingerprint, storable
+from shared.guard.permissions.touching import Kind, spelled, told
+from shared.loop import Call, Live, Verdict
+from shared.loop.final import split
+from shared.store.origin import Origin
+from shared.store.row import derived
+from shared.tools import catalog
+from shared.tools.context import Context
+from shared.tools.registry import Registry, Tool
+from shared.turns.records import Record
+from shared.turns.turn import Turn
+from shared.worker import incidents
+from shared.worker.permissions import authority
+from shared.worker.permissions.service import AUDITED, Asking, asks, decided_record
+from shared.worker.resources import Parts
+
+Facts = Callable[[], Awaitable[dict[str, str]]]
+_LOOK = 2.0  # seconds after which an answer is looked for without a bell
+_PATHS = frozenset({"files", "coding", "repository"})  # categories whose detail is a path
+_ANEW = 5  # questions about one call that changes each time
+NOBODY = "a person must allow this, and there is nobody who could be asked"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Who is asked for permission, and in which session. `consents`: they called the tool themselves."""
+
+    user_id: str = ""
+    session: str = ""
+    project: str = ""
+    consents: bool = False
+    in_turn: bool = False  # the turn's closing output goes to people, and closes their answers too
+    roles: frozenset[str] = frozenset()  # that they claim
+    alone: Callable[[], bool] = lambda: True  # whether all words of the turn are theirs
+    maker: Origin | None = None  # of the task that is worked on
+
+    @property
+    def who(self) -> tuple[str, str]:
+        """The person and the conversation."""
+        return self.user_id, self.session
+
+
+def asked_by(request: messages.Agent) -> Asked:
+    """The person on whose behalf another agent asks; nobody where it names none."""
+    named = (request.model_extra or {}).get("on_behalf_of")
+    person = named if isinstance(named, dict) else {}
+    roles = person.get("roles")
+    return Asked(
+        str(person.get("user_id") or "")[:200],
+        str(person.get("session_id") or "")[:200],
+        roles=frozenset(map(str, roles)) if isinstance(roles, list) else frozenset(),
+        maker=origin_of(request) if request.type == "task" else None,
+    )
+
+
+def origin_of(request: messages.Agent) -> Origin:
+    """Who made a request, and what they had read; a program that does not say so may have read anything."""
+    kept = (request.model_extra or {}).get("origin")
+    found = Origin.of(kept)
+    return (
+        found
+        if isinstance(kept, dict)
+        else Origin(by=request.sender, foreign=f"the words of {request.sender}")
+    )
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """A call that a person is asked about, with what it takes to put it into words."""
+
+    call: Call
+    tool: Tool
+    checked: dict[str, Any]
+    context: Context | None
+
+
+@dataclass
+class Door:
+    """The door of one turn."""
+
+    parts: Parts
+    agent: str
+    policy: Policy
+    minutes: float
+    turn: Turn
+    asked: Asked
+    live: Live
+    roots: Collection[str] = ()
+    registry: Registry = field(default_factory=catalog.registry)
+    paused: Callable[[bool], None] = lambda _waits: None  # told when the turn begins and ends to wait
+    fresh: set[str] = field(default_factory=set)  # calls that waited for permission until now: they never ran
+    facts: dict[str, dict[str, str]] = field(default_factory=dict)  # of each call that a person allowed
+
+    def __post_init__(self) -> None:
+        self._asking = Asking(self.parts)
+        self._touched: dict[str, tuple[str, ...]] = {}  # what a call touches, by its key
+        self._noted = {record["call"] for record in self.turn.records if record["k"] == "check"}
+
+    async def leave(self, call: Call, tool: Tool, context: Context | None = None) -> Verdict:
+        """Whether the call may run; with its `context`, a yes holds only for what it was shown to be about."""
+        if context is not None:  # the person may have gone to another project within the turn
+            self.asked = replace(self.asked, project=context.project_id)
+        try:
+            checked = tool.check(call.arguments)
+        except ToolError as error:
+            return Verdict(False, str(error))
+        try:
+            detail, kinds = tool.detail(checked), tool.kinds(checked)
+        except Exception as error:  # of a tool's own function: what cannot be named is not allowed
+            log.get().exception("A tool's action cannot be named", tool=tool.name)
+            return self._said(call, f"tool:{tool.name}:", Ruling("deny", f"{type(error).__name__}"), tool)
+        action = f"tool:{tool.name}:{detail}"
+        self._touched[call.key] = spelled(kinds, tool.reads_only)
+        facts = self._facts(tool, checked, context)
+        if kept := asks(self.turn.records, call.key):
+            return await self._ask(
+                _Wanted(call, tool, checked, context), Card(**kept[-1]["card"]), facts, again=True
+            )
+        details = self._spellings(tool, detail)
+        ruling = self.policy.decide(tool.name, tool.category, details, self._touched[call.key])
+        doubt = self._doubt(tool, detail, kinds)
+        careful = self._careful(tool, detail, kinds, ruling, doubt)
+        bounds = (self.parts, self.policy, self.registry, self.asked.maker)
+        ruling = await authority.bounded(*bounds, authority.Action(tool, checked, details, kinds), careful)
+        if ruling.vote != "ask":
+            return self._said(call, action, ruling, tool)
+        if self.asked.consents:
+            # Which folders are open is the person's alone to say: that is nothing that would be asked of them.
+            how = "allow" if "root" in kinds else "ask_approved"
+            self._note(call, action, how, tool, ruling, self.asked.user_id, by="command")
+            return Verdict(True)
+        exact = bool(doubt or ruling is not careful) and not failpoints.without("standing-literal")
+        if grant := await self._granted(tool, details, exact, facts):
+            self._note(
+                call, action, "ask_approved", tool, ruling, str(grant.get("by", "")), grant=grant["id"]
+            )
+            return Verdict(True)
+        nobody = not (self.asked.user_id or self.parts.settings.approver_roles)
+        if nobody and not failpoints.without("nobody-to-ask"):
+            return self._said(call, action, Ruling("deny", NOBODY, ruling.rule), tool)
+        try:
+            shown = await facts()
+        except PromptDockError as error:
+            return self._said(call, action, Ruling("deny", str(error)), tool)
+        why = marks.beside(ruling.why, self.turn.records)
+        wanted = _Wanted(call, tool, checked, context)
+        card = await self._card(wanted, action, why, shown)
+        return await self._ask(wanted, card, facts, again=False)
+
+    def _facts(self, tool: Tool, checked: dict[str, Any], context: Context | None) -> Facts:
+        """What the call depends on beside its arguments, as it is when this is awaited."""
+
+        async def now() -> dict[str, str]:
+            if tool.binds is None or context is None or failpoints.without("bound-yes"):
+                return {}
+            return await tool.binds(context, **checked)
+
+        return now
+
+    def _spellings(self, tool: Tool, detail: str) -> list[str]:
+        """The detail as it is written, and where it is a path, as it is without detours."""
+        if tool.name in SHELLS or tool.category not in _PATHS or not detail:
+            return [detail]
+        plain = posixpath.normpath(detail)
+        head, _, rest = plain.partition("/")
+        return list(dict.fromkeys([detail, plain, *([rest] if rest and head in self.roots else [])]))
+
+    def _careful(
+        self, tool: Tool, detail: str, kinds: tuple[Kind, ...], ruling: Ruling, doubt: str
+    ) -> Ruling:
+        """The ruling with what holds whatever the rules say, and why a person is asked in words."""
+        if ruling.vote != "deny" and (why := safeguards.never(tool.name, detail)):
+            return Ruling("deny", why, ruling.rule)
+        if ruling.vote == "allow":
+            return Ruling("ask", doubt, ruling.rule) if doubt else ruling
+        if ruling.vote == "ask":
+            itself = doubt.startswith("it ")
+            does = doubt.removeprefix("it ") if itself else told(kinds)
+            why = f"{tool.name} {does}: {ruling.why}" if does else ruling.why
+            return Ruling("ask", why if itself or not doubt else f"{why}; {doubt}", ruling.rule)
+        return ruling
+
+    def _doubt(self, tool: Tool, detail: str, kinds: tuple[Kind, ...]) -> str:
+        """Why this is asked for whatever the rules and the standing permissions allow; "" where it is not."""
+        if self.policy.unguarded:
+            return ""
+        if grants.needs_each_time(tool.name, self.parts.sandbox.mode):
+            return "there is no sandbox here: each command is asked for"
+        if grants.needs_naming(tool.name, self.parts.sandbox.mode):
+            return (
+                "Landlock does not hold the modes of files nor .git in a checkout: each command is asked for"
+            )
+        if why := safeguards.shows_secret(tool.name, detail, kinds):
+            return why
+        if tool.name in SHELLS or tool.name in safeguards.WRITERS:
+            return safeguards.writes_settings(tool.name, detail)
+        if safeguards.lasting(kinds) and (source := marks.told(self.turn.records)):
+            return f"it {told(kinds)}, and {source}"
+        return ""
+
+    async def _granted(
+        self, tool: Tool, details: list[str], exact: bool, facts: Facts
+    ) -> dict[str, Any] | None:
+        """The standing permission that covers a call, if people gave one."""
+        if grants.needs_each_time(tool.name, self.parts.sandbox.mode):
+            return None
+        try:
+            found = await grants.read(self.parts.store)
+        except StoreUnavailable as error:
+            log.get().warning("Standing permissions cannot be read: a person is asked", why=str(error))
+            return None
+        person = self.asked.user_id if self.asked.alone() else ""
+        here = grants.Where(self.asked.session, self.agent, self.asked.project, person)
+        given = grants.applying(found, here)
+        try:
+            exactly = literal(f"tool:{tool.name}:{details[0]}")
+            depends = any(grant.get("bound") and grant.get("pattern") == exactly for grant in given)
+            now = await facts() if depends else {}
+        except PromptDockError:
+            now = {}  # what cannot be looked at is none of those that were bound to something
+        return grants.covers(given, tool.name, tool.category, details, exact, now)
+
+    # -- asking ----------------------------------------------------------------------------------------------
+
+    async def _card(self, wanted: _Wanted, action: str, why: str, facts: dict[str, str]) -> Card:
+        call, tool = wanted.call, wanted.tool
+        from shared.tools import describe
+
+        does, *more = await describe.words(wanted.context, tool, wanted.checked, facts)
+        now = await self._asking.now()
+        asked = len(asks(self.turn.records, call.key))
+        card = Card(
+            id=derived("approval", self.agent, call.key, *([asked] if asked else [])).hex[:16],
+            call=call.key,
+            agent=self.agent,
+            session=self.asked.session,
+            user_id=self.asked.user_id,
+            turn=self.turn.id,
+            home=self.turn.session,
+            tool=tool.name,
+            action=action,
+            arguments=call.arguments,
+            arguments_hash=fingerprint(call.arguments),
+            why=why,
+            pattern=literal(action),
+            project=self.asked.project,
+            at=now,
+            expires_at=now + int(self.minutes * 60_000),
+            in_turn=self.asked.in_turn,
+            bound=facts,
+        )
+        each_time = grants.needs_each_time(tool.name, self.parts.sandbox.mode)
+        told = About(
+            *(does, tuple(more), _reason(self.turn.records, call.id), _task(wanted.context)),
+            always=about.always(card, each_time),
+        )
+        return replace(card, about=told.kept())
+
+    async def _ask(self, wanted: _Wanted, card: Card, facts: Facts, again: bool) -> Verdict:
+        """Ask; and ask anew where what the yes was for had changed until it came."""
+        call, tool = wanted.call, wanted.tool
+        # It may have been run already: then what it changed is no reason to ask, and whoever runs it again looks.
+        begun = call.again and self._decided(card) is not None
+        settled = begun and tool.effect == "once" and not (tool.probes or tool.reads(call.arguments))
+        for _ in range(_ANEW):
+            same = card.arguments_hash == fingerprint(call.arguments)
+            if not (same or failpoints.without("exact-arguments")):
+                return self._said(
+                    call, card.action, Ruling("deny", "permission was asked for other arguments"), tool
+                )
+            held = self._decided(card) or await self._wait(call, card, again, begun)
+            try:
+                now = await facts() if held.allows and not settled else card.bound
+            except PromptDockError as error:
+                return self._said(call, card.action, Ruling("deny", str(error)), tool)
+            changed = bound.changed(card.bound, now)
+            if not changed:
+                self.facts[call.key] = now
+                ruling = Ruling("ask", card.why)
+                self._note(call, card.action, AUDITED[held.how], tool, ruling, held.by, how=held.how)
+                return _verdict(held, self.minutes)
+            log.get().info("What was allowed has changed: it is asked for again", tool=tool.name)
+            why = f"it was allowed by {held.by}, but has changed since: {changed}"
+            card, again = await self._card(wanted, card.action, why, now), False
+        return self._said(call, card.action, Ruling("deny", "it changes faster than it can be allowed"), tool)
+
+    async def _wait(self, call: Call, card: Card, again: bool, begun: bool) -> Decided:
+        # Also when it waits again: a turn that waits gets on, whoever of its workers dies.
+        await self.turn.step(
+            {"k": "waits", "at": card.at, "call": call.key}
+            if again
+            else {"k": "ask", "at": card.at, "call": call.key, "card": asdict(card)}
+        )
+        self.paused(True)
+        try:
+            held = await self._await(card)
+        finally:
+            self.paused(False)
+        await self.turn.step(decided_record(card, held))
+        if not begun:
+            self.fresh.add(call.key)
+        return held
+
+    def _decided(self, card: Card) -> Decided | None:
+        """What the journal says was decided."""
+        for record in self.turn.records:
+            # Without its card's id: of a release that asked once for each call.
+            if (
+                record["k"] == "decided"
+                and record.get("card", card.id) == card.id
+                and record["call"] == card.call
+            ):
+                return Decided(record["how"], record["by"], record["reason"])
+        return None
+
+    async def _await(self, card: Card) -> Decided:
+        held = await self._asking.approvals.decision(card.id)
+        if held is None:
+            await self._asking.put(card)
+            self.live("approval", card.shown())
+            log.get().info("Waiting for permission", tool=card.tool, approval=card.id)
+        while held is None:
+            left = card.expires_at - self.turn.claimed_at - self.turn.elapsed_ms()
+            if left <= 0:
+                return await self._asking.decide(card, Decided("expired", at=card.expires_at))
+            try:
+                async with asyncio.timeout(min(_LOOK, left / 1000)):
+                    await self.turn.bell.wait()
+                await self.turn.look()
+            except TimeoutError:
+                pass
+            try:
+                held = await self._asking.approvals.decision(card.id)
+            except BusUnreachable:
+                await asyncio.sleep(_LOOK / 2)  # the answer is kept, there or with who sends it
+        return held
+
+    # -- notes -----------------------------------------------------------------------------------------------
+
+    def _said(self, call: Call, action: str, ruling: Ruling, tool: Tool) -> Verdict:
+        allowed = ruling.vote == "allow"
+        self._note(call, action, "allow" if allowed else "deny", tool, ruling)
+        return Verdict(allowed, "" if allowed else ruling.why)
+
+    def personal(self, call: Call, tool: Tool) -> Verdict:
+        """What a person alone may call, called by a person."""
+        action = f"tool:{tool.name}:{tool.detail(tool.check(call.arguments))}"
+        self._note(
+            call, action, "ask_approved", tool, Ruling("ask", "for a person alone"), self.asked.user_id
+        )
+        return Verdict(True)
+
+    def allowed_by(self, call: Call) -> str:
+        """The person who allowed a call that needed permission, now or for good."""
+        found = next((r for r in self.turn.records if r["k"] == "check" and r["call"] == call.key), None)
+        return str(found["person"]) if found and found["decision"] == "ask_approved" else ""
+
+    def refuse(self, call: Call, why: str) -> Verdict:
+        """Deny what is no tool of this agent, or cannot be done as things are."""
+        if call.key not in self._noted:
+            incidents.not_its_own(self.agent, call, why)
+        self._keep(call, f"tool:{call.tool}:", "deny", "", {"call": call.key, "why": why})
+        return Verdict(False, why)
+
+    def _note(
+        self,
+        call: Call,
+        action: str,
+        decision: str,
+        tool: Tool,
+        ruling: Ruling,
+        person: str = "",
+        **more: str,
+    ) -> None:
+        detail = {"category": tool.category, "call": call.key, "why": ruling.why, "rule": ruling.rule[:200]}
+        if call.key not in self._noted:
+            incidents.decided(self.agent, call, decision, ruling.why, self.policy.name, person)
+        detail["touches"] = " ".join(self._touched.get(call.key, ()))
+        self._keep(call, action, decision, person, detail | more)
+
+    def _keep(self, call: Call, action: str, decision: str, person: str, detail: dict[str, str]) -> None:
+        if call.key in self._noted:
+            return  # somebody before us wrote it down
+        if failpoints.without("audit-log"):
+            return
+        self._noted.add(call.key)
+        self.turn.keep(
+            {
+                "k": "check",
+                "at": time.time_ns() // 1_000_000,
+                "call": call.key,
+                "action": storable(action)[:8000],
+                "decision": decision,
+                "person": person,
+                "profile": self.policy.name,
+                "detail": {name: storable(text) for name, text in detail.items() if text},
+            }
+        )
+
+
+def _reason(records: list[Record], id: str) -> str:
+    """What the model said in the answer that makes this call."""
+    for record in reversed(records):
+        blocks = record["content"] if record["k"] == "model" else []
+        if any(block.get("type") == "tool_use" and block.get("id") == id for block in blocks):
+            return " ".join(split(blocks)[0].split())
+    return ""
+
+
+def _task(context: Context | None) -> str:
+    row = context.extras.get("task") if context else None
+    return f"{row.slug} ({row.title})" if row is not None else ""
+
+
+def _verdict(held: Decided, minutes: float) -> Verdict:
+    if held.allows:
+        return Verdict(True)
+    if held.how == "expired":
+        return Verdict(
+            False, f"nobody answered within {minutes:g} minutes: the request for permission has expired"
+        )
+    if held.how == "withdrawn":
+        return Verdict(False, "the request for permission was withdrawn")
+    return Verdict(False, f"{held.by} denied it" + (f": {held.reason}" if held.reason else ""))

@@ -1,0 +1,237 @@
+"""A question to a person about one call: put, answered, or withdrawn, by whichever worker.
+
+The turn that asks waits for the answer in Redis; whoever takes the answer in rings its bell.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from shared import failpoints
+from shared.bus import messages
+from shared.bus.keys import CHATTER, CHATTER_OUTPUT
+from shared.errors import StoreUnavailable, UsageError
+from shared.guard.permissions import about, grants
+from shared.guard.permissions.requests import Approvals, Card, Decided, How, storable
+from shared.turns.outbox import Archive
+from shared.turns.records import Record
+from shared.turns.turn import Turn
+from shared.worker.resources import Parts
+
+AUDITED: dict[How, str] = {
+    "allow_once": "ask_approved",
+    "always": "ask_approved",
+    "deny": "ask_denied",
+    "expired": "expired",
+    "withdrawn": "expired",
+}
+GONE = "There is no such request for permission. It may have ended already."
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What became of an answer. `quiet`: the turn that asked closes the message with its own output."""
+
+    ok: bool
+    text: str
+    quiet: bool = False
+
+
+class Asking:
+    """The questions of a cluster, on their way to people and back."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self.approvals = Approvals(parts.bus, parts.names)
+        self._archive = Archive(parts.bus, parts.names, parts.store, CHATTER, "")
+
+    async def put(self, card: Card) -> None:
+        """Show a question; made again after a crash, it is shown under the same id."""
+        bus = self._parts.bus
+        await self.approvals.open(card)
+        if card.session:
+            await bus.command("HSET", self.approvals.open_in(card.session), card.id, card.expires_at)
+            await bus.command("PEXPIREAT", self.approvals.open_in(card.session), card.expires_at)
+        if not await self.approvals.marked(card.id, "shown"):
+            await self._archive.put([card.row()])
+            channel = self._parts.names.channel(CHATTER_OUTPUT)
+            await self._parts.desk(CHATTER).announce(channel, self._output(card, channel))
+            await self.approvals.first(card.id, "shown")
+
+    def _output(self, card: Card, channel: str) -> str:
+        shown = card.shown()
+        text = "\n".join([*about.lines(card), f"Answer yes, always or no; or: {about.command(card)}"])
+        return messages.Output(
+            user_id=card.user_id,
+            content=text,
+            status="awaiting_approval",
+            id=f"{card.turn}.ask.{card.id}",
+            session_id=card.session or messages.default_session(card.user_id),
+            in_reply_to=card.turn if card.in_turn else None,
+            options=list(shown["options"]),
+            approval=shown,
+            demo=self._parts.model.demo or None,
+        ).text(channel)
+
+    async def settle(self, answer: messages.Approval) -> Settled:
+        """Take a person's answer in; the first one counts, and each later one is told of it."""
+        card = await self.approvals.find(answer.approval_id)
+        if card is None:
+            return Settled(False, GONE)
+        if not self._may(card, answer):
+            return Settled(
+                False, f"{answer.user_id} may not answer this: it is the asker's, or an approver's"
+            )
+        if answer.arguments_hash and answer.arguments_hash != card.arguments_hash:
+            return Settled(False, "The answer is for other arguments than those that are asked for")
+        now = await self.now()
+        in_time = now < card.expires_at or failpoints.without("expiry")
+        how: How = answer.decision if in_time else "expired"
+        pattern, scope = "", ""
+        if how == "always":
+            try:
+                pattern, scope = grants.check(card, answer.pattern or "", answer.scope or "")
+            except UsageError as error:
+                return Settled(False, str(error))
+        wanted = Decided(how, at=now)
+        if how != "expired":
+            wanted = Decided(
+                *(how, answer.user_id, (answer.reason or "")[:500], pattern, scope, answer.id or "", now),
+                roles=answer.roles,
+            )
+        held = await self.decide(card, wanted)
+        if not answer.id or held.message != answer.id:
+            told = held.told(card.user_id)
+            return Settled(held.how == answer.decision, f"Nothing was changed: it was {told} before.")
+        whose = f" It holds for {card.user_id} alone." if held.how == "always" else ""
+        return Settled(True, f"{card.tool}: {held.told(card.user_id)}.{whose}", quiet=card.in_turn)
+
+    async def word(self, said: messages.Said) -> Settled:
+        """A plain yes or no: for the question that it replies to, else the one that is open."""
+        read = messages.leave(said.content)
+        flat = await self._parts.bus.command("HKEYS", self.approvals.open_in(said.session))
+        open_now = [name.decode() for name in flat]
+        _, _, named = (said.in_reply_to or "").rpartition(".ask.")
+        if (short := messages.named(said.content)) or named not in open_now:
+            fitting = [id for id in open_now if id.startswith(short)]
+            named = fitting[0] if len(fitting) == 1 else ""
+        if read is None or not named:
+            ids = [id[: about.SHORT] for id in open_now]
+            told = (
+                f"Several requests for permission are open ({', '.join(ids)}): name one, e.g. yes {ids[0]}"
+                if ids
+                else ""
+            )
+            return Settled(False, told if len(open_now) > 1 else GONE)
+        how, reason = read
+        return await self.settle(
+            messages.Approval.model_validate(
+                {
+                    "type": "approval",
+                    "id": said.id,
+                    "user_id": said.user_id,
+                    "session_id": said.session_id,
+                    "roles": said.roles,
+                    "approval_id": named,
+                    "decision": how,
+                    "reason": reason or None,
+                }
+            )
+        )
+
+    def _may(self, card: Card, answer: messages.Approval) -> bool:
+        return bool(
+            failpoints.without("who-answers")
+            or (card.user_id and answer.user_id == card.user_id)
+            or self._parts.settings.approver_roles & set(answer.roles)
+        )
+
+    async def decide(self, card: Card, wanted: Decided) -> Decided:
+        """Decide, unless it was; then let everybody know who waits for it."""
+        held = await self.approvals.decide(card.id, wanted)
+        if card.session:
+            await self._parts.bus.command("HDEL", self.approvals.open_in(card.session), card.id)
+        await self._archive.put([card.row(held)])
+        if held.how == "always":
+            grant = grants.row(card, held)
+            try:
+                await self._parts.store.upsert([grant])
+            except StoreUnavailable:
+                await self._archive.put([grant])
+        bell = self._parts.desk(card.agent).bell
+        await self._parts.bus.publish(bell, json.dumps({"look": card.home}).encode())
+        return held
+
+    async def withdraw(self, turn: Turn) -> None:
+        """End the questions of a turn that ends without their answers; answers that came too late are noted."""
+        for card in unanswered(turn.records):
+            held = await self.decide(card, Decided("withdrawn", at=await self.now()))
+            turn.keep(decided_record(card, held))
+            turn.keep(
+                {
+                    "k": "check",
+                    "at": held.at,
+                    "call": card.call,
+                    "action": storable(card.action)[:8000],
+                    "decision": AUDITED[held.how],
+                    "person": held.by,
+                    "profile": "",
+                    "detail": {"call": card.call, "how": held.how, "why": "its turn ended"},
+                }
+            )
+
+    async def now(self) -> int:
+        """Milliseconds, by the server's clock."""
+        seconds, micros = await self._parts.bus.command("TIME")
+        return int(seconds) * 1000 + int(micros) // 1000
+
+
+def decided_record(card: Card, held: Decided) -> Record:
+    """The answer as the journal of the turn keeps it."""
+    return {
+        "k": "decided",
+        "at": held.at,
+        "call": card.call,
+        "card": card.id,
+        "how": held.how,
+        "by": held.by,
+        "reason": held.reason,
+        "message": held.message,
+    }
+
+
+def unanswered(records: list[Record]) -> list[Card]:
+    """The questions of a journal without an answer."""
+    answered = set(_answers(records))
+    return [
+        Card(**record["card"])
+        for record in asks(records)
+        if not answered & {record["call"], record["card"]["id"]}
+    ]
+
+
+def asks(records: list[Record], call: str = "") -> list[Record]:
+    """The questions of a journal, or those about one call: it is asked again where things have changed since."""
+    return [record for record in records if record["k"] == "ask" and call in ("", record["call"])]
+
+
+def _answers(records: list[Record]) -> dict[str, int]:
+    """When which question was answered, by its id; those that an older release wrote by their call."""
+    return {
+        record.get("card") or record["call"]: record["at"] for record in records if record["k"] == "decided"
+    }
+
+
+def answered_by(records: list[Record]) -> list[str]:
+    """The messages with which people decided in this turn: its closing output closes them too."""
+    return [str(record["message"]) for record in records if record["k"] == "decided" and record["message"]]
+
+
+def waited_ms(records: list[Record], now: int) -> int:
+    """How long a turn has waited for people so far."""
+    ends = _answers(records)
+    return sum(
+        max(0, ends.get(record["card"]["id"], ends.get(record["call"], now)) - record["at"])
+        for record in asks(records)
+    )

@@ -1,0 +1,170 @@
+"""The composition root of a worker: the one place that chooses implementations."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from dataclasses import dataclass, field
+
+from shared import log
+from shared.bus import embedded, signing
+from shared.bus.base import Bus
+from shared.bus.keys import SCHEMA, Names
+from shared.bus.presence import Presence
+from shared.bus.signing import Signer
+from shared.errors import ConfigurationError, StoreUnavailable
+from shared.guard.files.host_id import home_id
+from shared.guard.sandbox.sandbox import Sandbox
+from shared.models.base import Model
+from shared.settings import Settings, load
+from shared.store.base import Store
+from shared.store.breaker import Breaker
+from shared.store.records import Repo
+from shared.tasks.worktree.mirrors import Repos
+from shared.turns.queue import Desk
+from shared.turns.signatures import Authority
+from shared.worker.provider import Choice
+from shared.worker.store_events import Announcing
+
+
+def make_bus(settings: Settings, client: str) -> Bus:
+    """The bus on the configured server."""
+    from shared.bus.redis import RedisBus
+
+    # A watchdog follows from the lease (12 s gives 9 s), so that a test can run both faster.
+    return RedisBus(embedded.address(settings), silence=settings.lease_ms * 0.75 / 1000, client_name=client)
+
+
+def make_store(settings: Settings) -> Store:
+    """Supabase where it is configured, else SQLite in the home."""
+    if settings.supabase_url:
+        from shared.store.supabase import SupabaseStore
+
+        if settings.supabase_key is None:
+            raise ConfigurationError(
+                "SUPABASE_URL is set without a key",
+                "the store cannot be opened",
+                "set SUPABASE_SERVICE_ROLE_KEY",
+            )
+        return SupabaseStore(settings.supabase_url, settings.supabase_key.get_secret_value())
+    from shared.store.sqlite import SqliteStore
+
+    return SqliteStore(settings.home / "promptdock.db")
+
+
+def _reload() -> Settings:
+    settings = load()
+    log.hide(*settings.secrets())
+    return settings
+
+
+async def check_cluster(bus: Bus, names: Names) -> str:
+    """The id of the cluster whose keys these are; ConfigurationError if a newer release wrote them."""
+    await bus.command("HSETNX", names.meta, "cluster", secrets.token_hex(6))
+    await bus.command("HSETNX", names.meta, "schema", SCHEMA)
+    schema, cluster = await bus.command("HMGET", names.meta, "schema", "cluster")
+    if not schema.isdigit():
+        raise ConfigurationError(
+            "the data in Redis cannot be read",
+            f"{names.meta} names no schema",
+            "look at it: promptdock doctor",
+        )
+    if int(schema) > SCHEMA:
+        raise ConfigurationError(
+            f"the data in Redis has schema {int(schema)}",
+            f"this release knows {SCHEMA}",
+            "run the release that wrote it, or use another PROMPTDOCK_NAMESPACE",
+        )
+    return str(cluster.decode())
+
+
+async def redis_warnings(bus: Bus) -> list[str]:
+    """What is wrong with how this Redis keeps data, in words."""
+    try:
+        info = (await bus.command("INFO", "persistence")).decode()
+        policy = (await bus.command("INFO", "memory")).decode()
+    except Exception:  # a server that hides INFO is no reason not to run
+        return []
+    found = []
+    if "aof_enabled:1" not in info:
+        found.append(
+            "Redis keeps no append-only file: what was accepted is lost when it dies (set appendonly yes)"
+        )
+    if (
+        "maxmemory_policy:" in policy
+        and "maxmemory_policy:noeviction" not in policy
+        and "maxmemory:0\r" not in policy
+    ):
+        found.append("Redis may throw keys away when memory is full (set maxmemory-policy noeviction)")
+    return found
+
+
+@dataclass
+class Parts:
+    """What a worker is made of."""
+
+    settings: Settings
+    bus: Bus
+    names: Names
+    store: Store
+    model: Model
+    presence: Presence
+    home: str
+    sandbox: Sandbox
+    cluster: str = ""
+    signer: Signer = field(default_factory=lambda: Signer(secrets.token_hex(32)))
+    desks: dict[str, Desk] = field(default_factory=dict)
+    known: dict[str, list[Repo]] = field(default_factory=dict)  # repositories by project, as last read
+    stale: bool = True  # the agent may have changed itself since that was last read
+
+    def desk(self, agent: str) -> Desk:
+        """The desk of an agent, ours or another's."""
+        if agent not in self.desks:
+            self.desks[agent] = Desk(
+                self.bus, self.names, agent, lease_ms=self.settings.lease_ms, signer=self.signer
+            )
+        return self.desks[agent]
+
+    @property
+    def authority(self) -> Authority:
+        """Who judges what is heard."""
+        return Authority(self.names, self.signer, self.settings.unsigned_may)
+
+    @property
+    def repos(self) -> Repos:
+        """The repositories as they lie on this home."""
+        return Repos(self.settings.home, self.home, self.sandbox, hosts=self.settings.allowed_hosts)
+
+    async def close(self) -> None:
+        """Give everything back."""
+        await self.model.close()
+        await self.store.close()
+        await self.bus.close()
+
+
+async def build(settings: Settings, agent: str) -> Parts:
+    """Connect everything; a wrong setting or a Redis that does not answer is said now."""
+    log.hide(*settings.secrets())
+    signer = await asyncio.to_thread(signing.of_home, settings)
+    model = Choice(settings, _reload)
+    names = Names(settings.namespace)
+    bus = make_bus(settings, f"promptdock-{agent}")
+    store = Announcing(Breaker(make_store(settings)), bus, names)
+    try:
+        cluster = await check_cluster(bus, names)
+        await _open(store)
+        sandbox = await asyncio.to_thread(Sandbox.probe, settings.sandbox, [settings.home])
+        home = await asyncio.to_thread(home_id, settings.home)
+    except BaseException:
+        await store.close()
+        await bus.close()
+        raise
+    presence = Presence(bus, names, signer)
+    return Parts(settings, bus, names, store, model, presence, home, sandbox, cluster, signer=signer)
+
+
+async def _open(store: Store) -> None:
+    try:
+        await store.open()
+    except StoreUnavailable as error:
+        log.get().warning("The store does not answer; going on without it", why=str(error))

@@ -1,0 +1,346 @@
+"""What all turns share: the loop with a model, and the tools of a profile behind the door."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from shared import failpoints, log
+from shared.conversation import sessions
+from shared.errors import ConfigurationError, PromptDockError, ToolError
+from shared.guard.permissions import marks, presets
+from shared.guard.permissions.policy import Policy
+from shared.loop import Call, Done, Limits, Live, Outcome, Verdict, run
+from shared.models.base import Message, Request
+from shared.profiles.profile import Profile
+from shared.settings import RECOMMENDED
+from shared.store.origin import MADE
+from shared.tools.agents.own import Own
+from shared.tools.categories import CORE
+from shared.tools.context import Context
+from shared.tools.execute import Handler
+from shared.tools.registry import Registry, Tool
+from shared.tools.view import Shelf, Shelved
+from shared.turns.turn import Turn
+from shared.worker import incidents
+from shared.worker.budgets.ledger import Money
+from shared.worker.budgets.meter import Metered, Purse
+from shared.worker.overrides import Changes, changed
+from shared.worker.permissions.gate import Asked, Door
+from shared.worker.resources import Parts
+
+_TOLD = 15.0  # seconds of waiting for a provider after which the person hears of it
+Joined = Callable[[], Awaitable[list[str]]]
+
+
+def model_name(parts: Parts, profile: Profile) -> str:
+    """Which model this agent thinks with."""
+    if parts.model.demo:
+        return "demo"
+    settings = parts.settings
+    chosen = settings.own_model(profile.name) or profile.chosen_model
+    return chosen or settings.model_for(profile.name) or profile.model or RECOMMENDED
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Runs the loop for turns of one profile."""
+
+    parts: Parts
+    profile: Profile
+    registry: Registry
+    handler: Handler
+    extras: dict[str, Any] = field(default_factory=dict)  # what tools of conversations are handed beside
+    folder: Profile | None = None  # the profile as its folder says, where the agent changed itself since
+
+    async def current(self) -> Engine:
+        """This engine with the agent's own changes as they are now: for one turn, from its beginning to its end."""
+        return await self._changes.latest(self.parts)
+
+    def check(self) -> None:
+        """Say at the start, not in the first turn, that the profile names an unknown tool or a wrong permission."""
+        _ = self.policy
+        self.registry.pick([*self.shelf.always, *self.shelf.loadable])
+
+    @property
+    def model(self) -> str:
+        """The model that it thinks with, also after it chose another one itself; as last read."""
+        return model_name(self.parts, self._changes.known.profile)
+
+    @cached_property
+    def _changes(self) -> Changes[Engine]:
+        return Changes(
+            self.profile, self, lambda profile: replace(self, profile=profile, folder=self.profile)
+        )
+
+    @cached_property
+    def policy(self) -> Policy:
+        """What this agent may do: as the settings name it, else as its profile says."""
+        return self.named_policy(self.parts.settings.permission_profile or "")
+
+    def named_policy(self, name: str) -> Policy:
+        """A shipped policy by its name; the profile's own for its agent's name, or for none."""
+        confined = self.parts.sandbox.offline
+        if name in ("", self.profile.name):
+            return self.profile.permissions.make(self.profile.name, confined)
+        return presets.preset(name, confined)
+
+    @cached_property
+    def shelf(self) -> Shelf:
+        """What the model is shown."""
+        core = [tool.name for tool in self.registry.category(CORE)] if self.profile.on_demand else []
+        return Shelf(
+            self.registry,
+            list(dict.fromkeys([*core, *self.profile.tools])),
+            self.profile.on_demand,
+            self.parts.settings.tool_mode,
+            lambda tool: tool.name in self.hidden,
+            self.profile.loadable,
+        )
+
+    @cached_property
+    def hidden(self) -> frozenset[str]:
+        """Tools that are denied whatever they are called with: the model is not shown them."""
+        hides = self.policy.hides
+        return frozenset(
+            t.name for t in self.registry if t.personal or hides(t.name, t.category, t.touched())
+        )
+
+    def door(
+        self, turn: Turn, asked: Asked, context: Context, live: Live, policy: Policy | None = None
+    ) -> Door:
+        """The door of a turn."""
+        return Door(
+            self.parts,
+            self.profile.name,
+            policy or self.policy,
+            self.profile.permissions.approval_minutes,
+            turn,
+            replace(asked, project=context.project_id),
+            live,
+            tuple(context.roots),
+            self.registry,
+            paused=context.extras.get("paused", _not_paused),
+        )
+
+    async def think(
+        self,
+        turn: Turn,
+        system: tuple[str, ...],
+        messages: list[Message],
+        context: Context,
+        live: Live,
+        joined: Joined,
+        asked: Asked,
+        model: str | None = None,
+        temperature: float | None = None,
+        tokens: int | None = None,
+    ) -> Done:
+        """Carry the turn to its end; the model is shown what the shelf holds, and each call passes the door."""
+        shelf, door = self.shelf, self.door(turn, asked, context, live)
+        if index := shelf.index:
+            system = (f"{system[0]}\n\n{index}", *system[1:])
+        request = Request(
+            model=model or model_name(self.parts, self.profile),
+            system=system,
+            messages=tuple(messages),
+            tools=shelf.specs(),
+            max_tokens=self.profile.max_tokens,
+            temperature=temperature if temperature is not None else self.profile.temperature,
+            agent=self.profile.name,
+            deadline=self.parts.settings.model_patience_ms / 1000,
+        )
+
+        def now() -> Context:
+            """As it is for the next call: the person may have said by then to go to another project."""
+            return replace(context, project_id=sessions.project_now(turn.records, context.project_id))
+
+        async def act(call: Call) -> Outcome:
+            return await self.act(call, now(), turn, door)
+
+        parts = self.parts
+        task = context.extras.get("task")
+        paying = "" if self.profile.kind == "coding" or task else asked.session or turn.session
+        money = Money(parts.bus, parts.names)
+        purse = Purse(money, parts.store, parts.settings, turn, context.project_id, task, paying)
+        await purse.open()
+
+        async def news() -> list[str]:
+            await purse.next()
+            return await joined()
+
+        limits = Limits(rounds=self.profile.rounds, cost=parts.settings.budget_turn, tokens=tokens)
+        log.get().info("Calling Claude API..." if not self.parts.model.demo else "Calling the demo model...")
+        done = await run(
+            turn.id,
+            request,
+            journal=turn,
+            model=Metered(Shelved(parts.model, shelf, turn.records), purse, turn),
+            act=act,
+            leave=lambda call: self._leave(call, door, now()),
+            limits=purse.limits(limits),
+            live=live,
+            joined=news,
+            side_by_side=lambda name: shelf.runs(name) and self._side_by_side(self.registry.get(name)),
+        )
+        if done.spent and (budget := purse.over()):
+            turn.spent = asdict(budget)
+        return done
+
+    async def _leave(self, call: Call, door: Door, context: Context) -> Verdict:
+        if not self.shelf.runs(call.tool):
+            return door.refuse(call, f"{call.tool} is not among the tools of {self.profile.name}")
+        tool = self.registry.get(call.tool)
+        if tool.personal and not failpoints.without("mark-person"):
+            return door.refuse(call, f"{call.tool} is for a person's own command alone")
+        # What cannot run needs no permission: the handler says what is wrong with it.
+        return await self._ready(call, tool, door, context) if _runs(tool, call) else Verdict(True)
+
+    async def _ready(self, call: Call, tool: Tool, door: Door, context: Context) -> Verdict:
+        """Permission for a call that can be made; nobody is asked for another."""
+        if tool.ready is not None and not call.again:
+            here = replace(context, extras={**context.extras, "own": self._own(door, context)})
+            try:
+                await tool.ready(here, **tool.check(call.arguments))
+            except PromptDockError as error:
+                return door.refuse(call, str(error))
+        return await door.leave(call, tool, context)
+
+    def _own(self, door: Door, context: Context) -> Own:
+        """For tools that change an agent: this one, and whose word stands behind the turn."""
+        settings, name = self.parts.settings, self.profile.name
+        named = settings.permission_profile
+        model = settings.own_model(name)
+        return Own(
+            folder=(self.folder or self.profile).permissions,
+            person=door.asked.user_id,
+            approver=bool(context.roles() & settings.approver_roles),
+            tell=lambda agent: changed(self.parts, agent),
+            fixed_permissions=f"PERMISSION_PROFILE is {named} for all agents" if named else "",
+            fixed_model=f"{name.upper()}_MODEL is {model}" if model else "",
+        )
+
+    async def command(
+        self, turn: Turn, call: Call, context: Context, asked: Asked, live: Live, profile: str | None = None
+    ) -> dict[str, Any]:
+        """One tool for a person: through the same door. To call it is to allow it, unless they name a profile."""
+        try:
+            policy = self.named_policy(profile) if profile else self.policy
+            tool = self.registry.get(call.tool)
+        except (ConfigurationError, ToolError) as error:
+            return error.as_dict()
+        door = self.door(turn, replace(asked, consents=not profile), context, live, policy)
+        if not _runs(tool, call):
+            return await self.handler.execute(call.tool, call.arguments, context)
+        personal = tool.personal and not profile
+        verdict = door.personal(call, tool) if personal else await self._ready(call, tool, door, context)
+        if not verdict.allowed:
+            return {"error": "not allowed", "why": verdict.reason}
+        if tool.effect == "once" and not call.again:
+            await turn.step({"k": "intent", "call": call.key})
+        return (await self.act(call, context, turn, door)).content
+
+    def _side_by_side(self, tool: Tool) -> bool:
+        if self.policy.decide(tool.name, tool.category, touched=tool.touched()).vote == "ask":
+            return False
+        return tool.reads_only or (tool.category == "consult" and tool.name.startswith("consult_"))
+
+    async def act(self, call: Call, context: Context, turn: Turn, door: Door) -> Outcome:
+        """Run a call that has permission; one that may have run already, and must not twice, is said to be unknown."""
+        log.get().info(f"Claude requested tool: {call.tool}")
+        tool = self.registry.get(call.tool)
+        again = call.again and call.key not in door.fresh
+        if again and tool.effect == "once" and not (tool.probes or tool.reads(call.arguments)):
+            return await self._unknown(call, tool, context)
+
+        async def intend(does: dict[str, Any]) -> None:
+            await turn.step({"k": "intent", "call": call.key, "does": does})
+
+        begun = [r for r in turn.records if r["k"] == "intent" and r["call"] == call.key and "does" in r]
+        here = replace(
+            context,
+            intend=intend,
+            intended=begun[-1]["does"] if begun else None,
+            foreign=lambda: marks.mark(turn.records),
+            permissions=door.policy.name,
+            allowed_by=door.allowed_by(call),
+            extras={
+                **context.extras,
+                "hidden": self.hidden,
+                "own": self._own(door, context),
+                "bound": door.facts.get(call.key, {}),
+            },
+        )
+        await turn.ours()
+        result = await self.handler.execute(call.tool, call.arguments, here, step_id=call.key)
+        ends = result if call.tool == "escalate_to_human" and "error" not in result else None
+        log.get().info("Continuing conversation with tool result")
+        failed = "error" in result
+        if failed:
+            incidents.could_not(self.profile.name, call, result)
+        # What a tool that only reads says when it fails is ours.
+        marked = bool(result.get(MADE)) and not failpoints.without("foreign-mark")
+        foreign = bool(result.get("source")) or marked or (tool.foreign and not (failed and tool.reads_only))
+        return Outcome(result, is_error=failed, ends=ends, foreign=foreign)
+
+    async def _unknown(self, call: Call, tool: Tool, context: Context) -> Outcome:
+        """A tool that may run only once was under way when its worker died: nobody knows what it did."""
+        detail = tool.detail(call.arguments)[:200]
+        await context.say(f"A worker died while it ran {call.tool}: {detail}. It is not run again.")
+        told = {
+            "error": f"whether {call.tool} took effect is not known",
+            "why": "the worker that ran it died before it could write down the result",
+            "fix": "look whether its effect is there before you run it again",
+            "unknown": f"{call.tool}: {detail}",
+        }
+        return Outcome(told, is_error=True)
+
+
+def _runs(tool: Tool, call: Call) -> bool:
+    """Whether its arguments are such that the tool can run."""
+    try:
+        tool.check(call.arguments)
+    except ToolError:
+        return False
+    return True
+
+
+def _not_paused(_waits: bool) -> None:
+    """Nobody counts the time of this turn."""
+
+
+def waiting_notice(live: Live, say: Callable[[str], Awaitable[None]], spawn: Callable[[Any], None]) -> Live:
+    """`live`, which also tells the person when the provider makes us wait: at once, then every while."""
+    told: list[float] = []
+
+    async def tell(text: str) -> None:
+        with contextlib.suppress(
+            PromptDockError
+        ):  # the turn, which goes on beside this, finds that out for itself
+            await say(text)
+
+    def take(kind: str, payload: dict[str, Any]) -> None:
+        live(kind, payload)
+        if kind not in ("waiting", "silent"):
+            return
+        if not told or time.monotonic() - told[0] > _TOLD:
+            still = "still makes" if told else "makes"
+            told[:] = [time.monotonic()]
+            spawn(tell(f"The model provider {still} us wait: {payload['content']}. /stop ends it"))
+
+    return take
+
+
+_notices: set[asyncio.Future[None]] = set()
+
+
+def beside(call: Coroutine[Any, Any, None]) -> None:
+    """Say something beside what runs."""
+    task = asyncio.ensure_future(call)
+    _notices.add(task)
+    task.add_done_callback(_notices.discard)

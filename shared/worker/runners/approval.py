@@ -1,0 +1,37 @@
+"""A person's answer to a request for permission, in a turn of its own: taken in, told to who waits, closed."""
+
+from __future__ import annotations
+
+from shared.bus import messages
+from shared.turns.queue import Ending
+from shared.turns.turn import Turn
+from shared.worker.permissions.service import Asking
+from shared.worker.runners.aside import Aside, given
+
+
+def answers_leave(turn: Turn) -> bool:
+    """Whether the turn was opened by such an answer: each has a session of its own, which is not its sender's."""
+    if not turn.session.startswith(("approval:", "asks:")) or not turn.given:
+        return False
+    message = given(turn)
+    return isinstance(message, messages.Approval) or (
+        isinstance(message, messages.Said) and message.session != turn.session
+    )
+
+
+class Answering(Aside):
+    """Takes one answer in."""
+
+    async def run(self) -> None:
+        """Settle it. Where it counts in a turn that answers people, that turn's closing output answers it too."""
+        asking = Asking(self._parts)
+        if isinstance(self._message, messages.Approval):
+            settled = await asking.settle(self._message)
+        elif isinstance(self._message, messages.Said):
+            settled = await asking.word(self._message)
+        else:
+            settled = None
+        if settled and settled.quiet:
+            await self._turn.finish(Ending())
+        elif settled:
+            await self._close("complete" if settled.ok else "error", settled.text)

@@ -1,0 +1,506 @@
+"""A conversation's turn: a person's message until its one closing output."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from shared import failpoints, log
+from shared.bus import messages
+from shared.bus.keys import HUMAN_INPUT
+from shared.conversation import prompt, sessions, window
+from shared.conversation.past import Past, look_back
+from shared.errors import BadMessage, Missing, PromptDockError, ToolError, sentences
+from shared.guard.permissions import marks
+from shared.loop import Call, Done, final
+from shared.loop.transcript import Transcript
+from shared.models.base import Message
+from shared.tools.approvals.trust import CONVERSATION
+from shared.tools.context import Context
+from shared.turns.records import Record
+from shared.turns.turn import Turn
+from shared.worker import incidents
+from shared.worker.budgets import prompt as allowance
+from shared.worker.event_stream import Live
+from shared.worker.permissions.gate import Asked, asked_by
+from shared.worker.runners import inheriting, question, situation, summary, unfinished, wording
+from shared.worker.runners.agent import Engine, waiting_notice
+from shared.worker.runners.consult import asked_for, repositories
+from shared.worker.runners.inputs import awaited, said, sort, words
+from shared.worker.runners.output import Voice
+from shared.worker.runners.peers import Colleagues
+
+
+class Chat:
+    """Runs one turn of a conversation. Made anew for each turn."""
+
+    def __init__(
+        self, engine: Engine, turn: Turn, spawn: Callable[[Coroutine[Any, Any, None]], None]
+    ) -> None:
+        self.engine, self.turn, self._spawn = engine, turn, spawn
+        self.parts = engine.parts
+        names = self.parts.names
+        self._human = names.channel(HUMAN_INPUT)
+        self._given = sort(turn.given, self._human)
+        turn.joined()
+        self._live = Live(self.parts.bus, names, turn.session, turn.activity)
+        self.voice = Voice(self.parts, engine.profile.name, turn, self._given, self._live)
+        turn.activity.kind, turn.activity.session = "message", turn.session
+        turn.activity.events = turn.session
+        self._colleagues: Colleagues | None = None
+        self._past: Past | None = None
+        self._opening: list[str] = []
+        self._open: list[str] = []  # the questions of tasks that these words may answer
+        self._shared = False  # words of somebody else joined the turn
+
+    async def run(self) -> None:
+        """From claim to finish; whatever goes wrong is said to the person as the closing output."""
+        self.engine = await self.engine.current()
+        self.voice.who = await self._person()
+        self.turn.activity.user = str(self.voice.who.get("user_id", ""))
+        work = self._given.said or self._given.requests or self._given.answers or self._given.commands
+        if work and self._ended_by(self._given.stops):
+            await self.stopped("Stopped.")
+        elif self._given.commands:
+            await self._command(self._given.commands[0])
+        elif work:
+            await self._converse()
+        elif self._given.stops:
+            await self.voice.close("error", "There is nothing to stop. It may have ended already.")
+        else:
+            what = "There is no running turn to amend. It may have ended already."
+            await self.voice.close("error", what)
+
+    def _ended_by(self, stops: Sequence[messages.Stop]) -> bool:
+        """Whether one of them ends this turn: not a consult of it, and not another turn."""
+        return any(not stop.request_id and self.turn.is_named(stop.turn_id) for stop in stops)
+
+    async def stopped(self, text: str = "Stopped. What was done until then stays as it is.") -> None:
+        """The person ended this turn: everything under way is ended already."""
+        left = await self._left("stopped by the person, before an answer was given")
+        await self.voice.close("complete", text, state="stopped", **left)
+
+    async def failed(self, error: PromptDockError, dead: str = "") -> None:
+        """The turn cannot be answered; the message goes to the dead letters where it is to blame."""
+        if not self.voice.who:  # it did not even begin
+            self.voice.who = await self._person()
+        left = {} if dead else await self._left(f"failed, and gave no answer: {error.what}", error)
+        told, code = error.told(), error.exit_code
+        await self.voice.close("error", told, state="error", error=str(error), dead=dead, code=code, **left)
+
+    async def _left(self, how: str, error: PromptDockError | None = None) -> dict[str, Any]:
+        """What stays of a turn without an answer: the next one knows the question, and what was done for it."""
+        if self._past is None:
+            if not (self._given.said and self.turn.records):
+                return {}  # it did not begin
+            await self._look_back()
+        assert self._past is not None
+        opening = self._opening or [*words(self._given)]
+        if not opening:
+            return {}
+        kept = unfinished.messages(self.turn, opening, how, error)
+        return {"added": self._window(kept, self._past.seq), "past": self._past}
+
+    @property
+    def deadline(self) -> int:
+        """When the message that opened the turn is worth nothing any more (milliseconds; 0: never)."""
+        return self.turn.given[0].deadline if self.turn.given else 0
+
+    @property
+    def limit(self) -> int:
+        """When it is ended, though it runs."""
+        return self.deadline
+
+    # -- the conversation ------------------------------------------------------------------------------------
+
+    async def _converse(self) -> None:
+        if self._given.said:
+            log.get().info(f"Received message from user: {self._given.said[0].user_id}")
+        tasks = [answer for answer in self._given.answers if answer.payload.get("task_id")]
+        others = self._late()
+        past = await self._look_back()
+        for answer in tasks:
+            await self._task_update(answer)
+        note = await self._greeted(past) if self._given.said else ""
+        if note is None:
+            return
+        if not (self._given.said or others or self._given.requests):
+            await self._close_update(tasks, past)
+            return
+        opening = [
+            *words(self._given),
+            *(wording.late(answer) for answer in others),
+            *(wording.outcome(answer) for answer in tasks),
+            *([note] if note else []),
+        ]
+        # What joined the turn before its worker died is in the journal already.
+        noted = {record["text"] for record in self.turn.records if record["k"] == "note"}
+        opening = self._opening = [*opening[:1], *(text for text in opening[1:] if text not in noted)]
+        self._start()
+        try:
+            project = await self._project()
+        except Missing as error:  # another try would not find it either
+            await self.voice.close("error", error.told(), code=error.exit_code)
+            return
+        opening.append(situation.of(self.turn, project, self._open))
+        done = await self._think(past, opening, project, decided=bool(note))
+        await self._finish(done, opening, past)
+
+    def _late(self) -> list[messages.Agent]:
+        """Answers that nobody awaits any more."""
+        used = awaited(self.turn.id, self.turn.records)
+        answers = [answer for answer in self._given.answers if not answer.payload.get("task_id")]
+        return [answer for answer in answers if answer.request_id not in used]
+
+    async def _look_back(self) -> Past:
+        patience = self.parts.settings.conversation_timeout_ms
+        self._past = await look_back(self.parts.store, self.turn, patience)
+        inheriting.conversation(self.turn, self.engine.profile, self._past, self._given)
+        return self._past
+
+    def _start(self) -> None:
+        """Say that it begins; one that goes on says from which answer of the model on it begins anew."""
+        model = (self._given.said[0].model if self._given.said else None) or self.engine.model
+        told = {"turn_id": self.turn.id, "task_id": self.turn.id, "model": model}
+        answers = [record for record in self.turn.records if record["k"] == "model"]
+        said = final.said((one["content"], one["stop"] in ("max_tokens", "pause_turn")) for one in answers)
+        again = {"again": True, "from": len(said) + 1, "said": said}
+        self._live("start", told | (again if said or self.turn.tries > 1 else {}))
+
+    async def _greeted(self, past: Past) -> str | None:
+        """Say what a person missed. Where they answer a question about money: a note, None if that is all."""
+        await self.voice.tell_missed()
+        if await self._answered(past):
+            return None
+        try:
+            decided = await allowance.answered(self.parts, self.turn.session, self._given.said[0])
+        except PromptDockError as error:
+            await self.voice.close("error", error.told(), code=error.exit_code)
+            return None
+        note, closing = decided or ("", "")
+        if closing:
+            await self.voice.close("complete", closing)
+            return None
+        return note
+
+    async def _answered(self, past: Past) -> bool:
+        """Hand the words on where they answer the question of a task, and close; else note what is open here."""
+        said, session = self._given.said[0], self.turn.session
+        kept = next((record for record in self.turn.records if record["k"] == "settles"), None)
+        if kept is None:
+            open_ = await question.waiting(self.parts, said)
+            if (one := question.meant(open_, session, said)) is None:
+                self._open = question.note(open_, session)
+                return False
+            kept = {"k": "settles", "task": one.task}
+            await self.turn.step(kept)  # a successor would not find it open
+        task, bus, names = kept["task"], self.parts.bus, self.parts.names
+        status: messages.Status = "complete"
+        told = f"Your answer is with task {task}."
+        try:
+            await question.answer(bus, names, task, said.user_id, said.content, said.id or "")
+        except ToolError as error:
+            status, told = "error", error.told()
+        added = [
+            {"role": role, "content": [{"type": "text", "text": text}]}
+            for role, text in (("user", words(self._given)[0]), ("assistant", told))
+        ]
+        await self.voice.close(status, told, added=self._window(added, past.seq), past=past)
+        return True
+
+    async def _think(self, past: Past, opening: list[str], project: str, decided: bool) -> Done:
+        said = self._given.said[0] if self._given.said else None
+        self._colleagues = Colleagues(
+            self.parts,
+            self.engine.profile.name,
+            self.turn,
+            self.voice.who,
+            self._hops(),
+            self._live,
+            self.voice.say,
+        )
+        for answer in self._late():
+            self._colleagues.late(answer)
+        context = Context(
+            agent=self.engine.profile.name,
+            session_id=self.turn.session,
+            turn_id=self.turn.id,
+            store=self.parts.store,
+            user_id=str(self.voice.who.get("user_id", "")),
+            on_behalf=self._asked().who,
+            roles=self._roles,
+            project_id=project,
+            force=bool(said and said.force),
+            say=self.voice.say,
+            cluster=self._colleagues,
+            consulted=lambda: self._consulted(past),
+            talks=not decided,
+            extras={"repos": self.parts.repos, **self.engine.extras},
+        )
+        system = prompt.compose(
+            self.engine.profile.prompt,
+            roster=await self._colleagues.roster(),
+            repositories=await self._repositories(project),
+        )
+        user = {"role": "user", "content": [{"type": "text", "text": text} for text in opening]}
+        live = waiting_notice(self._live, self.voice.say, self._spawn)
+        request = asked_for(self._given.requests[0]) if self._given.requests else {}
+        return await self.engine.think(
+            self.turn,
+            system,
+            [*past.messages(self.voice.now()), user],
+            context,
+            live,
+            self._joined,
+            self._asked(),
+            model=said.model if said else request.get("model"),
+            tokens=request.get("tokens"),
+            temperature=said.temperature if said else None,
+        )
+
+    async def _joined(self) -> list[str]:
+        """Words for this turn that came while it ran."""
+        await self.turn.look()
+        words: list[str] = []
+        for entry in self.turn.joined():
+            if self._colleagues and entry.channel != self._human and self._colleagues.take(entry):
+                continue
+            try:
+                more = sort([entry], self._human)
+            except BadMessage as error:
+                log.get().warning("What joined the turn cannot be read", why=str(error))
+                continue
+            asked = self._colleagues.asked if self._colleagues else {}
+            for answer in more.answers:
+                if answer.payload.get("task_id") or answer.request_id not in asked:
+                    inheriting.answer(self.turn, answer)
+                if answer.payload.get("task_id"):
+                    await self._task_update(answer)
+                    words.append(wording.outcome(answer))
+                elif answer.request_id not in asked:
+                    words.append(wording.late(answer))
+                    if self._colleagues:
+                        self._colleagues.late(answer)
+            self._share_roles([*more.said, *more.amends])
+            words.extend(said(message) for message in more.said)
+            words.extend(said(message) for message in more.amends)
+            for stop in more.stops:
+                if stop.request_id:
+                    self.stop_request(stop.request_id)
+            if self._ended_by(more.stops):
+                raise asyncio.CancelledError("stopped by the person")
+        return words
+
+    def stop_request(self, request_id: str) -> None:
+        """The person ended one consult of this turn."""
+        if self._colleagues:
+            self._colleagues.give_up(request_id)
+            self.turn.bell.set()
+
+    async def progress(self, request_id: str, text: str) -> None:
+        """An agent that this turn consults says how far it is."""
+        if told := self._colleagues.progress(request_id, text) if self._colleagues else "":
+            await self.voice.say(told)
+
+    async def _finish(self, done: Done, opening: list[str], past: Past) -> None:
+        log.get().info("Publishing response..." if not done.tools else "Publishing final response")
+        user = {"role": "user", "content": [{"type": "text", "text": text} for text in opening]}
+        added = self._window([user, *done.messages], past.seq)
+        extra: dict[str, Any] = {
+            "demo": done.demo or None,
+            "model": done.model,
+            "usage": {
+                "input": done.usage.input,
+                "output": done.usage.output,
+                "cache_read": done.usage.cache_read,
+                "cache_write": done.usage.cache_write,
+                "cost": done.usage.cost,
+            },
+        }
+        status: messages.Status = "complete"
+        content = done.text
+        if done.kind == "question" and done.question is not None:
+            status = "awaiting_input"
+            extra |= {"question": done.question["asked"], "options": done.question["options"]}
+            # Each a paragraph of its own: in Markdown a single line break is none.
+            content = "\n\n".join(
+                part for part in (content, done.question["asked"], done.question["context"]) if part
+            )
+        elif done.kind == "refusal":
+            incidents.declined(self.engine.profile.name, done.model)
+            status = "error"
+        elif done.spent and not self._given.requests:
+            status = "awaiting_input"
+            extra |= await self._out_of_money(self.turn.spent or {"scope": "turn", "dollars": 0})
+            content = f"{content}\n{extra['question']}"
+        if len(content) > len(done.text):  # the question, which is no part of what the model said
+            part = max(1, sum(record["k"] == "model" for record in self.turn.records))
+            self._live("chunk", {"content": content[len(done.text) :], "part": part})
+        live = {"thinking": done.thinking, "has_thinking": bool(done.thinking)}
+        live |= {"usage": extra["usage"], "cost": done.usage.cost}
+        failpoints.point("final bought", self.turn.id)
+        await self.voice.close(status, content, added=added, past=past, live=live, **extra)
+        if past.unsummarised(added):
+            agent = self.engine.profile.name
+            await summary.ask(self.parts, agent, self.turn.session, added[-1]["seq"])
+
+    def _window(self, messages: Sequence[Message], seq: int) -> list[Record]:
+        """What this turn adds to the conversation, numbered on from `seq`."""
+        said = self._given.said[0] if self._given.said else None
+        foreign = marks.mark(self.turn.records)
+        added = []
+        for number, message in enumerate(messages, seq + 1):
+            source: dict[str, Any] = {}
+            if number == seq + 1 and said:
+                source = {
+                    "user_id": said.user_id,
+                    "user_name": said.user_name,
+                    "source": said.source,
+                    "message_id": said.id,
+                }
+            content = list(message["content"])
+            added.append(
+                window.record(
+                    message["role"], content, self.turn.id, number, self.voice.now(), foreign, **source
+                )
+            )
+        return added
+
+    # -- other ways to close ---------------------------------------------------------------------------------
+
+    async def _command(self, command: messages.Command) -> None:
+        conversation = self.turn.session
+        if conversation.startswith(messages.COMMANDS):  # it is given beside the conversation that it is about
+            conversation = messages.default_session(command.user_id)
+        project = await sessions.active_project(self.parts.store, conversation)
+        live, say = self._live, self.voice.say
+        cluster = Colleagues(self.parts, self.engine.profile.name, self.turn, self.voice.who, 0, live, say)
+        context = Context(
+            agent="person",
+            session_id=self.turn.session,
+            turn_id=self.turn.id,
+            store=self.parts.store,
+            user_id=command.user_id,
+            on_behalf=(command.user_id, conversation),
+            roles=self._roles,
+            project_id=str(command.arguments.pop("project", None) or project),
+            cluster=cluster,
+            extras={"repos": self.parts.repos, **self.engine.extras},
+        )
+        key = f"{self.turn.id}.1.1"
+        again = any(record["k"] == "intent" for record in self.turn.records)
+        call = Call(key, key, command.tool, command.arguments, again)
+        result = await self.engine.command(
+            self.turn, call, context, self._asked(), live, profile=command.profile
+        )
+        status: messages.Status = "error" if "error" in result else "complete"
+        text = str(result.get("error") or f"{command.tool}: done")
+        if "error" in result:
+            text = sentences(*(str(result.get(key) or "") for key in ("error", "why", "fix")))
+        more = await self._trusted(command, text) if result.get("trusted") == CONVERSATION else {}
+        await self.voice.close(status, text, result=result, **more)
+
+    async def _trusted(self, command: messages.Command, text: str) -> dict[str, Any]:
+        """The person takes the mark off this conversation: what is added to it bears none, and hands on none."""
+        past = await look_back(self.parts.store, self.turn, self.parts.settings.conversation_timeout_ms)
+        said = f"[{command.user_id} trusts what was read in this conversation until now]"
+        added = inheriting.noted(said, "Noted.", self.turn, past, self.voice.now(), "")
+        return {"added": added, "past": past}
+
+    async def _task_update(self, answer: messages.Agent) -> None:
+        """Tell the outcome of a task."""
+        payload = answer.payload
+        card = {
+            key: payload.get(key) for key in ("task_id", "status", "branch", "commits", "receipt", "error")
+        }
+        if self._given.said or self._given.requests or len(self._given.answers) > 1:
+            text = wording.outcome_text(answer)
+            await self.voice.tell("task_update", text, f"t.{answer.request_id}", task=card)
+
+    async def _close_update(self, tasks: list[messages.Agent], past: Past) -> None:
+        """Nothing but outcomes needs no model: the last one is the output; the window notes them all."""
+        note = "\n".join(wording.outcome(answer) for answer in tasks)
+        read, at = marks.mark(self.turn.records), self.voice.now()
+        added = inheriting.noted(note, "Noted, and told to the person.", self.turn, past, at, read)
+        last = tasks[-1]
+        card = {
+            key: last.payload.get(key)
+            for key in ("task_id", "status", "branch", "commits", "receipt", "error")
+        }
+        demo = True if last.payload.get("demo") else None
+        status: messages.Status = "task_update"
+        asked: dict[str, Any] = {}
+        if isinstance(budget := last.payload.get("budget"), dict):
+            status, asked = "awaiting_input", await self._out_of_money(budget | {"task": card["task_id"]})
+        await self.voice.close(
+            status,
+            "\n".join([wording.outcome_text(last), *([asked["question"]] if asked else [])]),
+            **asked,
+            added=added,
+            past=past,
+            task=card,
+            demo=demo,
+        )
+
+    async def _out_of_money(self, budget: dict[str, Any]) -> dict[str, Any]:
+        user = str(self.voice.who.get("user_id", ""))
+        return await allowance.ask(self.parts, self.turn.session, user, budget)
+
+    # -- small parts -----------------------------------------------------------------------------------------
+
+    def _asked(self) -> Asked:
+        """Who is asked for permission: the person of this turn, or the one on whose behalf an agent asks."""
+        for request in self._given.requests:
+            return asked_by(request)
+        person = str(self.voice.who.get("user_id", ""))
+        return Asked(person, self.turn.session, in_turn=True, alone=lambda: not self._shared)
+
+    def _hops(self) -> int:
+        return max((request.hops for request in self._given.requests), default=0)
+
+    def _roles(self) -> frozenset[str]:
+        """What the person of this turn, and everybody who joined it, may claim."""
+        for request in self._given.requests:
+            return asked_by(request).roles
+        return frozenset(self.voice.who.get("roles") or ())
+
+    def _share_roles(self, joined: Sequence[messages.Human]) -> None:
+        """Words of somebody who may less lead to no more than they may."""
+        for message in joined:
+            self._shared |= message.user_id != self.voice.who.get("user_id")
+            kept = [role for role in self.voice.who.get("roles") or () if role in message.roles]
+            self.voice.who["roles"] = kept
+
+    async def _person(self) -> dict[str, Any]:
+        groups = (self._given.said, self._given.commands, self._given.stops, self._given.amends)
+        for message in (message for group in groups for message in group):
+            self.voice.who = {
+                "user_id": message.user_id, "user_name": message.user_name, "roles": message.roles
+            }  # fmt: skip
+            self._share_roles([*self._given.said, *self._given.amends])
+            return self.voice.who
+        kept = await self.parts.bus.command("GET", f"{self.turn.desk.prefix}who:{self.turn.session}")
+        if kept:
+            return dict(json.loads(kept))
+        return {}
+
+    def _consulted(self, past: Past) -> frozenset[str]:
+        """Agents that answered without an error in this session's window or in this turn."""
+        script = Transcript(self.turn.id, self.turn.records)
+        return frozenset(wording.consulted([*window.messages(past.window), *script.messages]))
+
+    async def _project(self) -> str:
+        """The project that this turn begins in: the one that its message or request names, else the active one."""
+        if begun := situation.project(self.turn):
+            return begun
+        said = [message.project_id for message in self._given.said[:1]]
+        asked = [request.payload.get("project") for request in self._given.requests[:1]]
+        for named in filter(None, [*said, *asked]):
+            return await sessions.need_project(self.parts.store, str(named))
+        return await sessions.active_project(self.parts.store, self.turn.session)
+
+    async def _repositories(self, project: str) -> str:
+        repos = await repositories(self.parts, project)
+        return "\n".join(f"- {repo.name} ({repo.kind}): {repo.url or repo.path}" for repo in repos)

@@ -1,0 +1,125 @@
+"""Answering a request: journal the answer, deliver it in the asker's slot, then close one's own turn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from shared import log
+from shared.bus.keys import BROADCAST, CHATTER_OUTPUT, HUMAN_INPUT, STATUS
+from shared.bus.messages import MAX_BYTES, Agent, now
+from shared.redaction import concealed
+from shared.store.records import Row
+from shared.store.row import derived
+from shared.turns import outbox
+from shared.turns.queue import Ending
+from shared.turns.turn import Turn
+from shared.worker.permissions.service import Asking
+from shared.worker.resources import Parts
+from shared.worker.runners.history import turn_rows
+
+_TOO_LARGE = "the answer was too large to send whole"
+
+
+def _allowed(parts: Parts, request: Agent) -> str:
+    """Where the answer goes: `agent:<from>`, or the request's own channel if it is one for answers."""
+    own = parts.names.agent(request.sender)
+    named = request.reply_channel
+    if not named or named == own:
+        return own
+    bare = parts.names.bare(named)
+    refused = bare in (HUMAN_INPUT, CHATTER_OUTPUT, STATUS, BROADCAST) or bare.startswith(
+        ("agent:", "home:", "events:", "pd:", "__")
+    )
+    if refused:
+        log.get().warning("A reply channel was refused", reply_channel=named, sender=request.sender)
+        return own
+    return named
+
+
+def envelope(
+    agent: str,
+    request: Agent,
+    kind: Literal["response", "error", "progress"],
+    payload: dict[str, Any],
+    via: str,
+) -> bytes:
+    """An answer as it is sent; one that is too large says so instead of being lost."""
+    payload = concealed(payload)
+    message = {
+        "id": str(derived("answer", agent, request.id, kind)),
+        "from": agent,
+        "to": request.sender,
+        "type": kind,
+        "payload": {"request_id": request.id, **payload},
+        "timestamp": now(),
+        "v": 1,
+        "via": via,
+    }
+    data = json.dumps(message, ensure_ascii=False, default=str).encode("utf-8", "replace")
+    if len(data) > MAX_BYTES:
+        slim = {key: value for key, value in payload.items() if len(str(value)) < 8192}
+        message["payload"] = {"request_id": request.id, **slim, "warning": _TOO_LARGE}
+        data = json.dumps(message, ensure_ascii=False, default=str).encode("utf-8", "replace")
+    return data
+
+
+async def deliver(
+    parts: Parts, agent: str, request: Agent, kind: Literal["response", "error"], payload: dict[str, Any]
+) -> None:
+    """To the asker's desk if one waits there, else (a foreign program) by plain PUBLISH."""
+    channel = _allowed(parts, request)
+    own = parts.names.agent(request.sender)
+    if channel == own:
+        data = envelope(agent, request, kind, payload, own)
+        if await parts.desk(request.sender).respond(request.id, own, data) != "unasked":
+            return
+    data = envelope(agent, request, kind, payload, channel)
+    await parts.bus.publish(channel, data)
+    await _log(parts, agent, request, channel, data)
+
+
+async def progress(parts: Parts, agent: str, request: Agent, text: str) -> None:
+    """Say what goes on; nobody keeps it."""
+    channel = parts.names.agent(request.sender)
+    data = envelope(agent, request, "progress", {"message": text}, channel)
+    await parts.bus.publish(channel, data)
+    await _log(parts, agent, request, channel, data)
+
+
+async def _log(parts: Parts, agent: str, request: Agent, channel: str, data: bytes) -> None:
+    """On its way to the Store: what is only published passes no script that would note it."""
+    key = f"{parts.names.desk(agent)}archive"
+    fields = ("kind", "message", "channel", channel, "session", request.id, "id", request.id, "data", data)
+    await parts.bus.command("XADD", key, "*", *fields)
+
+
+async def close(
+    parts: Parts,
+    agent: str,
+    turn: Turn,
+    state: str,
+    error: str | None = None,
+    dead: str = "",
+    more: Sequence[Row | outbox.Change] = (),
+) -> None:
+    """Close the turn of a request, whose answer is delivered already; `more` goes to the Store with it."""
+    await Asking(parts).withdraw(turn)
+    rows = turn_rows(
+        agent,
+        turn.id,
+        turn.session,
+        turn.records,
+        state=state,
+        epoch=turn.epoch,
+        tries=turn.tries,
+        started_ms=turn.claimed_at,
+        ended_ms=turn.claimed_at + turn.elapsed_ms(),
+        request_id=turn.id,
+        error=error,
+        provider=parts.model.name,
+        task_id=turn.task_id,
+        project_id=turn.project_id,
+    )
+    await turn.finish(Ending(archive=outbox.pack([*rows, *more]), dead=dead))

@@ -1,0 +1,263 @@
+"""A question's turn: from another agent's question to the answer that goes back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from shared import failpoints, log
+from shared.bus import messages
+from shared.bus.activity import stream_of
+from shared.conversation import prompt, sessions
+from shared.errors import Missing, PromptDockError, StoreUnavailable
+from shared.loop import Done
+from shared.store.records import Repo, project_key
+from shared.tools.context import Context, Root
+from shared.tools.research import report
+from shared.turns.turn import Turn
+from shared.worker.event_stream import Live
+from shared.worker.permissions.gate import asked_by
+from shared.worker.resources import Parts
+from shared.worker.runners import closing, inheriting, situation
+from shared.worker.runners.agent import Engine, beside, waiting_notice
+from shared.worker.runners.peers import Colleagues
+from shared.worker.runners.task_run import Ticket
+
+_PLAN = 20_000  # characters of a plan that is shown again
+
+
+KNOWN = 256  # projects whose repositories are remembered
+
+
+class Consult:
+    """Runs one question. Made anew for each turn."""
+
+    def __init__(self, engine: Engine, turn: Turn) -> None:
+        self.engine, self.turn, self.parts = engine, turn, engine.parts
+        self.agent = engine.profile.name
+        self.request = messages.agent({**json.loads(turn.given[0].data), "id": turn.given[0].id})
+        self._project = str(self.request.payload.get("project") or sessions.DEFAULT)
+        self._colleagues: Colleagues | None = None
+        # A task that needs no worktree is a question whose answer is the work.
+        self.ticket = (
+            Ticket(self.parts, self.agent, turn, self.request) if self.request.type == "task" else None
+        )
+
+        activity, asked = turn.activity, asked_by(self.request)
+        activity.kind, activity.title = "question", str(self.request.payload.get("question") or "")
+        if self.ticket is not None:
+            activity.kind, activity.task, activity.title = "task", self.ticket.id, self.ticket.title
+        activity.user, activity.session = asked.user_id, asked.session
+        activity.events = stream_of(self.agent, turn.session)
+
+    @property
+    def deadline(self) -> int:
+        """When the answer is worth nothing any more."""
+        return self.turn.given[0].deadline
+
+    @property
+    def limit(self) -> int:
+        """When it is ended, though it runs."""
+        return self.deadline
+
+    async def run(self) -> None:
+        """From claim to finish."""
+        self.engine = await self.engine.current()
+        log.get().info(f"Received {self.request.type} from {self.request.sender}")
+        if self.request.type not in ("question", "task"):
+            what = f"{self.agent} takes questions and tasks, not {self.request.type}s"
+            log.get().warning("A request was refused", error=what, request=self.request.id)
+            await self.failed(PromptDockError(what, "", "send a question"))
+            return
+        try:
+            await sessions.need_project(self.parts.store, self._project)
+        except Missing as error:  # another try would not find it either
+            await self.failed(error)
+            return
+        if self.ticket is not None:
+            await self.ticket.load()
+            await self.ticket.move("assigned", owner=self.agent)
+            await self.ticket.move("started")
+        kept = next((record for record in self.turn.records if record["k"] == "final"), None)
+        if kept is None:
+            done, roots = await self._think()
+            kept = {"k": "final", "payload": self._report(done, self._answer(done, roots))}
+            failpoints.point("worked", self.turn.id)
+            await self.turn.step(kept)
+        failpoints.point("final stored", self.turn.id)
+        payload = await self.ticket.judged(kept["payload"]) if self.ticket else kept["payload"]
+        await closing.deliver(self.parts, self.agent, self.request, "response", payload)
+        failpoints.point("final sent", self.turn.id)
+        more = await self.ticket.ends(payload) if self.ticket else []
+        await closing.close(self.parts, self.agent, self.turn, "complete", more=more)
+        log.get().info(f"Answered {self.request.sender}")
+
+    async def stopped(self) -> None:
+        """Whoever asked does not want the answer any more."""
+        held = self.ticket is not None and await self.ticket.held()
+        await self._leave({"error": "cancelled"}, "held" if held else "stopped", "")
+
+    async def failed(self, error: PromptDockError, dead: str = "") -> None:
+        """The question cannot be answered; the asker is told why."""
+        await self._leave({**error.as_dict()}, "failed", dead)
+
+    async def _leave(self, payload: dict[str, Any], how: str, dead: str) -> None:
+        more = []
+        if self.ticket is not None:
+            payload = self.ticket.card(how) | payload
+            more = await self.ticket.ends(payload)
+        await closing.deliver(self.parts, self.agent, self.request, "error", payload)
+        state, why = ("stopped", None) if how in ("stopped", "held") else ("error", payload["error"])
+        await closing.close(self.parts, self.agent, self.turn, state, why, dead, more=more)
+
+    def _report(self, done: Done, answer: dict[str, Any]) -> dict[str, Any]:
+        """An answer that is the outcome of a task says what a worker's outcome says."""
+        if self.ticket is None:
+            return answer
+        usage = done.usage
+        made = {"summary": done.text, "tokens": usage.input + usage.output, "cost": usage.cost}
+        if done.spent:
+            asked = {"error": f"{done.spent} is spent. {done.text}", "budget": self.turn.spent or {}}
+            return self.ticket.card("spent") | made | asked
+        row = self.ticket.row
+        planned = row is not None and row.type == "plan" and "plan" in answer
+        return self.ticket.card("planned" if planned else "completed") | answer | made
+
+    async def _think(self) -> tuple[Done, dict[str, Root]]:
+        inheriting.request(self.turn, self.engine.profile, self.request)
+        activity = self.turn.activity
+        live = Live(self.parts.bus, self.parts.names, activity.events, activity)
+        project = self._project
+        roots = await roots_of(self.parts, project)
+        asked = asked_by(self.request)
+        who = {"user_id": asked.user_id, "session_id": asked.session, "roles": sorted(asked.roles)}
+        self._colleagues = colleagues = Colleagues(
+            self.parts, self.agent, self.turn, who, self.request.hops, live, lambda text: self._say(text)
+        )
+        context = Context(
+            agent=self.agent,
+            session_id=self.turn.session,
+            turn_id=self.turn.id,
+            store=self.parts.store,
+            on_behalf=asked.who,
+            roles=lambda: asked.roles,
+            project_id=project,
+            roots=roots,
+            say=self._say,
+            cluster=colleagues,
+            extras={"sandbox": self.parts.sandbox, "task": self.ticket.row if self.ticket else None},
+        )
+        there = [f"- {root.name} ({root.kind}), commit {root.commit[:12]}" for root in roots.values()]
+        there += [
+            f"- {row.name} ({row.kind}), on another machine: name it in each path or workspace"
+            for row in await repositories(self.parts, project)
+            if row.name not in roots and row.path and row.home != self.parts.home
+        ]
+        system = prompt.compose(
+            self.engine.profile.prompt, roster=await colleagues.roster(), repositories="\n".join(there)
+        )
+        now = {"type": "text", "text": situation.of(self.turn, project)}
+        user = {"role": "user", "content": [*self._sent_back(), *_question(self.request), now]}
+
+        async def joined() -> list[str]:
+            await self.turn.look()
+            return []
+
+        told = waiting_notice(live, self._say, beside)
+        done = await self.engine.think(
+            self.turn, system, [user], context, told, joined, asked, **asked_for(self.request)
+        )
+        await live.close()
+        return done, roots
+
+    def _sent_back(self) -> list[dict[str, Any]]:
+        """What the person wants to be different of what a task's worker handed in before."""
+        row = self.ticket.row if self.ticket else None
+        if row is None or not row.feedback:
+            return []
+        before = json.dumps(row.plan, ensure_ascii=False)[:_PLAN] if row.plan.get("tasks") else ""
+        plan = f"\n\nYour plan before:\n{before}" if before else ""
+        told = f"[feedback on what you handed in before]\n\n{row.feedback}{plan}"
+        return [{"type": "text", "text": told}]
+
+    async def progress(self, request_id: str, text: str) -> None:
+        """An agent that this turn asks in its turn says how far it is."""
+        if told := self._colleagues.progress(request_id, text) if self._colleagues else "":
+            await self._say(told)
+
+    async def _say(self, text: str) -> None:
+        await closing.progress(self.parts, self.agent, self.request, text)
+
+    def _answer(self, done: Done, roots: dict[str, Root]) -> dict[str, Any]:
+        """The payload: the checked result of the profile's answer tool, beside the words."""
+        payload: dict[str, Any] = {"answer": done.text, "model": done.model}
+        if done.demo:
+            payload["demo"] = True
+        result = _last_result(self.turn, self.engine.profile.answer_tool)
+        if result is not None and self.engine.profile.answer_tool == "report_findings":
+            payload |= report.answer(report.Report.model_validate(result["report"]), roots)
+        elif result is not None:
+            payload |= result
+        elif self.engine.profile.answer_tool == "report_findings":
+            payload |= {"findings": {}, "conflicts": [], "recommendations": [], "confidence": 0.0}
+        usage = done.usage
+        payload["usage"] = {"input": usage.input, "output": usage.output, "cost": usage.cost}
+        return payload
+
+
+def asked_for(request: messages.Agent) -> dict[str, Any]:
+    """The model and the bound on tokens that a request names."""
+    model, tokens = request.payload.get("model"), request.payload.get("max_tokens_per_run")
+    return {
+        "model": model if isinstance(model, str) and model else None,
+        "tokens": tokens if isinstance(tokens, int) and tokens > 0 else None,
+    }
+
+
+def _question(request: messages.Agent) -> list[dict[str, Any]]:
+    payload = request.payload
+    rest = {
+        key: value
+        for key, value in payload.items()
+        if key not in ("question", "command_file", "epoch", "request_id", "project") and value
+    }
+    asked = payload.get("question") or payload.get("command_file") or "(no question)"
+    blocks = [{"type": "text", "text": str(asked)}]
+    if rest:
+        told = f"[beside the question from {request.sender}: {json.dumps(rest, ensure_ascii=False)}]"
+        blocks.insert(0, {"type": "text", "text": told})
+    return blocks
+
+
+def _last_result(turn: Turn, tool: str | None) -> dict[str, Any] | None:
+    for record in reversed(turn.records):
+        if record["k"] == "result" and record["tool"] == tool and not record["error"]:
+            return dict(record["content"])
+    return None
+
+
+async def repositories(parts: Parts, project: str) -> list[Repo]:
+    """The rows of a project's repositories; with the Store down, as they were last read."""
+    try:
+        where = {"project_id": project_key(project)}
+        found = await parts.store.select(Repo, where, order=[("name", "asc")])
+        parts.known.pop(project, None)
+        parts.known[project] = found
+        if len(parts.known) > KNOWN:  # anybody may name projects; those that were asked for last are kept
+            del parts.known[next(iter(parts.known))]
+    except StoreUnavailable as error:
+        log.get().warning("The repositories are taken as last read", why=str(error))
+    return parts.known.get(project, [])
+
+
+async def roots_of(parts: Parts, project: str) -> dict[str, Root]:
+    """The repositories of a project as they can be read here, by name."""
+    roots: dict[str, Root] = {}
+    for row in await repositories(parts, project):
+        try:
+            path, commit = await parts.repos.read_root(row)
+        except PromptDockError as error:
+            log.get().warning("A repository cannot be read", repo=row.name, why=str(error))
+            continue
+        roots[row.name] = Root(row.name, path, kind=row.kind, commit=commit)
+    return roots

@@ -1,0 +1,152 @@
+"""Homes beyond one disk: a tool that reads runs where the files lie, asked by a `command` on `home:<id>`.
+
+Only looking is done so, which may be done twice: whoever asks publishes again until an answer comes, and any
+worker on that disk serves it, the first one to take it. What changes files is done on their own home.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+from shared import log
+from shared.bus import messages
+from shared.bus.messages import now
+from shared.errors import BadMessage, PromptDockError
+from shared.tools.context import Context
+from shared.tools.execute import Handler
+from shared.worker.resources import Parts
+from shared.worker.runners import closing
+
+SERVED = ("files", "git", "history")  # categories whose reading tools are run for others
+ALSO = ("get_task_diff",)  # and these
+_AGAIN = 5.0  # seconds after which a question that nobody answered is published again
+_PATIENCE = 40.0  # seconds that a search, the slowest of these tools, may take with its ways
+
+
+Answer = Callable[[float], Awaitable[dict[str, Any] | None]]  # waits so many seconds for the answer's payload
+
+
+class Asker(Protocol):
+    """A turn that asks."""
+
+    @property
+    def parts(self) -> Parts: ...
+    @property
+    def agent(self) -> str: ...
+    def awaiting(self, key: str, whom: str) -> AbstractAsyncContextManager[Answer]: ...
+
+
+def channel(home: str) -> str:
+    """Where the workers of a disk listen."""
+    return f"home:{home}"
+
+
+class Home:
+    """Serves the others what lies on this disk."""
+
+    def __init__(self, parts: Parts, agent: str, handler: Handler) -> None:
+        self._parts, self._agent, self._handler = parts, agent, handler
+        self._channel = parts.names.channel(channel(parts.home))
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Listen and serve until cancelled."""
+        listener = self._parts.bus.listener([self._channel], self._take, _nothing, self._parts.names.presence)
+        try:
+            await listener.run()
+        finally:
+            for task in self._running:
+                task.cancel()
+            await asyncio.gather(*self._running, return_exceptions=True)
+
+    def _take(self, _channel: str, data: bytes) -> None:
+        task = asyncio.create_task(self._serve(data))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _serve(self, data: bytes) -> None:
+        try:
+            content = messages.read(data)
+            request = messages.agent(content)
+            if not self._parts.authority.signed(self._channel, content):
+                log.get().warning(
+                    "A request to this home was refused", why="it is not signed by this cluster"
+                )
+                await closing.deliver(self._parts, self._agent, request, "error", dict(_UNSIGNED))
+                return
+            if request.type != "command" or not await self._is_ours(request.id):
+                return
+            result = await self._run(request)
+            kind: Any = "error" if "error" in result else "response"
+            await closing.deliver(self._parts, self._agent, request, kind, result)
+        except BadMessage as error:
+            log.get().warning("A message to this home cannot be read", why=str(error))
+        except PromptDockError as error:
+            log.get().warning("What was asked of this home is not answered", why=str(error))
+
+    async def _is_ours(self, request: str) -> bool:
+        """The first to take it serves it; should that one die, the question comes again."""
+        key = f"{self._parts.names.root}home:{self._parts.home}:{request}"
+        return bool(await self._parts.bus.command("SET", key, "1", "NX", "PX", int(_AGAIN * 900)))
+
+    async def _run(self, request: messages.Agent) -> dict[str, Any]:
+        name, arguments = str(request.payload.get("tool") or ""), request.payload.get("arguments")
+        registry = self._handler.registry
+        tool = registry.get(name) if name in registry else None
+        if tool is None or not tool.reads_only or not (tool.category in SERVED or name in ALSO):
+            return {"error": f"{name[:80]!r} is not run for others", "why": "only what reads files is"}
+        context = Context(
+            agent=self._agent,
+            session_id="",
+            turn_id=request.id,
+            store=self._parts.store,
+            project_id=str(request.payload.get("project") or "default"),
+            extras={"repos": self._parts.repos},
+        )
+        log.get().info("Reading for another home", tool=name, sender=request.sender)
+        return await self._handler.execute(name, arguments, context, request.id)
+
+
+_UNSIGNED = {
+    "error": "the machine that has the files refused",
+    "why": "the request is not signed with its secret",
+    "fix": "start the workers of all machines with the same PROMPTDOCK_SECRET",
+}
+
+
+async def _nothing() -> None:
+    return None
+
+
+async def ask(mine: Asker, home: str, payload: dict[str, Any], key: str) -> dict[str, Any]:
+    """Run a tool that reads on another disk, and await its result."""
+    parts, name = mine.parts, mine.parts.names.channel(channel(home))
+    heard_by = await parts.bus.listeners(name)
+    if not heard_by:
+        return {
+            "error": "the files lie on another machine, where no worker runs now",
+            "why": f"nobody listens on home:{home}",
+            "fix": "start an agent there, or go on without them",
+        }
+    envelope = {
+        "id": key, "from": mine.agent, "to": "home", "type": "command", "payload": payload, "timestamp": now(),
+        "patience": _PATIENCE, "v": 1,
+    }  # fmt: skip
+    envelope["sig"] = parts.signer.sign(name, envelope)
+    data = json.dumps(envelope, ensure_ascii=False).encode("utf-8", "replace")
+    ends = time.monotonic() + _PATIENCE
+    async with mine.awaiting(key, f"home:{home}") as answer:
+        while time.monotonic() < ends:
+            await parts.bus.publish(name, data)
+            if (found := await answer(min(_AGAIN, max(0.1, ends - time.monotonic())))) is not None:
+                return found
+    return {
+        "error": "the machine that has the files did not answer",
+        "why": f"home {home} was silent for {_PATIENCE:.0f} s",
+        "fix": "try again",
+    }

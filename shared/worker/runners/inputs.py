@@ -1,0 +1,82 @@
+"""What a turn was given, read and sorted by kind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from shared.bus import messages
+from shared.errors import BadMessage
+from shared.guard.permissions.display import tagless
+from shared.redaction import conceal
+from shared.turns.queue import Entry
+from shared.turns.records import Record
+
+
+@dataclass
+class Given:
+    """The messages of a turn. The first of them decides what kind of turn it is."""
+
+    said: list[messages.Said] = field(default_factory=list)
+    amends: list[messages.Amend] = field(default_factory=list)
+    stops: list[messages.Stop] = field(default_factory=list)
+    commands: list[messages.Command] = field(default_factory=list)
+    approvals: list[messages.Approval] = field(default_factory=list)
+    answers: list[messages.Agent] = field(default_factory=list)
+    requests: list[messages.Agent] = field(default_factory=list)
+
+
+def sort(entries: list[Entry], human_channel: str) -> Given:
+    """Sort what came; BadMessage for one that cannot be read."""
+    given = Given()
+    for entry in entries:
+        try:
+            value = json.loads(entry.data)
+        except ValueError as error:
+            raise BadMessage("a message cannot be read", str(error)[:200]) from None
+        if entry.channel != human_channel:
+            agent = messages.agent(value)
+            (given.answers if agent.type in messages.ANSWERS else given.requests).append(agent)
+            continue
+        message = messages.human({**value, "id": entry.id})
+        match message:
+            case messages.Said():
+                given.said.append(message)
+            case messages.Amend():
+                given.amends.append(message)
+            case messages.Stop():
+                given.stops.append(message)
+            case messages.Command():
+                given.commands.append(message)
+            case messages.Approval():
+                given.approvals.append(message)
+    return given
+
+
+def words(given: Given) -> list[str]:
+    """What is said in it, as the model reads it: each with its sender."""
+    told = [*map(said, given.said), *map(said, given.amends)]
+    for request in given.requests:
+        payload = json.dumps(request.payload, ensure_ascii=False)
+        told.append(f"[question from agent {request.sender}]: {payload}")
+    return told
+
+
+def said(message: messages.Said | messages.Amend) -> str:
+    """One person's words."""
+    return tagless(conceal(f"[from {message.user_name or message.user_id}]: {message.content}"))
+
+
+def awaited(turn_id: str, records: Sequence[Record]) -> set[str]:
+    """The requests of a turn that goes on after a crash whose answers it used, or still waits for."""
+    keys: dict[str, str] = {}
+    rounds = 0
+    for record in records:
+        if record["k"] == "model":
+            rounds += 1
+            calls = [block for block in record["content"] if block.get("type") == "tool_use"]
+            keys |= {block["id"]: f"{turn_id}.{rounds}.{n}" for n, block in enumerate(calls, 1)}
+        elif record["k"] == "result" and record["error"]:
+            keys.pop(record["id"], None)  # it was given up: an answer to it is late
+    return set(keys.values())

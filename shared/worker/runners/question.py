@@ -1,0 +1,210 @@
+"""A question of a task to the person: it waits in the task's own turn, and the answer is found by the task.
+
+The question's truth is the journal of the turn. The answer is written once, in Redis, by whoever the person
+gives it to; the worker that waits is rung, and one that takes the turn over finds it there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from shared import log
+from shared.bus import messages
+from shared.bus.base import Bus
+from shared.bus.keys import CHATTER, CHATTER_OUTPUT, DAY, Names
+from shared.errors import BusUnreachable, StoreUnavailable, ToolError
+from shared.store.records import Task
+from shared.tasks import questions
+from shared.turns.routing import unsigned
+from shared.turns.turn import Turn
+from shared.worker.permissions.gate import Asked
+from shared.worker.resources import Parts
+from shared.worker.runners.missed import news
+from shared.worker.runners.task_run import Ticket
+
+_LOOK = 2.0  # seconds after which an answer is looked for without a bell
+_KEPT = 2 * DAY
+_MOST = 20  # questions of one person that are looked at
+
+
+def _key(names: Names, task: str) -> str:
+    return f"{names.root}question:{task}"
+
+
+async def answer(bus: Bus, names: Names, task: str, person: str, text: str, message: str = "") -> str:
+    """Answer the open question of a task; the question. ToolError where there is none, or it was answered.
+
+    The same `message` may answer it again, after a crash.
+    """
+    key = _key(names, task)
+    kept = await bus.command("HGET", key, "question")
+    if not kept:
+        raise ToolError(f"the task {task} has asked nothing", "", "get_task shows what it does")
+    asked = json.loads(kept)
+    text = questions.chosen(text, list(map(str, asked.get("options") or [])))
+    told = json.dumps({"text": text, "by": person, "message": message})
+    place = f"answer:{asked['id']}"
+    if not await bus.command("HSETNX", key, place, told) and (
+        not message or json.loads(await bus.command("HGET", key, place)).get("message") != message
+    ):
+        raise ToolError(f"the question of {task} was answered already", "", "")
+    await bus.publish(str(asked["bell"]), json.dumps({"look": asked["session"]}).encode())
+    return str(asked["asked"])
+
+
+async def still_open(bus: Bus, names: Names, output: messages.Output) -> bool:
+    """Whether the question of this output waits for its answer."""
+    task = str((output.task or {}).get("task_id"))
+    kept = await bus.command("HGET", _key(names, task), "question")
+    if not kept or (asked := json.loads(kept))["asked"] != output.question:
+        return False
+    return not await bus.command("HEXISTS", _key(names, task), f"answer:{asked['id']}")
+
+
+async def waiting(parts: Parts, said: messages.Said) -> list[Waiting]:
+    """The open questions to the person who says this; none to one who did not sign, or with the Store down."""
+    if unsigned(said):
+        return []
+    where: dict[str, Any] = {"user_id": said.user_id, "status": "WAITING_INPUT"}
+    try:
+        rows = await parts.store.select(Task, where, order=[("updated_at", "asc")], limit=_MOST)
+    except StoreUnavailable:
+        return []
+    found = []
+    for row in rows:
+        key = _key(parts.names, row.slug)
+        kept = await parts.bus.command("HGET", key, "question")
+        asked = json.loads(kept) if kept else None
+        if asked and not await parts.bus.command("HEXISTS", key, f"answer:{asked['id']}"):
+            options = [str(option) for option in asked.get("options") or []]
+            found.append(Waiting(row.slug, asked["id"], options, str(asked.get("shown") or "")))
+    return found
+
+
+def meant(open_: list[Waiting], session: str, said: messages.Said) -> Waiting | None:
+    """The question that these words answer: the one that they reply to, else the only one of this conversation
+    where they are one of its options, or the number of one."""
+    if said.in_reply_to:  # shown again, its output's id stands at the end of another
+        return next((one for one in open_ if said.in_reply_to.endswith(one.id)), None)
+    here = [one for one in open_ if one.session == session]
+    if len(here) != 1:
+        return None
+    words = questions.chosen(said.content, here[0].options).strip().casefold()
+    return here[0] if words in {option.strip().casefold() for option in here[0].options} else None
+
+
+def note(open_: list[Waiting], session: str) -> list[str]:
+    """What Chatter is told of the questions of its conversation; not their words, which may be those of others."""
+    return [
+        f"The task {one.task} waits for the person's answer to a question; get_task shows it. Where the person's "
+        "words answer it, hand them on with answer_task."
+        for one in open_
+        if one.session == session
+    ]
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A question of a task that waits for a person; `id` is that of the output which asked it."""
+
+    task: str
+    id: str
+    options: list[str]
+    session: str
+
+
+class Question:
+    """Asks for one turn."""
+
+    def __init__(self, parts: Parts, agent: str, turn: Turn, ticket: Ticket, who: Asked) -> None:
+        self._parts, self._agent, self._turn, self._ticket, self._who = parts, agent, turn, ticket, who
+
+    async def ask(self, question: dict[str, Any], minutes: float) -> str:
+        """Wait for the person; the answer is a note in the journal then. "" where nobody answered in time."""
+        number = sum(record["k"] == "answered" for record in self._turn.records) + 1
+        id = f"{self._turn.id}.q{number}"
+        asked = str(question.get("asked") or "")
+        put = next((r for r in self._turn.records if r["k"] == "question" and r["id"] == id), None)
+        if put is None:
+            put = {"k": "question", "id": id, "at": time.time_ns() // 1_000_000, "asked": asked}
+            await self._turn.step(put)
+        detail = questions.detail(question)
+        await self._ticket.move("question", key=f".{number}", question=asked, detail=detail)
+        await self._lay(id, question, put["at"])
+        until = put["at"] / 1000 + minutes * 60
+        text = await self._await(id, until)
+        if text is None:
+            await self._parts.bus.command("HDEL", _key(self._parts.names, self._ticket.id), "question")
+            return ""
+        note = f"[answer to your question, from {text['by']}]: {text['text']}"
+        await self._turn.step({"k": "answered", "id": id, "by": text["by"]}, {"k": "note", "text": note})
+        await self._ticket.move("answered", key=f".{number}", question="")
+        return str(text["text"])
+
+    async def _lay(self, id: str, question: dict[str, Any], at: int) -> None:
+        bus, names = self._parts.bus, self._parts.names
+        key, desk = _key(names, self._ticket.id), self._parts.desk(self._agent)
+        card: dict[str, Any] = {
+            "id": id,
+            "agent": self._agent,
+            "session": self._turn.session,
+            "bell": desk.bell,
+            "at": at,
+        }
+        card |= {"asked": question.get("asked"), "options": question.get("options"), "shown": self._shown}
+        told = json.dumps(card)
+        await bus.command("HSET", key, "question", told)
+        await bus.command("EXPIRE", key, _KEPT)
+        if await bus.command("HSETNX", key, f"shown:{id}", "1") and self._who.user_id:
+            channel = names.channel(CHATTER_OUTPUT)
+            output = self._output(id, question)
+            keep = await news(self._parts)
+            await self._parts.desk(CHATTER).announce(channel, output.text(channel), output.session_id, keep)
+        await self._ticket.event("question", question=question.get("asked"))
+        log.get().info("Waiting for the person's answer", task=self._ticket.id)
+
+    @property
+    def _shown(self) -> str:
+        """The conversation in which the person is asked."""
+        return self._who.session or messages.default_session(self._who.user_id)
+
+    def _output(self, id: str, question: dict[str, Any]) -> messages.Output:
+        asked = "\n".join(str(question[part]) for part in ("asked", "context") if question.get(part))
+        options = [str(option) for option in question.get("options") or []]
+        numbered = "".join(f"  {number}. {option}\n" for number, option in enumerate(options, 1))
+        command = f"promptdock tasks answer {self._ticket.id}"
+        how = (
+            f'Answer with a number, or in your words: {command} "…"' if options else f'Answer: {command} "…"'
+        )
+        text = f"{self._agent.capitalize()} asks about task {self._ticket.id}: {asked}\n{numbered}{how}"
+        return messages.Output(
+            user_id=self._who.user_id,
+            content=text,
+            status="task_update",
+            id=id,
+            session_id=self._shown,
+            question=str(question.get("asked") or ""),
+            options=options or None,
+            task=self._ticket.card("waiting"),
+            demo=self._parts.model.demo or None,
+        )
+
+    async def _await(self, id: str, until: float) -> dict[str, Any] | None:
+        key = _key(self._parts.names, self._ticket.id)
+        while True:
+            try:
+                if kept := await self._parts.bus.command("HGET", key, f"answer:{id}"):
+                    return dict(json.loads(kept))
+                if time.time() >= until:
+                    return None
+                async with asyncio.timeout(min(_LOOK, until - time.time())):
+                    await self._turn.bell.wait()
+                await self._turn.look()
+            except TimeoutError:
+                continue
+            except BusUnreachable:
+                await asyncio.sleep(_LOOK / 2)  # the answer is kept there, or with who sends it

@@ -1,0 +1,148 @@
+"""Buying the summary of a long conversation: a turn of its own, off the path of any answer.
+
+Its journal holds what was bought, so that a successor pays for nothing twice; its window holds the newest summary,
+put there with the end of the turn, under its lease.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from shared import failpoints, log
+from shared.bus.messages import now
+from shared.conversation import past as pasts
+from shared.conversation import sessions
+from shared.conversation import summary as summaries
+from shared.errors import PromptDockError
+from shared.loop import final
+from shared.loop.transcript import answer_record
+from shared.store.records import Snapshot
+from shared.store.row import derived
+from shared.turns import outbox
+from shared.turns.queue import Ending, Mail
+from shared.turns.records import Record, pack, unpack
+from shared.turns.turn import Turn
+from shared.worker.budgets.ledger import Money
+from shared.worker.budgets.meter import Metered, Purse
+from shared.worker.resources import Parts
+from shared.worker.runners.agent import Engine, model_name
+from shared.worker.runners.history import turn_rows
+
+
+def condenses(turn: Turn, human: str) -> bool:
+    """Whether the turn was opened by `ask`; what people say in a session of such a name is theirs."""
+    return turn.session.startswith(pasts.PREFIX) and bool(turn.given) and turn.given[0].channel != human
+
+
+async def ask(parts: Parts, agent: str, session: str, seq: int) -> None:
+    """Have the conversation up to message `seq` summarised; asked again, it is done once."""
+    id = f"{pasts.PREFIX}{derived('summary', session, seq)}"
+    channel = parts.names.agent(agent)
+    payload = {"command": "summarise", "session_id": session}
+    told = {"id": id, "from": agent, "to": agent, "type": "command", "payload": payload, "timestamp": now()}
+    data = json.dumps({**told, "v": 1, "via": channel}).encode()
+    try:
+        await parts.desk(agent).post(Mail(id, f"{pasts.PREFIX}{session}", channel, data))
+    except PromptDockError as error:
+        log.get().warning("No summary was asked for", why=str(error))
+
+
+class Condense:
+    """Makes one summary. Made anew for each turn."""
+
+    def __init__(self, engine: Engine, turn: Turn) -> None:
+        self._engine, self._turn, self._parts = engine, turn, engine.parts
+        self._session = turn.session.removeprefix(pasts.PREFIX)
+        self._before = next((item for item in reversed(turn.window) if pasts.marked(item)), None)
+
+    @property
+    def deadline(self) -> int:
+        """It never is too late: what is covered is looked up when it begins."""
+        return 0
+
+    async def run(self) -> None:
+        """Buy what is due, unless a worker before us did, and leave it for the next turn of the conversation."""
+        bought = next((item for item in self._turn.records if item["k"] == "model"), None)
+        if bought is None:
+            bought = await self._buy()
+        text = final.split(bought["content"])[0].strip() if bought else ""
+        if bought and text and bought["stop"] != "refusal":
+            log.get().info("A conversation was summarised", of=self._session, until=bought["last"])
+            await self._close("complete", made=summaries.record(text, bought["first"], bought["last"]))
+        else:
+            await self._close("complete")
+
+    async def stopped(self) -> None:
+        """The conversation goes on without."""
+        await self._close("stopped")
+
+    async def failed(self, error: PromptDockError, dead: str = "") -> None:
+        """The conversation goes on without; its next turn asks again."""
+        log.get().warning("A conversation was not summarised", of=self._session, why=str(error))
+        await self._close("error", why=str(error), dead=dead)
+
+    async def _buy(self) -> Record | None:
+        """One call of the model; None where nothing is due, or no money is left."""
+        parts, profile = self._parts, self._engine.profile
+        key = f"{self._turn.desk.prefix}window:{self._session}"
+        window = [unpack(data) for data in await parts.bus.command("LRANGE", key, 0, -1)]
+        last = self._before["last"] if self._before else 0
+        if not (due := summaries.covered(window, last)):
+            return None
+        project = await sessions.active_project(parts.store, self._session)
+        money = Money(parts.bus, parts.names)
+        purse = Purse(money, parts.store, parts.settings, self._turn, project, None, self._session)
+        await purse.open()
+        if purse.over():
+            return None
+        before = self._before["text"] if self._before else ""
+        request = summaries.request(model_name(parts, profile), profile.name, before, due)
+        started = self._turn.elapsed_ms()
+        answer = await Metered(parts.model, purse, self._turn).answer(request)
+        took = self._turn.elapsed_ms() - started
+        first = self._before["first"] if self._before else due[0]["seq"]
+        bought = answer_record(answer, took) | {"first": first, "last": due[-1]["seq"]}
+        failpoints.point("model answered", self._turn.id)
+        await self._turn.step(bought)
+        failpoints.point("answer stored", self._turn.id)
+        return bought
+
+    async def _close(self, state: str, made: Record | None = None, why: str = "", dead: str = "") -> None:
+        turn = self._turn
+        rows: list[Any] = turn_rows(
+            self._engine.profile.name,
+            turn.id,
+            self._session,
+            turn.records,
+            state=state,
+            epoch=turn.epoch,
+            tries=turn.tries,
+            started_ms=turn.claimed_at,
+            ended_ms=turn.claimed_at + turn.elapsed_ms(),
+            error=why or None,
+            provider=self._parts.model.name,
+            project_id=turn.project_id,
+        )
+        if made:
+            rows.append(self._row(made))
+        await turn.finish(
+            Ending(
+                archive=outbox.pack(rows),
+                dead=dead,
+                drop=len(turn.window) if made else 0,
+                window=[pack(made)] if made else [],
+            )
+        )
+
+    def _row(self, made: Record) -> Snapshot:
+        return Snapshot(
+            id=derived("summary", self._session, made["last"]),
+            session_id=self._session,
+            agent=self._engine.profile.name,
+            kind="summary",
+            summary=made["text"],
+            message_count=made["last"] - made["first"] + 1,
+            first_seq=made["first"],
+            last_seq=made["last"],
+        )

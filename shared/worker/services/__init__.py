@@ -1,0 +1,1 @@
+"""What one worker does for all, under a lease."""

@@ -1,0 +1,46 @@
+"""Whose the sessions of the release before are: the Store knows it, Redis is told once.
+
+Since then each session belongs to whom its first message is from; a script notes that when it accepts it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from shared import log
+from shared.bus.keys import CHATTER
+from shared.bus.messages import PLAIN
+from shared.errors import PromptDockError
+from shared.store.records import Session
+from shared.worker.resources import Parts
+
+_PAGE = 500
+_PAUSE = 2.0
+
+
+async def learn(parts: Parts) -> None:
+    """Tell Redis, unless that was done; with the Store down, when it is there again."""
+    while True:
+        try:
+            await _learn(parts)
+            return
+        except PromptDockError as error:
+            log.get().debug("Whose the sessions are is not known yet", why=str(error))
+            await asyncio.sleep(_PAUSE)
+
+
+async def _learn(parts: Parts) -> None:
+    prefix = parts.names.desk(CHATTER)
+    if await parts.bus.command("GET", f"{prefix}owners"):
+        return
+    after = ""
+    while True:
+        rows = await parts.store.select(Session, {"key": ("gt", after)}, order=[("key", "asc")], limit=_PAGE)
+        owned = [row for row in rows if row.user_id and not row.key.startswith(PLAIN)]
+        await asyncio.gather(
+            *(parts.bus.command("SET", f"{prefix}owner:{row.key}", f"s:{row.user_id}", "NX") for row in owned)
+        )
+        if len(rows) < _PAGE:
+            break
+        after = rows[-1].key
+    await parts.bus.command("SET", f"{prefix}owners", 1)

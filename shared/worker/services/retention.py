@@ -1,0 +1,64 @@
+"""Rows that are too old are deleted, once a day, by one Chatter under a lease."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from datetime import datetime, timedelta
+
+from shared import log
+from shared.errors import PromptDockError
+from shared.store import retention
+from shared.store.records import Setting
+from shared.store.row import derived, now
+from shared.turns.lease import Lease
+from shared.worker.resources import Parts
+
+_FIRST = 300.0  # seconds after the start of a worker
+_LOOK = 3600.0  # seconds between two looks whether it is time
+_EVERY = timedelta(hours=20)
+_REST = 0.05  # seconds between two writes: others want the Store too
+_NAME = "retention"
+
+
+class Ageing:
+    """One worker's part in it; `run` never ends."""
+
+    def __init__(self, parts: Parts, instance: str) -> None:
+        self._parts = parts
+        self._lease = Lease(parts.bus, parts.names, _NAME, instance, max(60_000, parts.settings.lease_ms))
+
+    async def run(self) -> None:
+        """Look each hour; with the Store down, in the next one."""
+        await asyncio.sleep(_FIRST)
+        while True:
+            try:
+                await self.look()
+            except PromptDockError as error:
+                log.get().warning("Old rows are not deleted now", why=str(error))
+            await asyncio.sleep(_LOOK)
+
+    async def look(self) -> dict[str, int]:
+        """Delete what is too old, unless that was done today or another worker does it; how many of each table."""
+        if not await self._lease.take():
+            return {}
+        try:
+            store, at = self._parts.store, now()
+            last = await store.select(Setting, {"scope": _NAME, "key": "last"}, limit=1)
+            if last and at - datetime.fromisoformat(str(last[0].value["at"])) < _EVERY:
+                return {}
+            days = {str(table): kept for table, kept in self._parts.settings.retention.items()}
+            found = await retention.sweep(store, at, days, self._going)
+            if await self._going():
+                id, value = derived("setting", _NAME, "last"), {"at": at.isoformat(), "deleted": found}
+                await store.upsert([Setting(id=id, scope=_NAME, key="last", value=value)])
+            if found:
+                log.get().info("Old rows were deleted", **found)
+            return found
+        finally:
+            with contextlib.suppress(PromptDockError):
+                await self._lease.drop()
+
+    async def _going(self) -> bool:
+        await asyncio.sleep(_REST)
+        return bool(await self._lease.take())

@@ -1,0 +1,184 @@
+"""The snapshot that the scheduler decides on, read from the Store, from presence and from the money spent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from datetime import datetime
+from uuid import UUID
+
+from shared.store.records import Agent, Profile, Project, Repo, Setting, Task, TaskDependency
+from shared.tasks import budgets
+from shared.tasks.estimate import Estimate, Past, estimate, recall
+from shared.tasks.scheduler import RUNNING, Seat, Share, Snapshot, Work
+from shared.worker.budgets.ledger import Money, Window
+from shared.worker.changes import Watch
+from shared.worker.coding import command
+from shared.worker.resources import Parts
+
+READ = (Task, TaskDependency, Project, Repo, Profile, Agent, Setting)  # the tables that it reads
+_PAST = 60.0  # seconds that an estimate may rest on older results
+_OPEN = (
+    "DEFINED", "READY", "ASSIGNED", "IN_PROGRESS", "WAITING_INPUT", "PAUSED", "VERIFYING",
+    "AWAITING_PLAN_APPROVAL", "AWAITING_APPROVAL", "FAILED", "BLOCKED",
+)  # fmt: skip
+_KINDS = {"frontend": frozenset({"frontend", "both"}), "backend": frozenset({"backend", "both"})}
+_BY_TYPE = {"plan": "planner"}  # who does a task of this type that names nobody
+_ANY = frozenset({"frontend", "backend", "both"})
+
+
+class Overview:
+    """Reads what changed since the last time; the rows stay at hand for what is decided."""
+
+    def __init__(self, parts: Parts, money: Money, watch: Watch) -> None:
+        self._parts, self._store, self._money, self._watch = parts, parts.store, money, watch
+        self.tasks: dict[str, Task] = {}
+        self.projects: dict[str, Project] = {}
+        self.day_budget: float | None = None
+        self._needs: dict[str, list[str]] = {}
+        self._repos: dict[UUID, str] = {}
+        self._profiles: dict[UUID, str] = {}
+        self._stopped: set[str] = set()  # agents that are paused
+        self._paused = False
+        self._past: list[Past] = []
+        self._past_at = float("-inf")
+
+    async def snapshot(self, lost: Iterable[str] = (), backoff: float = 30.0) -> Snapshot:
+        """How things stand now."""
+        await self.refresh()
+        window = await self._money.window()
+        return Snapshot(
+            now=time.time(),
+            work=[self._work(task) for task in self.tasks.values()],
+            shares=[self._share(project, window) for project in self.projects.values()],
+            seats=await self._seats(),
+            needs=self._needs,
+            lost=frozenset(lost),
+            paused=self._paused,
+            left=self._left(window),
+            backoff=backoff,
+        )
+
+    async def refresh(self) -> None:
+        """Read again what changed."""
+        store, reading = self._store, self._watch.reading
+        with reading(
+            Task, TaskDependency
+        ) as changed:  # both: no task may begin before what it waits for is known
+            if changed:
+                rows = await store.select(Task, {"status": ("in", list(_OPEN))})
+                self.tasks = {str(row.id): row for row in rows}
+                needs: dict[str, list[str]] = {}
+                for edge in await store.select(TaskDependency):
+                    needs.setdefault(str(edge.task_id), []).append(str(edge.depends_on_id))
+                self._needs = needs
+        with reading(Project) as changed:
+            if changed:
+                self.projects = {str(row.id): row for row in await store.select(Project)}
+        with reading(Repo) as changed:
+            if changed:
+                self._repos = {row.id: row.kind for row in await store.select(Repo)}
+        with reading(Profile) as changed:
+            if changed:
+                self._profiles = {row.id: row.slug for row in await store.select(Profile)}
+        with reading(Agent) as changed:
+            if changed:
+                self._stopped = {row.name for row in await store.select(Agent, {"state": "paused"})}
+        with reading(Setting) as changed:
+            if changed:
+                self._paused = await command.paused(store)
+                self.day_budget = await budgets.day(store, self._parts.settings.budget_day)
+        begins = any(task.status in ("READY", *RUNNING) for task in self.tasks.values())
+        if begins and time.monotonic() - self._past_at > _PAST:
+            await self._history()
+
+    def behind(self, task: str) -> list[str]:
+        """The open tasks that cannot begin before this one has ended well, by their names."""
+        found: set[str] = set()
+        fresh = {task}
+        while fresh:
+            fresh = {id for id, needs in self._needs.items() if fresh.intersection(needs)} - found
+            found |= fresh
+        return sorted(self.tasks[id].slug for id in found if id in self.tasks)
+
+    async def _history(self) -> None:
+        self._past = await recall(self._store)
+        self._past_at = time.monotonic()
+
+    def _work(self, task: Task) -> Work:
+        wants = task.assignee or self._named(task) or _BY_TYPE.get(task.type or "", "")
+        needs = estimate(self._past, task.project_id, wants) if task.status in ("READY", *RUNNING) else None
+        begun = task.status == "READY" and task.started_at is not None
+        return Work(
+            id=str(task.id),
+            project=str(task.project_id),
+            status=task.status,
+            priority=task.priority,
+            since=task.created_at.timestamp(),
+            at=task.updated_at.timestamp(),
+            wants=wants,
+            kind=self._repos.get(task.repo_id, "both") if task.repo_id else "both",
+            attempts=task.attempts,
+            retries=task.max_retries,
+            resume=_stamp(task.resume_at),
+            asked=task.request_id is not None,
+            archived=task.archived,
+            broke=task.status == "PAUSED" and budgets.waits_for_money(task.question),
+            # One that was begun goes on as long as there is money: for that a person raised it.
+            cost=min(needs.cost, task.budget or needs.cost) if needs and not begun else 0.0,
+            tokens=needs.tokens if needs else 0.0,
+        )
+
+    def expected(self, task: Task, agent: str) -> Estimate:
+        """What a task will probably need."""
+        return estimate(self._past, task.project_id, agent)
+
+    def _named(self, task: Task) -> str | None:
+        """The agent of the task's profile; a profile and its agent have one name."""
+        return self._profiles.get(task.profile_id) if task.profile_id else None
+
+    def _share(self, project: Project, window: Window) -> Share:
+        key = str(project.id)
+        left = None if project.budget is None else project.budget - window.projects.get(key, 0.0)
+        return Share(
+            id=key,
+            weight=project.credit_weight,
+            cap=project.max_concurrent_agents,
+            paused=project.status != "ACTIVE",
+            left=left,
+            used=window.tokens.get(key, 0.0),
+            done=window.calls.get(key, 0),
+        )
+
+    def _left(self, window: Window) -> float | None:
+        limit = self.day_budget
+        return None if limit is None else limit + window.raised - window.cost
+
+    async def _seats(self) -> list[Seat]:
+        """The agents that are here, with the room that they have; paused ones have none."""
+        rooms: dict[str, int] = {}
+        coding = set()
+        for card in await self._parts.presence.here():
+            name = str(card["agent"])
+            drains = card.get("status") == "draining"
+            rooms[name] = rooms.get(name, 0) + (0 if drains else int(card.get("takes", 1)))
+            if card.get("kind") == "coding":
+                coding.add(name)
+        wanted = {task.assignee for task in self.tasks.values() if task.status == "READY" and task.assignee}
+        for name in wanted - rooms.keys():  # a program that only listens takes one at a time
+            if await self._parts.bus.listeners(self._parts.names.agent(name)):
+                rooms[name] = 1
+        rooms.pop("chatter", None)
+        return [
+            Seat(
+                name,
+                room - await self._parts.desk(name).size(),
+                _KINDS.get(name, _ANY) if name in coding else frozenset(),
+            )
+            for name, room in sorted(rooms.items())
+            if name not in self._stopped
+        ]
+
+
+def _stamp(value: datetime | None) -> float | None:
+    return value.timestamp() if value else None

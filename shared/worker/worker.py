@@ -1,0 +1,326 @@
+"""One worker process: join the bus, keep presence, claim turns, hand them on, drain."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import secrets
+import signal
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+from shared import log
+from shared.bus import messages
+from shared.bus.keys import CHATTER, HUMAN_INPUT
+from shared.bus.presence import instance_of
+from shared.errors import BusUnreachable, ConfigurationError, PromptDockError
+from shared.profiles.profile import Profile
+from shared.turns.handoff import Seat
+from shared.turns.intake import Ear
+from shared.turns.outbox import Apply, Archive
+from shared.turns.pressure import Room
+from shared.worker.dispatch import Hearing
+from shared.worker.log_shipping import Shipping
+from shared.worker.pool import Hand, Make
+from shared.worker.resources import Parts, redis_warnings
+
+DRAIN = 20.0  # seconds in which a worker hands over
+_BEATS = 4.0  # seconds between heartbeats of presence
+_CHANGE = 1.0  # seconds after which it tells what it began or ended
+_FOREIGN = 0.25  # seconds in which another cluster answers our first heartbeat
+
+
+class Worker:
+    """A replica of one agent."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        profile: Profile,
+        make: Make,
+        appliers: dict[str, Apply],
+        model: Callable[[], str],
+        beside: Callable[[str], dict[str, Coroutine[Any, Any, None]]] = lambda _instance: {},
+    ) -> None:
+        self.parts, self.profile = parts, profile
+        self.instance = instance_of(os.getpid()) + secrets.token_hex(2)
+        self.desk = parts.desk(profile.name)
+        self.archive = Archive(parts.bus, parts.names, parts.store, profile.name, self.instance, appliers)
+        self.hand = Hand(self.desk, make, self._ended, profile.turns)
+        self._shipping = Shipping(self.archive, profile.name)
+        self._model = model  # the name of the one that it thinks with now
+        self._beside = beside  # what else this process does, given its instance's name
+        self._wake = asyncio.Event()
+        self._stop = asyncio.Event()
+        self._spawned: set[asyncio.Task[None]] = set()
+        self._started = messages.now()
+        self._since = time.monotonic()
+        self._foreign = asyncio.Event()  # another cluster speaks on our channels
+        self._channels = [parts.names.agent(profile.name)]
+        if profile.name == CHATTER:
+            self._channels.insert(0, parts.names.channel(HUMAN_INPUT))
+        self._hearing = Hearing(
+            parts, profile, self.desk, self.hand, self.spawn, stop=self.stop, met=self._met
+        )
+        listened = [*self._channels, self._hearing.broadcast, self._hearing.status, self._hearing.clusters]
+        self.seat = Seat(self.desk, self.instance, lambda: self.hand.idle, self.hand.given)
+        self.ear = Ear(
+            *(self.desk, listened, self._on_bell),
+            plain=self._channels,
+            seat=self.seat,
+            authority=parts.authority,
+        )
+
+    async def run(self) -> None:
+        """Work until told to stop."""
+        called = self.profile.called
+        log.add_sink(self._shipping.take)
+        for warning in await redis_warnings(self.parts.bus):
+            log.get().warning(warning)
+        services = [asyncio.create_task(work, name=name) for name, work in self._services().items()]
+        try:
+            await self._first_of(self.ear.ready.wait(), services, 30)
+            log.get().info(f"Subscribed to: {', '.join(self._channels)}")
+            try:
+                await self._beat_presence()
+            except (BusUnreachable, ConfigurationError):
+                raise
+            except PromptDockError as error:
+                log.get().error("No heartbeat", why=str(error))
+            await self._alone()
+            await self._same_store()
+            log.get().info(f"{called} ready", model=self._model(), demo=self.parts.model.demo)
+            self.spawn(self.parts.model.warm())
+            await self._first_of(self._stop.wait(), services, None)
+            await self._drain()
+        finally:
+            self.hand.drop()
+            for task in [*services, *self._spawned]:
+                task.cancel()
+            await asyncio.gather(*services, *self._spawned, return_exceptions=True)
+            log.remove_sink(self._shipping.take)
+            with contextlib.suppress(PromptDockError, TimeoutError):
+                async with asyncio.timeout(3):
+                    await self.parts.presence.leave(self.profile.name, self.instance)
+
+    async def _same_store(self) -> None:
+        """In production nobody looks at a warning: two SQLite files are two histories, and tasks that hang."""
+        mine = (self.parts.store.name, self.parts.home)
+        if self.parts.settings.env != "production" or mine[0] != "sqlite":
+            return
+        for card in await self.parts.presence.here():
+            if card.get("store") == "sqlite" and card.get("home") != mine[1]:
+                raise ConfigurationError(
+                    "SUPABASE_URL is not set",
+                    f"{card.get('agent')} runs on another disk, with a SQLite file of its own",
+                    "set SUPABASE_URL and its key for all workers, or give them one data folder",
+                )
+
+    async def _alone(self) -> None:
+        """Pub/sub knows no database numbers: another cluster on this server would hear and answer with us."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_FOREIGN):
+                await self._foreign.wait()
+            raise ConfigurationError(
+                "another cluster uses the same channels on this Redis",
+                "channels are shared by all databases of one server",
+                "give this one its own PROMPTDOCK_NAMESPACE",
+            )
+
+    def stop(self) -> None:
+        """Take nothing more, hand over, and end."""
+        self.hand.draining = True
+        self._stop.set()
+        self._wake.set()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run something beside a turn, and never lose it silently."""
+        task = asyncio.create_task(work)
+        self._spawned.add(task)
+        task.add_done_callback(self._spawned.discard)
+
+    def listen_for_signals(self) -> None:
+        """SIGTERM and SIGINT drain."""
+        loop = asyncio.get_running_loop()
+        for name in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(name, self.stop)
+
+    def _services(self) -> dict[str, Coroutine[Any, Any, None]]:
+        return {
+            "ear": self.ear.run(),
+            "claims": self._claims(),
+            "leases": self._leases(),
+            "presence": self._presence(),
+            "archive": self.archive.run(),
+            "logs": self._shipping.run(),
+            "memory": Room(self.desk).run(),
+            **self._beside(self.instance),
+        }
+
+    async def _first_of(
+        self, event: Coroutine[Any, Any, Any], services: list[asyncio.Task[None]], wait: float | None
+    ) -> None:
+        """Wait for the event; a service that ended is the end of the worker, never silence."""
+        waiter = asyncio.create_task(event)
+        done, _ = await asyncio.wait([waiter, *services], timeout=wait, return_when=asyncio.FIRST_COMPLETED)
+        if waiter in done:
+            return
+        waiter.cancel()
+        for service in done:
+            if error := service.exception():
+                raise error
+            raise PromptDockError(f"the service {service.get_name()} of {self.profile.name} ended by itself")
+        raise BusUnreachable("Redis takes no subscription", "it did not confirm within 30 s")
+
+    # -- claims and leases -----------------------------------------------------------------------------------
+
+    async def _claims(self) -> None:
+        """Claim what is due, as long as there is room."""
+        await self.ear.ready.wait()
+        while not self._stop.is_set():
+            self._wake.clear()
+            room = self.hand.room
+            if room <= 0:
+                await self._pause(1.0)
+                continue
+            try:
+                claims, due = await self.desk.claims(self.instance, room)
+            except BusUnreachable:
+                await self._return()
+                continue
+            except ConfigurationError:
+                raise
+            except PromptDockError as error:  # a key of the wrong kind
+                log.get().error("Nothing can be claimed", why=str(error))
+                await self._pause(1.0)
+                continue
+            for claim in claims:
+                self.hand.take(claim)
+            await self._pause(1.0 if due < 0 else min(1.0, due / 1000))
+
+    async def _return(self) -> None:
+        """Redis was away: renew what is ours, and let others do so, before what is due is claimed."""
+        while True:
+            try:
+                await self.hand.renew()
+                break
+            except BusUnreachable:
+                await asyncio.sleep(random.uniform(0.02, 0.3))
+        await asyncio.sleep(min(1.0, self.desk.lease_ms / 4000))
+
+    async def _pause(self, seconds: float) -> None:
+        timer = asyncio.get_running_loop().call_later(seconds, self._wake.set)
+        await self._wake.wait()
+        timer.cancel()
+
+    def _look(self) -> None:
+        self._wake.set()
+
+    def _ended(self) -> None:
+        """A turn is over: there is room again. The end of a task is waited for, by its project and by others."""
+        self._look()
+        if self.profile.kind == "coding":
+            self.archive.wake()
+
+    async def _leases(self) -> None:
+        while True:
+            await asyncio.sleep(self.desk.lease_ms / 3000)
+            with contextlib.suppress(PromptDockError):  # a lease that cannot be renewed runs out
+                await self.hand.renew()
+
+    # -- what comes ------------------------------------------------------------------------------------------
+
+    def _on_bell(self, channel: str, content: dict[str, Any] | None) -> None:
+        if content is not None and content.get("id") == self.seat.given:
+            return  # it is in our hands already, and there is nothing more to look for
+        if channel not in (self._hearing.status, self._hearing.clusters):  # a heartbeat brings no work
+            self._wake.set()
+        self._hearing.heard(channel, content)
+
+    def _met(self, cluster: str, asks: bool) -> None:
+        """A heartbeat. That of another cluster is answered, so that a newcomer hears of us and leaves."""
+        if not cluster or cluster == self.parts.cluster:
+            return
+        if not self._foreign.is_set():
+            self._foreign.set()
+            log.get().error("Another cluster uses the same channels on this Redis", cluster=cluster)
+        if asks:
+            self.spawn(self._answer())
+
+    async def _answer(self) -> None:
+        with contextlib.suppress(PromptDockError):  # our next heartbeat says it as well
+            await self.parts.presence.announce(self.parts.cluster)
+
+    # -- presence and health ---------------------------------------------------------------------------------
+
+    async def _presence(self) -> None:
+        failing = False
+        while True:
+            turns = {held.turn for held in self.hand}
+            try:
+                await self._beat_presence()
+                failing = False
+            except PromptDockError as error:
+                if not failing:
+                    log.get().warning("No heartbeat", why=str(error))
+                failing = True
+            for _ in range(round(_BEATS / _CHANGE)):
+                await asyncio.sleep(_CHANGE)
+                if not failing and {held.turn for held in self.hand} != turns:
+                    break
+
+    async def _beat_presence(self) -> None:
+        current = [held.turn.id for held in self.hand]
+        await self.parts.presence.beat(
+            self.profile.name,
+            self.instance,
+            {
+                "status": "draining" if self._stop.is_set() else "working" if current else "idle",
+                "current": ", ".join(current[:3]) or None,
+                "doing": [held.turn.activity.card() for held in self.hand],
+                "turns": len(current),
+                "takes": self.profile.turns,
+                "queue": await self.desk.size(),
+                "uptime": round(time.monotonic() - self._since, 1),
+                "started": self._started,
+                "about": self.profile.description,
+                "kind": self.profile.kind,
+                "model": self._model(),
+                "provider": self.parts.model.name,
+                "demo": self.parts.model.demo,
+                "store": self.parts.store.name,
+                "sandbox": self.parts.sandbox.short,
+                "home": self.parts.home,
+                "cluster": self.parts.cluster,
+                "pid": os.getpid(),
+                "memory": _memory(),
+            },
+        )
+
+    async def _drain(self) -> None:
+        """No new work; what runs may end, what does not is handed over at its last step."""
+        log.get().info(f"{self.profile.called} draining", turns=len(self.hand))
+        with contextlib.suppress(PromptDockError):
+            await self.seat.leave()
+            await self._beat_presence()
+        await self.hand.give_over(DRAIN / 4)
+        with contextlib.suppress(PromptDockError, TimeoutError):
+            async with asyncio.timeout(DRAIN / 4):
+                await self._shipping.flush()
+                await self.archive.drain()
+        log.get().info(f"{self.profile.called} stopped")
+
+
+def _memory() -> int:
+    """Bytes of memory that this process holds."""
+    try:
+        resident = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:  # no Linux
+        import psutil
+
+        return int(psutil.Process().memory_info().rss)
+    return resident * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,120 @@
+"""What Chatter asked a person: found until it is answered, in that conversation or from anywhere."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from shared.client import Visitor
+from shared.client.connect import store_file
+from shared.client.views import inbox, questions
+from shared.store.base import Store
+from shared.store.records import ConversationMessage, Session, Setting, Turn
+from shared.store.sqlite import SqliteStore
+
+CALL = {
+    "type": "tool_use", "id": "c", "name": "escalate_to_human",
+    "input": {"question": "Which database?", "context": "Both would do.", "options": ["SQLite", "Postgres"]},
+}  # fmt: skip
+
+
+async def stored(visitor: Visitor) -> Store:
+    file = SqliteStore(store_file(visitor.settings))
+    await file.open()
+    await file.close()
+    return await visitor.store()
+
+
+async def turn(
+    store: Store, id: str, seq: int, *answer: dict[str, Any], state: str = "awaiting_input", user: str | None = "ada",
+    session: str = "user:ada",
+) -> None:  # fmt: skip
+    """A turn that a person's words opened, or for no `user` the news of a task, and how it ended."""
+    rows = [("user", [{"type": "text", "text": "Hi"}], user), ("assistant", [*answer], None)]
+    for number, (role, content, who) in enumerate(rows, seq):
+        made = {"session_id": session, "seq": number, "turn_id": id, "role": role, "content": content}
+        await store.insert(ConversationMessage.model_validate({**made, "user_id": who}))
+    ended = {"created_at": datetime.now(UTC) - timedelta(minutes=10) + timedelta(seconds=seq)}
+    await store.insert(
+        Turn.model_validate(
+            {
+                "turn_id": id,
+                "agent": "chatter",
+                "session_id": session,
+                "user_id": "ada",
+                "state": state,
+                **ended,
+            }
+        )
+    )
+
+
+async def found(visitor: Visitor, session: str = "") -> list[str]:
+    return [one.turn for one in await questions.questions(visitor, "ada", session)]
+
+
+async def test_a_question_is_open_until_its_person_says_something_there(visitor: Visitor) -> None:
+    store = await stored(visitor)
+    await turn(store, "t-1", 1, CALL)
+    await turn(store, "t-2", 3, {"type": "text", "text": "Noted."}, state="complete", user=None)
+    [one] = await questions.questions(visitor, "ada")
+    assert (one.turn, one.asked, one.options) == ("t-1", "Which database?", ("SQLite", "Postgres"))
+    output = one.output("ada")
+    assert (output.status, output.id, output.options) == ("awaiting_input", "t-1.end", ["SQLite", "Postgres"])
+    assert await questions.questions(visitor, "bob") == [] == await found(visitor, "another")
+    await turn(store, "t-3", 5, {"type": "text", "text": "SQLite it is."}, state="complete")
+    assert await found(visitor) == []
+
+
+async def test_a_question_that_is_being_answered_is_not_open(visitor: Visitor) -> None:
+    await turn(await stored(visitor), "t-1", 1, CALL)
+    assert await found(visitor) == ["t-1"]
+    await visitor.reach()
+    await visitor.say("SQLite", "ada")
+    assert await found(visitor) == []
+
+
+async def test_a_question_of_a_conversation_that_was_cleared_is_gone(visitor: Visitor) -> None:
+    store = await stored(visitor)
+    await turn(store, "t-1", 1, CALL)
+    await store.upsert([Session(key="user:ada", clear_at=datetime.now(UTC))])
+    assert await found(visitor) == []
+
+
+async def test_money_that_a_turn_asks_for_is_a_question_until_it_is_answered(visitor: Visitor) -> None:
+    store = await stored(visitor)
+    await turn(store, "t-1", 1, {"type": "text", "text": "I got half way."})
+    kept = Setting(
+        scope="session:user:ada", key="budget", value={"scope": "turn", "dollars": 2, "user_id": "ada"}
+    )
+    await store.upsert([kept])
+    [one] = await questions.questions(visitor, "ada")
+    assert "The budget of one turn" in one.asked and one.options == ("raise", "split", "stop")
+    await store.update(Setting, {"value": {**kept.value, "answer": "m"}}, {"id": kept.id})
+    assert await found(visitor) == []
+
+
+async def test_the_inbox_lists_it_with_the_command_that_answers_it(visitor: Visitor) -> None:
+    store = await stored(visitor)
+    await turn(store, "t-1", 1, CALL)
+    await turn(store, "t-2", 1, CALL, session="my shop")
+    items = {item.id: item for item in await inbox.inbox(visitor, "ada")}
+    assert (items["t-1.end"].kind, items["t-1.end"].what) == ("question", "Chatter asks: Which database?")
+    assert items["t-1.end"].answer == 'promptdock ask "…"'
+    assert items["t-2.end"].answer == "promptdock ask \"…\" --session 'my shop'"
+    assert items["t-2.end"].options == ("SQLite", "Postgres")
+
+
+async def test_the_list_is_said_to_change_when_somebody_decides_or_rows_do(visitor: Visitor) -> None:
+    await visitor.reach()
+    heard: asyncio.Queue[None] = asyncio.Queue()
+    listening = asyncio.create_task(inbox.changes(visitor, lambda: heard.put_nowait(None)))
+    async with asyncio.timeout(20):
+        await heard.get()
+        await visitor.say("Hello", "ada")
+        await heard.get()
+        await visitor.bus.publish(visitor.names.board, b"tasks")
+        await heard.get()
+    listening.cancel()
+    await asyncio.gather(listening, return_exceptions=True)

@@ -1,0 +1,64 @@
+"""What a cluster holds in Redis is bounded: over the bound senders are told so, and it is lifted again."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from shared.bus.keys import Names
+from shared.bus.redis import RedisBus
+from shared.turns.pressure import Room
+from shared.turns.queue import Desk
+from tests.faults.server import Server
+from tests.turns.ground import mail
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[Server]:
+    """A server whose memory only this test limits."""
+    made = Server(tmp_path)
+    await made.up()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+async def desk(server: Server) -> AsyncIterator[Desk]:
+    bus = RedisBus(server.url)
+    yield Desk(bus, Names("room"), "chatter")
+    await bus.close()
+
+
+async def outcome(desk: Desk, id: str) -> str:
+    return (await desk.post(mail(id))).outcome
+
+
+async def test_over_85_percent_of_its_memory_nothing_new_is_accepted_until_there_is_room(
+    server: Server, desk: Desk
+) -> None:
+    room = Room(desk)
+    await room.look()
+    assert await outcome(desk, "m1") == "accepted"
+    info = (await desk.bus.command("INFO", "memory")).decode()
+    used = int(info.partition("used_memory:")[2].split()[0])
+    await server.tell("CONFIG", "SET", "maxmemory", str(int(used / 0.93)))
+    await room.look()
+    assert [await outcome(desk, "m2"), await outcome(desk, "m1")] == ["busy", "known"]
+    await server.tell("CONFIG", "SET", "maxmemory", str(used * 2))
+    await room.look()
+    assert await outcome(desk, "m2") == "accepted"
+
+
+async def test_rows_that_wait_for_a_store_that_stays_away_are_bounded_where_memory_is_not(desk: Desk) -> None:
+    room = Room(desk, waiting=2)
+    for id in ("m1", "m2", "m3"):  # each is a row, too
+        await room.look()
+        assert await outcome(desk, id) == "accepted"
+    await room.look()
+    assert await outcome(desk, "m4") == "busy"
+    assert await outcome(desk, "m1") == "known"
+    await desk.bus.command("DEL", f"{desk.prefix}archive")  # the Store is back, and took them
+    await room.look()
+    assert await outcome(desk, "m4") == "accepted"

@@ -1,0 +1,66 @@
+"""A task as its worker sees it, after another worker of it died."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from structlog.testing import capture_logs
+
+from shared.bus.messages import Agent
+from shared.errors import Lasting
+from shared.store.records import Project, Repo, Task, project_key
+from shared.store.sqlite import SqliteStore
+from shared.turns.turn import Turn
+from shared.worker.resources import Parts
+from shared.worker.runners.task_run import Ticket, apply_tasks
+
+PROJECT = project_key("default")
+
+
+async def ticket_of(store: SqliteStore) -> Ticket:
+    """Of a task called `calm-fox`, in a project of its own."""
+    await store.upsert([Project(id=PROJECT, slug="default", name="Default")])
+    words: dict[str, Any] = {"id": "m", "from": "chatter", "to": "backend", "type": "task"}
+    request = Agent.model_validate({**words, "payload": {"task_id": "calm-fox"}})
+    turn = cast(Turn, SimpleNamespace(id="t", epoch=2, records=[]))
+    return Ticket(cast(Parts, SimpleNamespace(store=store)), "backend", turn, request)
+
+
+async def test_going_on_with_what_a_dead_worker_had_begun_is_no_warning(store: SqliteStore) -> None:
+    ticket = await ticket_of(store)
+    await store.insert(Task(slug="calm-fox", project_id=PROJECT, title="x", status="IN_PROGRESS"))
+    await ticket.load()
+    with capture_logs() as logged:
+        await ticket.move("assigned", owner="backend")
+        await ticket.move("started")
+        await ticket.move("answered")
+    assert [(line["log_level"], line["change"]) for line in logged] == [
+        ("debug", "assigned"),
+        ("debug", "started"),
+        ("warning", "answered"),
+    ]
+
+
+async def test_a_task_whose_repository_is_unclear_says_with_which_command_the_person_names_it(
+    store: SqliteStore,
+) -> None:
+    ticket = await ticket_of(store)
+    await store.upsert([Repo(project_id=PROJECT, name=name, kind="backend") for name in ("bank", "shop")])
+    with pytest.raises(Lasting, match="none named") as refused:
+        await ticket.repo()
+    assert "bank" in refused.value.why and "shop" in refused.value.why
+    assert "promptdock tasks restart calm-fox --repo " in refused.value.fix
+
+
+async def test_a_change_that_a_person_overtook_is_a_warning_and_one_that_nobody_can_read_an_error(
+    store: SqliteStore,
+) -> None:
+    await ticket_of(store)
+    task = Task(slug="calm-fox", project_id=PROJECT, title="x", status="COMPLETED")
+    await store.insert(task)
+    change: dict[str, Any] = {"task": str(task.id), "event": "passed", "actor": "backend", "key": "t"}
+    with capture_logs() as logged:
+        await apply_tasks(store, [change | {"epoch": 1, "changes": {}}, change])
+    assert [line["log_level"] for line in logged] == ["warning", "error"]

@@ -1,0 +1,187 @@
+"""The turns in a worker's hand, on a real desk."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from shared.bus.keys import Names
+from shared.bus.redis import RedisBus
+from shared.turns.queue import Claim, Desk, Ending
+from shared.turns.turn import Turn
+from shared.worker.pool import Hand
+from tests.support.valkey import eventually, names, until, valkey
+from tests.turns.ground import claimed, lapse, mail
+
+__all__ = ["names", "valkey"]
+
+
+class _Closing(RedisBus):
+    """A bus on which the reply to the end of a turn comes late."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url, silence=5.0)
+        self.ended, self.reply = asyncio.Event(), asyncio.Event()
+
+    async def script(self, script: Any, key: str, *arguments: Any) -> Any:
+        told = await super().script(script, key, *arguments)
+        if script.name == "finish" and not self.ended.is_set():
+            self.ended.set()
+            await self.reply.wait()
+        return told
+
+
+class _Runner:
+    """Ends its turn, and says afterwards that it came so far."""
+
+    deadline = 0
+
+    def __init__(self, turn: Turn, came: list[str]) -> None:
+        self.turn, self.came = turn, came
+
+    async def run(self) -> None:
+        await self.turn.finish(Ending())
+        await asyncio.sleep(0)
+        self.came.append(self.turn.id)
+
+    async def stopped(self) -> None: ...
+    async def failed(self, error: Exception, dead: str = "") -> None: ...
+
+
+async def test_a_turn_comes_to_its_end_though_the_next_of_its_session_was_claimed_already(
+    valkey: str, names: Names
+) -> None:
+    """The claim may be read before the reply to the end: nothing of what follows the end is cut off."""
+    bus = _Closing(valkey)
+    desk, came = Desk(bus, names, "chatter", lease_ms=60_000), list[str]()
+    hand = Hand(desk, lambda turn: _Runner(turn, came), lambda: None, 8)
+    try:
+        for identity in ("m1", "m2"):
+            await desk.post(mail(identity))
+        async with asyncio.timeout(10):
+            hand.take(await claimed(desk))
+            first = next(iter(hand)).task
+            await bus.ended.wait()
+            hand.take(await claimed(desk))
+            second = next(iter(hand)).task
+            bus.reply.set()
+            await asyncio.gather(first, second)
+        assert sorted(came) == ["m1", "m2"]
+        assert not len(hand)
+    finally:
+        await bus.close()
+
+
+class _Waiting(_Runner):
+    """Holds its turn until it is let go."""
+
+    async def run(self) -> None:
+        await asyncio.Event().wait()
+
+
+async def _suspect(desk: Desk) -> Claim:
+    """A message with which two workers died."""
+    await desk.post(mail("bad", "bad"))
+    for _ in range(2):
+        await claimed(desk)
+        await lapse(desk, "bad")
+    return await claimed(desk)
+
+
+@pytest.mark.parametrize("busy", ["draining", "suspects"])
+async def test_what_is_given_to_whoever_may_take_nothing_more_goes_back_at_once(
+    valkey: str, names: Names, busy: str
+) -> None:
+    bus = RedisBus(valkey, silence=5.0)
+    desk = Desk(bus, names, "chatter", lease_ms=60_000)
+    hand = Hand(desk, lambda turn: _Waiting(turn, []), lambda: None, 8)
+    try:
+        hand.draining = busy == "draining"
+        if busy == "suspects":
+            hand.given(await _suspect(desk))
+        assert hand.suspects is (busy == "suspects")
+        await desk.post(mail("m1"))
+        hand.given(await claimed(desk))
+        assert hand.of("s") is None
+
+        async def back() -> bool:
+            return isinstance(claim := await desk.claim("w2"), Claim) and claim.tries == 1
+
+        await eventually(back, 5)
+        hand.drop()
+        hand.draining = False
+        await until(lambda: not len(hand))
+        await desk.post(mail("m2", "t"))
+        hand.given(await claimed(desk))
+        assert hand.of("t") is not None
+        hand.drop()
+        await until(lambda: not len(hand))
+    finally:
+        await bus.close()
+
+
+async def test_a_worker_is_idle_when_its_only_turn_ends_and_another_may_begin_beside_it(
+    valkey: str, names: Names
+) -> None:
+    bus = RedisBus(valkey, silence=5.0)
+    desk = Desk(bus, names, "chatter", lease_ms=60_000)
+    one, two = (Hand(desk, lambda turn: _Waiting(turn, []), lambda: None, turns) for turns in (1, 2))
+    try:
+        for number, (hand, told) in enumerate([(one, False), (two, True), (two, False)]):
+            await desk.post(mail(f"m{number}", f"s{number}"))
+            hand.take(await claimed(desk))
+            assert hand.idle is told
+        assert (one.room, two.room) == (0, 0)
+        two.drop()
+        await until(lambda: not len(two))
+        assert two.room == 2
+        two.draining = True
+        await desk.post(mail("last", "last"))
+        two.take(await claimed(desk))
+        assert not two.idle
+        for hand in (one, two):
+            hand.drop()
+        await until(lambda: not len(one) and not len(two))
+    finally:
+        await bus.close()
+
+
+class _Late(_Runner):
+    """Runs for ever, and says how it was ended."""
+
+    def __init__(self, turn: Turn, came: list[str], limit: int) -> None:
+        super().__init__(turn, came)
+        self.limit = limit
+
+    async def run(self) -> None:
+        await asyncio.Event().wait()
+
+    async def failed(self, error: Exception, dead: str = "") -> None:
+        self.came.append(str(error))
+        await self.turn.finish(Ending())
+
+
+async def test_a_deadline_ends_what_runs_but_not_while_a_person_is_asked(valkey: str, names: Names) -> None:
+    bus, came = RedisBus(valkey, silence=5.0), list[str]()
+    desk = Desk(bus, names, "chatter", lease_ms=60_000)
+    hand = Hand(desk, lambda turn: _Late(turn, came, turn.claimed_at + 300), lambda: None, 8)
+    try:
+        await desk.post(mail("asks", "asks"))
+        await desk.post(mail("late", "late"))
+        for _ in range(2):
+            claim = await claimed(desk)
+            hand.take(claim)
+            if claim.session == "asks":
+                turn = hand.of("asks")
+                assert turn is not None
+                card = {"id": "c", "call": "k"}
+                turn.turn.keep({"k": "ask", "at": claim.now, "call": "k", "card": card})
+        await until(lambda: len(hand) == 1)
+        assert len(came) == 1 and "ended at its deadline" in came[0]
+        assert hand.of("asks") is not None
+        hand.drop()
+        await until(lambda: not len(hand))
+    finally:
+        await bus.close()

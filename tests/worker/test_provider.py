@@ -1,0 +1,61 @@
+"""The model that is configured now: what `.env` says later counts for running workers, without a restart."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from shared.models.base import Request
+from shared.settings import load
+from shared.worker.provider import Choice
+from tests.house.tree import variables
+from tests.support.messages_api import MessagesApi
+
+KEY, OTHER = "sk-ant-api03-one-for-a-test", "sk-ant-api03-another-for-a-test"
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The `.env` of a data folder, which counts."""
+    for name in variables():
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PROMPTDOCK_HOME", str(tmp_path))
+    made = tmp_path / ".env"
+    made.touch(0o600)
+    return made
+
+
+@pytest.fixture
+async def choice(file: Path) -> AsyncIterator[Choice]:
+    made = Choice(load(), load)
+    yield made
+    await made.close()
+
+
+def _write(file: Path, **values: str) -> None:
+    file.write_text("".join(f"{name}={value}\n" for name, value in values.items()))
+    os.utime(file, ns=(0, file.stat().st_mtime_ns + 1_000_000))
+
+
+async def test_a_key_and_an_address_that_are_set_later_are_taken_up(file: Path, choice: Choice) -> None:
+    assert choice.demo
+    with MessagesApi(keys={KEY}) as one, MessagesApi(keys={OTHER}) as two:
+        _write(file, ANTHROPIC_API_KEY=KEY, ANTHROPIC_BASE_URL=one.url)
+        assert not choice.demo
+        await choice.check()
+        _write(file, ANTHROPIC_API_KEY=OTHER, ANTHROPIC_BASE_URL=two.url)
+        await choice.check()
+        _write(file, ANTHROPIC_API_KEY=KEY, ANTHROPIC_BASE_URL=one.url)
+        await choice.check()
+    _write(file, LOG_LEVEL="info")
+    assert choice.demo
+    assert (await choice.answer(Request(model="demo", system="", messages=[], max_tokens=10))).model
+
+
+async def test_a_file_that_cannot_be_used_leaves_the_model_as_it_is(file: Path, choice: Choice) -> None:
+    _write(file, ANTHROPIC_API_KEY=KEY, ANTHROPIC_BASE_URL="nonsense")
+    assert choice.demo
