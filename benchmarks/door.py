@@ -8,7 +8,7 @@ from typing import Any
 
 from shared.store.sqlite import SqliteStore
 from shared.tools.context import Context
-from shared.tools.execute import Handler
+from shared.tools.execute import ToolExecutor
 from shared.tools.registry import Category, Registry
 
 _bench = Category("bench", "Does nothing")
@@ -26,7 +26,7 @@ async def measure(home: Path, seconds: float) -> None:
     await store.open()
     try:
         context = Context(agent="bench", session_id="s", turn_id="t", store=store)
-        handler = Handler(Registry([_bench]))
+        handler = ToolExecutor(Registry([_bench]))
         through, bare = [], []
         ends = time.perf_counter() + seconds
         while (started := time.perf_counter()) < ends:

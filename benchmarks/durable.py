@@ -10,9 +10,9 @@ from typing import Any
 from benchmarks.side import Side, answer, question
 from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
-from shared.turns.handoff import Seat
-from shared.turns.intake import Ear
-from shared.turns.queue import Claim, Desk, Ending, Mail
+from shared.turns.handoff import Handoff
+from shared.turns.intake import Intake
+from shared.turns.queue import Claim, Completion, Mail, Queue
 
 ROOM = 512  # turns side by side
 _LIMIT = 100_000
@@ -27,7 +27,7 @@ class Message(Side):
         super().__init__(url)
         self.names = Names(f"bench-{self.name}")
         self.bus = RedisBus(url)
-        self.desk = Desk(self.bus, self.names, "bench", limit=_LIMIT)
+        self.desk = Queue(self.bus, self.names, "bench", limit=_LIMIT)
         self._input, self._output = self.names.agent("bench"), self.names.channel("chatter-output")
         self._tasks: set[asyncio.Task[None]] = set()
         self._held: set[asyncio.Task[None]] = set()  # those that carry a turn
@@ -39,8 +39,8 @@ class Message(Side):
             if content is None or content.get("id") != seat.given:
                 wake.set()
 
-        seat = Seat(self.desk, "bench", lambda: len(self._held) == 1, self._take)
-        ear = Ear(self.desk, [self._input], heard, plain=[self._input], seat=seat)
+        seat = Handoff(self.desk, "bench", lambda: len(self._held) == 1, self._take)
+        ear = Intake(self.desk, [self._input], heard, plain=[self._input], seat=seat)
         self._spawn(ear.run())
         await ear.ready.wait()
         while True:
@@ -60,7 +60,7 @@ class Message(Side):
     async def carry(self, claim: Claim) -> None:
         """A turn that is answered at once."""
         request = json.loads(claim.entries[0].data)["id"]
-        ending = Ending(channel=self._output, output=answer(request, self._output))
+        ending = Completion(channel=self._output, output=answer(request, self._output))
         await self.desk.finish(claim.session, claim.epoch, ending)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -100,7 +100,7 @@ class Consult(Message):
     name, about = "consult", "noted by the asker, posted, claimed, answer journalled and delivered; finished"
 
     async def open(self) -> None:
-        self.asker = Desk(self.bus, self.names, "asker", limit=_LIMIT)
+        self.asker = Queue(self.bus, self.names, "asker", limit=_LIMIT)
         await self._listen(self.names.agent("asker"))
 
     async def begin(self) -> None:
@@ -110,7 +110,7 @@ class Consult(Message):
         (self._turn,), _ = await self.asker.claims("asker", 1)
 
     async def end(self) -> None:
-        await self.asker.finish(self._turn.session, self._turn.epoch, Ending())
+        await self.asker.finish(self._turn.session, self._turn.epoch, Completion())
 
     async def send(self, request: str) -> None:
         await self.asker.step(self._turn.session, self._turn.epoch, 0, -1, [], calls=[request])
@@ -121,6 +121,6 @@ class Consult(Message):
         channel = self.names.agent("asker")
         data = answer(request, channel).encode()
         await self.desk.step(claim.session, claim.epoch, 0, -1, [data])
-        asker = Desk(self.bus, self.names, "asker")
+        asker = Queue(self.bus, self.names, "asker")
         assert await asker.respond(request, channel, data) == "delivered"
-        await self.desk.finish(claim.session, claim.epoch, Ending())
+        await self.desk.finish(claim.session, claim.epoch, Completion())

@@ -6,17 +6,17 @@ import random
 import statistics
 import time
 
-from shared.tasks.scheduler import Seat, Share, Snapshot, Work, decide
+from shared.tasks.scheduler import AgentSlot, SchedulerSnapshot, SchedulerTask, Share, decide
 
 ROUNDS = 30
 
 
-def snapshot(tasks: int, edges: int, projects: int = 50, seats: int = 40) -> Snapshot:
+def snapshot(tasks: int, edges: int, projects: int = 50, seats: int = 40) -> SchedulerSnapshot:
     """A board of tasks in some states, of which some wait for others."""
     chance = random.Random(7)
     names = [f"project{n}" for n in range(projects)]
     rows = [
-        Work(
+        SchedulerTask(
             f"task{n}",
             chance.choice(names),
             chance.choice(["READY", "READY", "DEFINED", "BLOCKED"]),
@@ -27,8 +27,8 @@ def snapshot(tasks: int, edges: int, projects: int = 50, seats: int = 40) -> Sna
         for n in range(tasks)
     ]
     needs = {row.id: (chance.choice(rows).id,) for row in chance.sample(rows, edges)}
-    places = (Seat("frontend", seats // 2), Seat("backend", seats // 2))
-    return Snapshot(0.0, rows, tuple(Share(name) for name in names), places, needs)
+    places = (AgentSlot("frontend", seats // 2), AgentSlot("backend", seats // 2))
+    return SchedulerSnapshot(0.0, rows, tuple(Share(name) for name in names), places, needs)
 
 
 def measure(tasks: int, edges: int) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from shared.guard.permissions.presets import preset
 from shared.profiles.profile import load
 from shared.tools import catalog
 from shared.tools.categories import CORE
-from shared.tools.view import Shelf, ToolMode
+from shared.tools.view import ToolMode, ToolView
 
 CHATTER = Path(__file__).parents[1] / "agents" / "chatter"
 
@@ -20,7 +20,7 @@ def sizes(mode: ToolMode) -> dict[str, int]:
     profile, registry = load(CHATTER), catalog.registry()
     core = [tool.name for tool in registry.category(CORE)]
     policy = preset(profile.permissions.preset or "locked")
-    shelf = Shelf(
+    shelf = ToolView(
         registry,
         list(dict.fromkeys([*core, *profile.tools])),
         on_demand=True,

@@ -19,7 +19,7 @@ from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT, Names
 from shared.bus.messages import Said
 from shared.bus.redis import RedisBus
 from shared.turns import routing
-from shared.turns.queue import Desk
+from shared.turns.queue import Queue
 
 
 class Person(Message):
@@ -30,7 +30,7 @@ class Person(Message):
     def __init__(self, url: str) -> None:
         super().__init__(url)
         self.names = Names()
-        self.desk = Desk(self.bus, self.names, "chatter", limit=100_000)
+        self.desk = Queue(self.bus, self.names, "chatter", limit=100_000)
         self._input = self.names.channel(HUMAN_INPUT)
         self._output = self.names.channel(CHATTER_OUTPUT)
 

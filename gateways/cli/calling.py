@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gateways.cli import remedy, screen
-from shared.client import Visitor
+from shared.client import Client
 from shared.errors import Denied, PromptDockError, UsageError
 from shared.settings import Settings
 
@@ -29,7 +29,7 @@ async def call(
     exact: bool = False,
 ) -> dict[str, Any]:
     """Run a tool in the cluster; its refusals are raised. A part of a name is enough, unless it is `exact`."""
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         await visitor.reach()
         if not exact:
             from shared.client.views import lookup  # reads the Store

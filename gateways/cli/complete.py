@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from shared.client import Visitor
+    from shared.client import Client
 
 _PATIENCE = 0.5  # seconds that a person may wait for a Tab
 Names = list[tuple[str, str]]  # each with what is told beside it
@@ -45,7 +45,7 @@ def notes(ctx: typer.Context, incomplete: str) -> Names:
     """Notes of the project that was named before, else of the active one."""
     given = ctx.params
 
-    async def find(visitor: Visitor) -> Names:
+    async def find(visitor: Client) -> Names:
         from gateways.cli.run import me
         from shared.client.views import lookup, notes, projects
 
@@ -82,7 +82,7 @@ def dead(incomplete: str) -> Names:
     return _offered(_dead, incomplete)
 
 
-def _offered(find: Callable[[Visitor], Awaitable[Names]], incomplete: str) -> Names:
+def _offered(find: Callable[[Client], Awaitable[Names]], incomplete: str) -> Names:
     """What begins as it was typed; nothing where the cluster does not answer at once."""
     import asyncio
 
@@ -93,70 +93,70 @@ def _offered(find: Callable[[Visitor], Awaitable[Names]], incomplete: str) -> Na
     return [one for one in found if one[0].startswith(incomplete)]
 
 
-async def _asked(find: Callable[[Visitor], Awaitable[Names]]) -> Names:
+async def _asked(find: Callable[[Client], Awaitable[Names]]) -> Names:
     import asyncio
 
-    from shared.client import Visitor
+    from shared.client import Client
     from shared.settings import load
 
-    async with asyncio.timeout(_PATIENCE), Visitor(load()) as visitor:
+    async with asyncio.timeout(_PATIENCE), Client(load()) as visitor:
         return await find(visitor)
 
 
-async def _tasks(visitor: Visitor) -> Names:
+async def _tasks(visitor: Client) -> Names:
     from shared.client.views import tasks
 
     return [(card["id"], f"{tasks.state(card)}  {card['title']}"[:80]) for card in await tasks.tasks(visitor)]
 
 
-async def _projects(visitor: Visitor) -> Names:
+async def _projects(visitor: Client) -> Names:
     from shared.client.views import lookup
 
     return await lookup.listed(visitor, "project")
 
 
-async def _repos(visitor: Visitor) -> Names:
+async def _repos(visitor: Client) -> Names:
     from shared.client.views import tasks
 
     return [(card["name"], card["kind"]) for card in await tasks.repos(visitor)]
 
 
-async def _sessions(visitor: Visitor) -> Names:
+async def _sessions(visitor: Client) -> Names:
     from shared.client.views import lookup
 
     return await lookup.listed(visitor, "session")
 
 
-async def _hooks(visitor: Visitor) -> Names:
+async def _hooks(visitor: Client) -> Names:
     from shared.client.views import lookup
 
     return await lookup.listed(visitor, "hook")
 
 
-async def _approvals(visitor: Visitor) -> Names:
+async def _approvals(visitor: Client) -> Names:
     from shared.client.views import approvals
 
     return [(card["id"], str(card["action"])[:80]) for card in await approvals.listing(visitor, False)]
 
 
-async def _agents(visitor: Visitor) -> Names:
+async def _agents(visitor: Client) -> Names:
     return [(name, "") for name in await visitor.presence.agents()]
 
 
-async def _tools(visitor: Visitor) -> Names:
+async def _tools(visitor: Client) -> Names:
     from shared.client.views import tools
 
     cards = tools.catalogue(None)
     return [(card["name"], str(card["description"]).partition("\n")[0][:80]) for card in cards]
 
 
-async def _profiles(visitor: Visitor) -> Names:
+async def _profiles(visitor: Client) -> Names:
     from shared.client.views import permissions
 
     return [(card["name"], card["source"]) for card in await permissions.listing(visitor)]
 
 
-async def _dead(visitor: Visitor) -> Names:
+async def _dead(visitor: Client) -> Names:
     from shared.client.views import dead_letters
 
     cards = [letter.card() for letter in await dead_letters.letters(visitor)]

@@ -8,7 +8,7 @@ import sys
 
 from gateways.cli import screen
 from shared.bus.messages import Decision, Output, leave, named
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.views import approvals
 from shared.errors import PromptDockError
 
@@ -19,7 +19,7 @@ _SHORT = 8  # letters of an id that are shown
 class Leave:
     """An async context manager: while it is open, what is put to it is answered by lines from the terminal."""
 
-    def __init__(self, visitor: Visitor, user: str) -> None:
+    def __init__(self, visitor: Client, user: str) -> None:
         self._visitor, self._user = visitor, user
         self._open: dict[str, Output] = {}  # approval id -> the request, the oldest first
         self._reading: asyncio.Task[None] | None = None

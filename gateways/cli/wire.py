@@ -9,7 +9,7 @@ from typing import Any
 
 from gateways.cli import screen
 from shared.bus import messages
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.text.traffic import in_words
 from shared.client.views import status
 from shared.errors import BadMessage, UsageError
@@ -24,7 +24,7 @@ _OURS = ("chatter-output", _BEATS)  # where the workers sign
 async def tail(settings: Settings, channels: list[str], as_json: bool) -> None:
     """Until it is interrupted; heartbeats only where they are asked for. In words on a terminal."""
     words = sys.stdout.isatty() and not as_json
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         await visitor.reach()
         screen.talk(f"listening on {' '.join(channels or _WATCHED)}; Ctrl-C ends it")
         async with contextlib.aclosing(visitor.tail(channels or _WATCHED)) as passing:
@@ -40,7 +40,7 @@ async def tail(settings: Settings, channels: list[str], as_json: bool) -> None:
                     screen.record({"channel": channel, "message": message, **more})
 
 
-def _signed(visitor: Visitor, channel: str, message: Any) -> bool:
+def _signed(visitor: Client, channel: str, message: Any) -> bool:
     return isinstance(message, dict) and visitor.signer.signed(visitor.names.channel(channel), message)
 
 
@@ -55,7 +55,7 @@ def _read(data: bytes) -> Any:
 async def publish(settings: Settings, channel: str, message: str, as_json: bool) -> None:
     """Post or publish it; UsageError for what nobody could read."""
     text = screen.typed(message)
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         try:
             content = messages.read(text.encode())
             await visitor.reach()
@@ -87,7 +87,7 @@ async def publish(settings: Settings, channel: str, message: str, as_json: bool)
         screen.talk(f"nobody is here as {unread}: the message waits until somebody is (promptdock status)")
 
 
-async def _unread(visitor: Visitor, channel: str) -> str:
+async def _unread(visitor: Client, channel: str) -> str:
     """The agent whose inbox took the message, where nobody is there to read it."""
     agent = _CHATTER if channel == "human-input" else channel.removeprefix("agent:")
     return "" if await status.serves(visitor, agent) else agent

@@ -15,13 +15,13 @@ from gateways.terminal import reopening
 from gateways.terminal.screen import Screen, words
 from shared.bus.messages import CLOSING, Output, default_session, hedged, named
 from shared.bus.messages import leave as decides
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.feed import Feed
 from shared.client.local.typed import runnable
 from shared.client.text.safe import line, safe
 from shared.client.text.stream import Stream
 from shared.client.views import approvals, inbox, status
-from shared.client.views.progress import Consult, Work
+from shared.client.views.progress import ConsultProgress, TurnProgress
 from shared.client.views.status import Working
 from shared.errors import BadMessage, PromptDockError
 
@@ -58,11 +58,11 @@ class Spent:
 class Conversation:
     """An async context manager: while it is open, what comes is printed."""
 
-    visitor: Visitor
+    visitor: Client
     screen: Screen
     user: str
     named: str | None
-    work: Work = field(default_factory=Work)
+    work: TurnProgress = field(default_factory=TurnProgress)
     stream: Stream = field(init=False)
     doing: list[tuple[Working, float]] = field(default_factory=list)  # tasks that run, and since when
     spent: Spent = field(default_factory=Spent)
@@ -404,7 +404,7 @@ class Conversation:
         with contextlib.suppress(PromptDockError):  # it is counted now and then, too
             await inbox.changes(self.visitor, changed)
 
-    def _say_silent(self, consult: Consult) -> None:
+    def _say_silent(self, consult: ConsultProgress) -> None:
         """Once for each request: an agent that does not say any more that it lives, and what can be done."""
         if consult.open and consult.silent(time.monotonic()) and consult.request_id not in self._silent:
             self._silent.add(consult.request_id)
@@ -435,6 +435,6 @@ def _does(ask: Output) -> str:
     return line(does or f"use {approval.get('tool') or 'a tool'}", _QUOTED)
 
 
-def _told(consult: Consult, now: float, width: int) -> str:
+def _told(consult: ConsultProgress, now: float, width: int) -> str:
     end = f" · /stop {consult.agent}"
     return f"  {consult.told(now, max(20, width - len(end) - 3))}{end}"

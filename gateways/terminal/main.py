@@ -13,7 +13,7 @@ from pathlib import Path
 from gateways.terminal.conversation import Conversation
 from gateways.terminal.screen import Plain, Rich, Screen
 from shared import log
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.local.typed import runnable
 from shared.client.views import projects
 from shared.errors import PromptDockError
@@ -50,7 +50,7 @@ def live() -> bool:
 
 async def _chat(settings: Settings, user: str, session: str | None, folder: str) -> int:
     screen: Screen = Rich() if live() else Plain()
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         await visitor.reach()
         if live():
             screen.note(f"You speak with Chatter as {user}. /help shows what else there is.")

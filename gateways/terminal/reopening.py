@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import dataclass
 
 from shared.bus.messages import Output
-from shared.client import Visitor, last_words
+from shared.client import Client, last_words
 from shared.client.text import times
 from shared.client.text.safe import line
 from shared.client.types import Heard
@@ -28,7 +28,7 @@ class Entry:
     heard: Heard | None = None
 
 
-async def entries(visitor: Visitor, session: str, user: str) -> list[Entry]:
+async def entries(visitor: Client, session: str, user: str) -> list[Entry]:
     """In the order in which they came; without the Store those that Redis has."""
     last: last_words.Last | None = None
     questions: dict[str, asked.Question] | None = None

@@ -145,7 +145,7 @@ class Said(Human):
 Decision = Literal["allow_once", "always", "deny"]
 
 
-class Approval(Human):
+class ApprovalMessage(Human):
     """A person's answer to a request for permission."""
 
     type: Literal["approval"]
@@ -173,7 +173,7 @@ class Stop(Human):
     request_id: Id | None = None
 
 
-class Command(Human):
+class CommandMessage(Human):
     """One tool through the command handler."""
 
     type: Literal["command"]
@@ -182,9 +182,9 @@ class Command(Human):
     profile: str | None = None
 
 
-AnyHuman: TypeAlias = Said | Approval | Amend | Stop | Command
+AnyHuman: TypeAlias = Said | ApprovalMessage | Amend | Stop | CommandMessage
 _HUMAN: TypeAdapter[AnyHuman] = TypeAdapter(
-    Annotated[Said | Approval | Amend | Stop | Command, Field(discriminator="type")],
+    Annotated[Said | ApprovalMessage | Amend | Stop | CommandMessage, Field(discriminator="type")],
     config=ConfigDict(defer_build=True),
 )
 
@@ -195,7 +195,7 @@ SENDERS = ("system", "operator", "human")  # that no program may claim to be
 RESERVED = (*SENDERS, "person", "status")  # what no agent is called: senders, and channels of their own
 
 
-class Agent(Envelope):
+class AgentMessage(Envelope):
     """Between agents. A `response`, `error` or `progress` carries `payload.request_id`."""
 
     id: Id
@@ -371,10 +371,10 @@ def _asks(payload: dict[str, Any]) -> bool:
     return isinstance(asked, str) and bool(asked.strip())
 
 
-def agent(value: dict[str, Any]) -> Agent:
+def agent(value: dict[str, Any]) -> AgentMessage:
     """A message between agents."""
     try:
-        message = Agent.model_validate(value)
+        message = AgentMessage.model_validate(value)
     except ValidationError as error:
         raise BadMessage("the message cannot be understood", _told(error), _QUESTION) from None
     if message.type in ANSWERS | {"progress", "cancel"} and message.request_id is None:

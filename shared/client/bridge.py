@@ -27,21 +27,20 @@ from shared import log
 from shared.bus import messages
 from shared.bus.presence import PASSING, instance_of
 from shared.client import post
-from shared.client.client import Visitor
+from shared.client.client import Client
 from shared.errors import BadMessage, BusUnreachable, Fenced, PromptDockError, UsageError
 from shared.guard.processes import starts
 from shared.guard.processes.plan import AGENTS
 from shared.guard.processes.process import Finished, run
 from shared.redaction import redacted
-from shared.store.records import Message, Task, TaskResult
-from shared.store.records import Turn as TurnRow
+from shared.store.records import Message, Task, TaskResult, TurnRow
 from shared.store.row import derived
 from shared.tasks import states
 from shared.turns import outbox, routing
-from shared.turns.intake import Ear
-from shared.turns.outbox import Change
-from shared.turns.queue import Desk, Ending
-from shared.turns.signatures import Authority
+from shared.turns.intake import Intake
+from shared.turns.outbox import RowChange
+from shared.turns.queue import Completion, Queue
+from shared.turns.signatures import Signatures
 from shared.turns.turn import Turn
 
 _BEATS = 4.0  # seconds between heartbeats
@@ -92,18 +91,18 @@ def check(command: str) -> None:
 class Bridge:
     """One process of a bridged agent."""
 
-    def __init__(self, visitor: Visitor, bridged: Bridged) -> None:
+    def __init__(self, visitor: Client, bridged: Bridged) -> None:
         self._visitor, self._bridged = visitor, bridged
         self._names, self._settings = visitor.names, visitor.settings
         self.instance = instance_of(os.getpid()) + secrets.token_hex(2)
-        self._desk = Desk(visitor.bus, visitor.names, bridged.name, lease_ms=visitor.settings.lease_ms)
+        self._desk = Queue(visitor.bus, visitor.names, bridged.name, lease_ms=visitor.settings.lease_ms)
         self._channel = visitor.names.agent(bridged.name)
         self._wake, self._stopping = asyncio.Event(), asyncio.Event()
         self._turn: Turn | None = None
         self._work: asyncio.Task[None] | None = None
         self._since, self._started = time.monotonic(), messages.now()
-        self._authority = Authority(visitor.names, visitor.signer, visitor.settings.unsigned_may)
-        self.ear = Ear(
+        self._authority = Signatures(visitor.names, visitor.signer, visitor.settings.unsigned_may)
+        self.ear = Intake(
             *(self._desk, [self._channel], self._heard), plain=[self._channel], authority=self._authority
         )
 
@@ -210,7 +209,7 @@ class Bridge:
         try:
             request = messages.agent({**json.loads(turn.given[0].data), "id": turn.given[0].id})
         except BadMessage as error:
-            await turn.finish(Ending(dead=routing.malformed(error)))
+            await turn.finish(Completion(dead=routing.malformed(error)))
             return
         try:
             await self._answer(turn, request)
@@ -223,7 +222,7 @@ class Bridge:
                 raise
             await self._close(turn, request, {"error": "cancelled", "status": "stopped"})
 
-    async def _answer(self, turn: Turn, request: messages.Agent) -> None:
+    async def _answer(self, turn: Turn, request: messages.AgentMessage) -> None:
         log.get().info(f"Received {request.type} from {request.sender}")
         kept = next((record["payload"] for record in turn.records if record["k"] == "final"), None)
         if kept is None:
@@ -231,7 +230,7 @@ class Bridge:
             await turn.step({"k": "final", "payload": kept})
         await self._close(turn, request, kept)
 
-    async def _made(self, turn: Turn, request: messages.Agent) -> Payload:
+    async def _made(self, turn: Turn, request: messages.AgentMessage) -> Payload:
         text = str(request.payload.get("question") or request.payload.get("command_file") or "")
         if request.type not in ("question", "task") or not text.strip():
             return {
@@ -254,7 +253,7 @@ class Bridge:
             telling.cancel()
         return _payload(request, done, self._bridged.seconds)
 
-    async def _run(self, text: str, request: messages.Agent) -> Finished:
+    async def _run(self, text: str, request: messages.AgentMessage) -> Finished:
         about = {"PROMPTDOCK_REQUEST": request.id, "PROMPTDOCK_SENDER": request.sender}
         kept = {name: value for name, value in os.environ.items() if not name.startswith(_KEPT_BACK)}
         return await run(
@@ -263,7 +262,7 @@ class Bridge:
             stdin=text.encode("utf-8", "replace"),
         )  # fmt: skip
 
-    async def _tell(self, request: messages.Agent) -> None:
+    async def _tell(self, request: messages.AgentMessage) -> None:
         begun = time.monotonic()
         while True:
             await asyncio.sleep(_PROGRESS)
@@ -272,7 +271,7 @@ class Bridge:
                 message = self._message(request, "progress", {"message": text})
                 await post.publish(self._visitor.bus, self._names, f"agent:{request.sender}", message)
 
-    def _message(self, request: messages.Agent, kind: str, payload: Payload) -> Payload:
+    def _message(self, request: messages.AgentMessage, kind: str, payload: Payload) -> Payload:
         return {
             "id": str(derived("answer", self._bridged.name, request.id, kind)),
             "from": self._bridged.name,
@@ -283,7 +282,7 @@ class Bridge:
             "v": 1,
         }
 
-    async def _close(self, turn: Turn, request: messages.Agent, payload: Payload) -> None:
+    async def _close(self, turn: Turn, request: messages.AgentMessage, payload: Payload) -> None:
         """Deliver the answer, then close the request: a successor delivers the same one again, and it counts once."""
         task = await self._task(request) if request.type == "task" else None
         if task is not None and payload.get("status") == "completed" and states.to_review(task, ""):
@@ -295,10 +294,10 @@ class Bridge:
         if sent.outcome == "heard":  # what is only published passes no script that would note it
             rows.append(self._said(turn, request, message, channel))
         rows.append(self._ended(turn, request, payload, task))
-        await turn.finish(Ending(archive=outbox.pack(rows)))
+        await turn.finish(Completion(archive=outbox.pack(rows)))
         log.get().info(f"Answered {request.sender}")
 
-    async def _task(self, request: messages.Agent) -> Task | None:
+    async def _task(self, request: messages.AgentMessage) -> Task | None:
         """The task's row, as far as there is one."""
         try:
             store = await self._visitor.store()
@@ -308,7 +307,9 @@ class Bridge:
             return None
         return found[0] if found else None
 
-    def _ended(self, turn: Turn, request: messages.Agent, payload: Payload, task: Task | None) -> TurnRow:
+    def _ended(
+        self, turn: Turn, request: messages.AgentMessage, payload: Payload, task: Task | None
+    ) -> TurnRow:
         """The turn, as whoever waits for its end in the Store looks for it."""
         failed = payload.get("error")
         return TurnRow(
@@ -326,7 +327,7 @@ class Bridge:
             ended_at=datetime.fromtimestamp((turn.claimed_at + turn.elapsed_ms()) / 1000, UTC),
         )
 
-    def _said(self, turn: Turn, request: messages.Agent, message: Payload, channel: str) -> Message:
+    def _said(self, turn: Turn, request: messages.AgentMessage, message: Payload, channel: str) -> Message:
         return Message(
             id=derived("message", self._bridged.name, turn.id),
             message_id=message["id"],
@@ -339,7 +340,7 @@ class Bridge:
             request_id=request.id,
         )
 
-    def _rows(self, turn: Turn, request: messages.Agent, payload: Payload, task: Task) -> list[Any]:
+    def _rows(self, turn: Turn, request: messages.AgentMessage, payload: Payload, task: Task) -> list[Any]:
         """What becomes of the task's row; the epoch of its assignment fences a bridge that lost it."""
         epoch = states.turn_epoch(request.payload.get("epoch"), turn.epoch)
         result = TaskResult(
@@ -352,12 +353,12 @@ class Bridge:
         return [result, *(_change(task, event, self._bridged.name, turn, epoch) for event in events)]
 
 
-def _change(task: Task, event: str, agent: str, turn: Turn, epoch: int) -> Change:
+def _change(task: Task, event: str, agent: str, turn: Turn, epoch: int) -> RowChange:
     values = {"task": str(task.id), "event": event, "actor": agent, "key": turn.id}
-    return Change("task", {**values, "epoch": epoch, "changes": {}})
+    return RowChange("task", {**values, "epoch": epoch, "changes": {}})
 
 
-def _payload(request: messages.Agent, done: Finished, seconds: float) -> Payload:
+def _payload(request: messages.AgentMessage, done: Finished, seconds: float) -> Payload:
     """What a command's end is to the asker. What it says of itself is not verified by anybody."""
     card: Payload = {"exit_code": done.exit_code, "ms": done.ms}
     if request.type == "task":
@@ -380,7 +381,7 @@ def _payload(request: messages.Agent, done: Finished, seconds: float) -> Payload
     return card
 
 
-async def serve(visitor: Visitor, bridged: Bridged, signals: Sequence[signal.Signals]) -> None:
+async def serve(visitor: Client, bridged: Bridged, signals: Sequence[signal.Signals]) -> None:
     """Run a bridge until one of the signals comes."""
     bridge = Bridge(visitor, bridged)
     for number in signals:

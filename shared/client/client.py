@@ -26,11 +26,11 @@ from shared.bus.messages import COMMANDS, default_session
 from shared.bus.presence import Presence
 from shared.bus.signing import Signer
 from shared.client import connect, elsewhere, feed, post
-from shared.client.spool import Letter, Outbox
+from shared.client.spool import Letter, Spool
 from shared.client.types import Event, Heard, Judged, Sent
 from shared.errors import BusUnreachable, Busy, PromptDockError, TimedOut
 from shared.settings import Settings
-from shared.turns.queue import Desk
+from shared.turns.queue import Queue
 
 if TYPE_CHECKING:
     from shared.store.base import Store
@@ -41,13 +41,13 @@ _LOOK = 1.0  # seconds for which it is known whether Chatter is here
 _LEAVE = 3.0  # seconds that closing waits for what is under way
 
 
-class Visitor:
+class Client:
     """Made by a gateway from its settings; an async context manager that gives everything back."""
 
     def __init__(self, settings: Settings) -> None:
         log.hide(*settings.secrets())
         self.settings, self.names = settings, Names(settings.namespace)
-        self.outbox = Outbox(settings.home / "outbox", connect.line(settings))
+        self.outbox = Spool(settings.home / "outbox", connect.line(settings))
         self._url = ""
         self._bus: Bus | None = None
         self._moves = asyncio.Event()
@@ -60,7 +60,7 @@ class Visitor:
         self._again: asyncio.Task[None] | None = None
         self._confirming: set[asyncio.Task[None]] = set()
 
-    async def __aenter__(self) -> Visitor:
+    async def __aenter__(self) -> Client:
         return self
 
     async def __aexit__(
@@ -398,7 +398,7 @@ class Visitor:
 
     async def _acknowledge(self, session: str, cursor: str) -> None:
         with contextlib.suppress(PromptDockError):  # it is told once more then
-            await Desk(self.bus, self.names, CHATTER).shown(session, cursor)
+            await Queue(self.bus, self.names, CHATTER).shown(session, cursor)
 
     async def mark(self, session: str) -> str:
         """The cursor behind which the events of a session stand that come from now on."""
@@ -440,4 +440,4 @@ class Visitor:
             await asyncio.gather(listen, return_exceptions=True)
 
 
-__all__ = ["Event", "Heard", "Visitor"]
+__all__ = ["Client", "Event", "Heard"]

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from shared.bus.keys import CHATTER
 from shared.bus.messages import Output
-from shared.client.client import Visitor
+from shared.client.client import Client
 from shared.client.types import Heard
 from shared.store.records import ConversationMessage
 
@@ -28,7 +28,7 @@ class Last:
     at: datetime
 
 
-async def last(visitor: Visitor, session: str, user: str) -> Last | None:
+async def last(visitor: Client, session: str, user: str) -> Last | None:
     """The end of a conversation, as it is stored; None where it was not this person who spoke last."""
     store = await visitor.store()
     where = {"session_id": session}
@@ -48,7 +48,7 @@ def _text(row: ConversationMessage) -> str:
     return (texts[0] if row.role == "user" else "\n".join(texts)).strip() if texts else ""
 
 
-async def missed(visitor: Visitor, session: str, user: str) -> list[Heard]:
+async def missed(visitor: Client, session: str, user: str) -> list[Heard]:
     """What was said to this person while nobody showed it to them, the oldest first; questions of tasks are left out.
 
     These are put again by Chatter, who knows whether they are open still.

@@ -13,7 +13,7 @@ from shared.bus.signing import Signer
 from shared.client.types import Sent
 from shared.errors import BadMessage, Busy, Denied, UsageError
 from shared.turns import routing
-from shared.turns.queue import Desk, Mail
+from shared.turns.queue import Mail, Queue
 
 AGENT = "agent:"
 STATUS = "agent:status"
@@ -53,7 +53,7 @@ def _data(names: Names, channel: str, message: dict[str, Any]) -> bytes:
     return data
 
 
-def _agent(channel: str, message: dict[str, Any]) -> messages.Agent:
+def _agent(channel: str, message: dict[str, Any]) -> messages.AgentMessage:
     parsed = messages.agent(message)
     if channel != AGENT + parsed.to:
         raise UsageError(
@@ -82,7 +82,7 @@ async def post(
     if signer is not None:
         message = signed(signer, names, channel, message)
     agent, mail = _mail(names, channel, message)
-    desk = Desk(bus, names, agent, lease_ms=lease_ms)
+    desk = Queue(bus, names, agent, lease_ms=lease_ms)
     if mail.place == "answer":
         return await _answer(bus, desk, mail)
     receipt = await desk.post(mail)
@@ -105,7 +105,7 @@ async def post(
     return Sent(mail.id, receipt.outcome, waiting=receipt.waiting)
 
 
-async def _answer(bus: Bus, desk: Desk, mail: Mail) -> Sent:
+async def _answer(bus: Bus, desk: Queue, mail: Mail) -> Sent:
     """An answer goes to whoever waits for it; where nobody of ours does, a foreign program may."""
     told = await desk.respond(mail.session, mail.channel, mail.data)
     if told == "delivered":

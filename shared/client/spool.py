@@ -33,7 +33,7 @@ class Letter:
     outcome: Sent | PromptDockError | None = field(default=None)
 
 
-class Outbox:
+class Spool:
     """The letters of one home to one cluster, which `line` names."""
 
     def __init__(self, folder: Path, line: str) -> None:

@@ -16,7 +16,7 @@ from shared.errors import StoreUnavailable
 from shared.models.base import Message
 from shared.store.base import Store
 from shared.store.origin import BEFORE
-from shared.turns.queue import Desk
+from shared.turns.queue import Queue
 from shared.turns.records import Record, unpack
 from shared.turns.turn import Turn
 
@@ -26,7 +26,7 @@ PREFIX = (
 
 
 @dataclass
-class Past:
+class History:
     """The window oldest first, the number of the last message, and the summary of what came before."""
 
     window: list[Record] = field(default_factory=list)
@@ -60,11 +60,11 @@ class Past:
         return bool(summaries.covered([*self.window, *added], self.summary["last"] if self.summary else 0))
 
 
-async def look_back(store: Store, turn: Turn, rest_ms: int) -> Past:
+async def look_back(store: Store, turn: Turn, rest_ms: int) -> History:
     """The past of a turn's session."""
     held = turn.window if turn.seq is not None else []
     short = (turn.seq or 0) <= summaries.RECENT
-    past = Past(held, turn.seq or 0, None if short else await newest(turn.desk, turn.session))
+    past = History(held, turn.seq or 0, None if short else await newest(turn.desk, turn.session))
     if held and turn.claimed_at - held[-1]["at"] <= rest_ms:
         return past
     try:
@@ -75,10 +75,10 @@ async def look_back(store: Store, turn: Turn, rest_ms: int) -> Past:
     except StoreUnavailable as error:
         log.get().warning("The conversation is gone on with as Redis has it", why=str(error))
         return past
-    return Past(found, max(seq, past.seq), told, turn.held)
+    return History(found, max(seq, past.seq), told, turn.held)
 
 
-async def newest(desk: Desk, session: str) -> Record | None:
+async def newest(desk: Queue, session: str) -> Record | None:
     """The summary that Redis holds."""
     found = await desk.bus.command("LINDEX", f"{desk.prefix}window:{PREFIX}{session}", -1)
     try:

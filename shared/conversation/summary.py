@@ -12,7 +12,7 @@ from shared.conversation.prompt import is_situation
 from shared.conversation.window import surplus
 from shared.models.base import Block, Message, Request
 from shared.store.base import Store
-from shared.store.records import Session, Snapshot
+from shared.store.records import Session, SnapshotRow
 from shared.turns.records import Record
 
 FULL, RECENT = 20, 14  # messages
@@ -81,7 +81,7 @@ def opening(summary: Record | None, untold: int) -> list[Message]:
 async def stored(store: Store, session: str) -> Record | None:
     """The newest summary of a session that the Store has, since it was last cleared."""
     where: dict[str, Any] = {"session_id": session, "kind": "summary"}
-    found = await store.select(Snapshot, where, order=[("last_seq", "desc")], limit=1)
+    found = await store.select(SnapshotRow, where, order=[("last_seq", "desc")], limit=1)
     if not found or found[0].last_seq is None:
         return None
     known = await store.select(Session, {"key": session}, limit=1)

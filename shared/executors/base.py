@@ -28,7 +28,7 @@ Leave = Callable[[str, dict[str, Any], str], Awaitable[str]]
 Ask = Callable[[dict[str, Any]], Awaitable[str]]
 
 
-class Journal(Protocol):
+class ExecutorJournal(Protocol):
     """The turn's memory; `step` raises Fenced once the turn belongs to another worker."""
 
     records: list[Record]
@@ -38,7 +38,7 @@ class Journal(Protocol):
 
 
 @dataclass(frozen=True)
-class Work:
+class TaskWork:
     """One task, as an executor is handed it. `path` is its worktree; children are started under `lock`."""
 
     turn_id: str
@@ -47,7 +47,7 @@ class Work:
     system: tuple[str, ...]
     command: str
     model: str
-    journal: Journal
+    journal: ExecutorJournal
     lock: Lock
     sandbox: Sandbox
     leave: Leave
@@ -62,7 +62,7 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TaskOutcome:
     """How a run ended: with words, with a question to the person, or refused by the model."""
 
     text: str
@@ -84,7 +84,7 @@ class Executor(Protocol):
 
     name: str
 
-    async def run(self, work: Work) -> Outcome:
+    async def run(self, work: TaskWork) -> TaskOutcome:
         """Raises ModelError where the provider fails, ToolError where the executor cannot work here."""
 
 

@@ -21,7 +21,7 @@ from uuid import uuid4
 from shared import failpoints, log
 from shared.errors import Lasting, ModelError, ModelOverloaded, ModelRefused, PromptDockError
 from shared.executors import claude_tools
-from shared.executors.base import Outcome, Work, notes
+from shared.executors.base import TaskOutcome, TaskWork, notes
 from shared.executors.outlet import Outlet
 from shared.executors.pipe import Pipe
 from shared.guard.processes import starts
@@ -58,7 +58,7 @@ class ClaudeCode:
 
     name = "claude-code"
 
-    async def run(self, work: Work) -> Outcome:
+    async def run(self, work: TaskWork) -> TaskOutcome:
         """From wherever the journal stands to an answer."""
         last = next((r for r in reversed(work.journal.records) if r["k"] in ("model", "note")), None)
         if last is not None and last["k"] == "model":
@@ -77,12 +77,12 @@ class ClaudeCode:
 class _Run:
     """One process of Claude Code, from its start to its result."""
 
-    def __init__(self, work: Work, sdk: Any, executable: str, outlet: Outlet) -> None:
+    def __init__(self, work: TaskWork, sdk: Any, executable: str, outlet: Outlet) -> None:
         self._work, self._sdk, self._program, self._outlet = work, sdk, executable, outlet
         self._config = work.scratch / "claude"
         self._running: dict[str, tuple[str, float]] = {}  # commands by call, and when they began
 
-    async def run(self) -> Outcome:
+    async def run(self) -> TaskOutcome:
         session, begun = await self._session()
         sdk = self._sdk
         hooks: Any = {
@@ -209,7 +209,7 @@ class _Run:
 
     # -- what it says ----------------------------------------------------------------------------------------
 
-    async def _listen(self, client: Any) -> Outcome:
+    async def _listen(self, client: Any) -> TaskOutcome:
         async for message in client.receive_response():
             if isinstance(message, self._sdk.StreamEvent):
                 self._stream(message.event)
@@ -224,7 +224,7 @@ class _Run:
         elif thought := delta.get("thinking"):
             self._work.live("thinking", {"content": thought})
 
-    async def _ended(self, result: Any) -> Outcome:
+    async def _ended(self, result: Any) -> TaskOutcome:
         if result.is_error and result.api_error_status in _FORBIDDEN:
             raise ModelRefused(
                 "the provider does not take the key", str(result.result)[:300], "promptdock key set"
@@ -292,12 +292,12 @@ def _used(records: list[Record]) -> Usage:
     return total
 
 
-def _outcome(work: Work, record: Record) -> Outcome:
+def _outcome(work: TaskWork, record: Record) -> TaskOutcome:
     text = "\n".join(block["text"] for block in record["content"])
     kind = "refusal" if record["stop"] == "refusal" else "answer"
     used = _used(work.journal.records)
     limit = str(record.get("limit") or "")
-    return Outcome(text or "Done.", kind, usage=used, model=record["model"], limit=limit)  # type: ignore[arg-type]
+    return TaskOutcome(text or "Done.", kind, usage=used, model=record["model"], limit=limit)  # type: ignore[arg-type]
 
 
 def _now() -> int:

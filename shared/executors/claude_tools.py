@@ -14,7 +14,7 @@ from typing import Any
 
 from shared import failpoints
 from shared.errors import ToolError
-from shared.executors.base import Work
+from shared.executors.base import TaskWork
 from shared.guard.files.jail import Jail
 
 QUESTION = "AskUserQuestion"
@@ -30,7 +30,7 @@ Input = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Call:
+class ToolUse:
     """One of its calls, as ours; `changed` is the input that it is to be run with."""
 
     tool: str
@@ -38,7 +38,7 @@ class Call:
     changed: Input
 
 
-def translate(name: str, given: Input, work: Work) -> Call:
+def translate(name: str, given: Input, work: TaskWork) -> ToolUse:
     """The call of ours that this is; ToolError where there is none, or where it may not be made at all."""
     folder = work.path
     match name:
@@ -54,7 +54,7 @@ def translate(name: str, given: Input, work: Work) -> Call:
             Jail(folder).stat(path)
             _pattern(str(given.get("glob" if name == "Grep" else "pattern") or ""))
             changed = {**given, "path": str(folder / path)}
-            return Call("grep", {"pattern": str(given.get("pattern", "")), "path": path}, changed)
+            return ToolUse("grep", {"pattern": str(given.get("pattern", "")), "path": path}, changed)
         case "Bash":
             return _command(given)
     raise ToolError(f"{name} cannot be used here", f"there are: {', '.join(TOOLS)}", "")
@@ -73,13 +73,13 @@ def questions(given: Input) -> list[dict[str, Any]]:
     ]
 
 
-def _file(tool: str, given: Input, folder: Path, more: dict[str, Any], write: bool) -> Call:
+def _file(tool: str, given: Input, folder: Path, more: dict[str, Any], write: bool) -> ToolUse:
     path = _inside(str(given.get("file_path", "")), folder)
     if write:
         Jail(folder, writable=True).may_write(path)
     elif Jail(folder).exists(path):
         Jail(folder).stat(path)
-    return Call(tool, {"path": path, **more}, {**given, "file_path": str(folder / path)})
+    return ToolUse(tool, {"path": path, **more}, {**given, "file_path": str(folder / path)})
 
 
 def _inside(path: str, folder: Path) -> str:
@@ -95,7 +95,7 @@ def _inside(path: str, folder: Path) -> str:
         ) from None
 
 
-def _command(given: Input) -> Call:
+def _command(given: Input) -> ToolUse:
     text = str(given.get("command", ""))
     if "\0" in text or not text.strip():
         raise ToolError("the command was not run", "it is empty, or holds a NUL", "")
@@ -106,7 +106,7 @@ def _command(given: Input) -> Call:
         "timeout": int(seconds * 1000) + _TELL,
         "description": str(given.get("description") or "a command, confined")[:200],
     }
-    return Call("bash", {"command": text, "timeout": max(1, int(seconds))}, changed)
+    return ToolUse("bash", {"command": text, "timeout": max(1, int(seconds))}, changed)
 
 
 def _seconds(asked: Any) -> float:

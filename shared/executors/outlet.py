@@ -23,7 +23,7 @@ from typing import Any
 from shared import failpoints, log
 from shared.errors import PromptDockError
 from shared.executors import inside
-from shared.executors.base import Work
+from shared.executors.base import TaskWork
 from shared.guard.processes.process import Finished, run
 from shared.guard.processes.reserve import Reserve
 from shared.redaction import concealed
@@ -42,7 +42,7 @@ _THEIRS = frozenset({"connection", "content-length", "transfer-encoding", "keep-
 class Outlet:
     """Open between entering and leaving; `wrap` makes the command line of a Claude Code that goes through it."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: TaskWork) -> None:
         self._work = work
         self._token = secrets.token_urlsafe(32)
         self._commands: dict[str, tuple[str, float]] = {}

@@ -106,7 +106,7 @@ class Session(Changing):
     origin: Json = {}
 
 
-class Snapshot(Row):
+class SnapshotRow(Row):
     """A window that was saved, or the summary of the messages `first_seq` to `last_seq` of a session."""
 
     table = "snapshots"
@@ -124,7 +124,7 @@ class Snapshot(Row):
     content: list[Json] = []
 
 
-class Turn(Row):
+class TurnRow(Row):
     """One unit of an agent's work; `id` is derived from `turn_id`."""
 
     table = "turns"
@@ -379,7 +379,7 @@ class Agent(Changing):
     heartbeat_at: Time | None = None
 
 
-class Profile(Versioned):
+class ProfileRow(Versioned):
     """How an agent works: prompt sections in order, model, tools, permissions, limits."""
 
     table = "profiles"
@@ -633,7 +633,7 @@ class Log(Row):
 # What others belong to comes first: the order in which tables are made.
 TABLES: tuple[type[Row], ...] = (
     Project, Repo, Workspace, Channel, Task, TaskEvent, TaskDependency, TaskResult,
-    Message, ConversationMessage, Session, Snapshot, Turn, TurnStep,
-    Agent, Profile, Approval, Audit, Note, ProjectProfile, Prompt, Memory,
+    Message, ConversationMessage, Session, SnapshotRow, TurnRow, TurnStep,
+    Agent, ProfileRow, Approval, Audit, Note, ProjectProfile, Prompt, Memory,
     Hook, HookRun, TokenUsage, Setting, Log,
 )  # fmt: skip

@@ -22,11 +22,11 @@ from shared.store.records import (
     Message,
     Row,
     Session,
-    Snapshot,
+    SnapshotRow,
     Task,
     TaskEvent,
     TokenUsage,
-    Turn,
+    TurnRow,
     TurnStep,
 )
 
@@ -49,7 +49,7 @@ _LOGS = (
     Rule(Log, 30),
     Rule(TurnStep, 30),
     Rule(Message, 90),
-    Rule(Turn, 90),
+    Rule(TurnRow, 90),
     Rule(HookRun, 90, {"state": ("in", ["skipped", "completed", "failed"])}),
     Rule(Approval, 90, {"state": ("in", _DECIDED)}),
     Rule(TokenUsage, 365),
@@ -121,7 +121,7 @@ async def _conversations(store: Store, bound: datetime, going: Going) -> int:
                 continue
             await store.delete(ConversationMessage, {"session_id": row.key, "created_at": ("lt", bound)})
             await store.delete(
-                Snapshot, {"session_id": row.key, "kind": "summary", "created_at": ("lt", bound)}
+                SnapshotRow, {"session_id": row.key, "kind": "summary", "created_at": ("lt", bound)}
             )
             count += await store.delete(Session, {"id": row.id, **where})
     return count

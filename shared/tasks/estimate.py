@@ -15,7 +15,7 @@ _PAST = 300  # results that estimates rest on
 
 
 @dataclass(frozen=True)
-class Past:
+class PastTask:
     """What one task of before needed."""
 
     project: UUID
@@ -37,18 +37,18 @@ class Estimate:
         return {"cost": round(self.cost, 4), "tokens": round(self.tokens), "from_tasks": self.of}
 
 
-async def recall(store: Store) -> list[Past]:
+async def recall(store: Store) -> list[PastTask]:
     """What the newest tasks needed, as their results say."""
     results = await store.select(TaskResult, order=[("created_at", "desc")], limit=_PAST)
     known = {row.id: row for row in await graph.tasks(store, {row.task_id for row in results})}
     return [
-        Past(known[row.task_id].project_id, row.agent, row.cost, row.tokens_used)
+        PastTask(known[row.task_id].project_id, row.agent, row.cost, row.tokens_used)
         for row in results
         if row.task_id in known
     ]
 
 
-def estimate(past: Iterable[Past], project: UUID, agent: str) -> Estimate:
+def estimate(past: Iterable[PastTask], project: UUID, agent: str) -> Estimate:
     """By the tasks of this project and agent; where they are too few, of the project, of the agent, of all."""
     rows = [row for row in past if row.tokens > 0 or row.cost > 0]
     of_project = [row for row in rows if row.project == project]
@@ -60,7 +60,7 @@ def estimate(past: Iterable[Past], project: UUID, agent: str) -> Estimate:
     return _middle(rows)
 
 
-def _middle(rows: list[Past]) -> Estimate:
+def _middle(rows: list[PastTask]) -> Estimate:
     if not rows:
         return Estimate()
     from statistics import median

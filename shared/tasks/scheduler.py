@@ -24,7 +24,7 @@ Id = str  # of a task or project; not a UUID, which is slow as a key
 BACKOFF = 30.0
 
 
-class Work(NamedTuple):
+class SchedulerTask(NamedTuple):
     """A task that is not completed, as the scheduler sees it. Times are seconds since 1970."""
 
     id: Id
@@ -59,7 +59,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Seat:
+class AgentSlot:
     """An agent that takes tasks, and how many more it takes now."""
 
     agent: str
@@ -68,13 +68,13 @@ class Seat:
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class SchedulerSnapshot:
     """Everything that a decision may depend on."""
 
     now: float
-    work: Sequence[Work]
+    work: Sequence[SchedulerTask]
     shares: Sequence[Share]
-    seats: Sequence[Seat]
+    seats: Sequence[AgentSlot]
     needs: Mapping[Id, Sequence[Id]] = field(default_factory=dict)  # what each task waits for
     lost: frozenset[Id] = frozenset()  # assigned or begun, and nobody has them any more
     paused: bool = False
@@ -106,7 +106,7 @@ class Decision:
     again: float | None = None
 
 
-def decide(snapshot: Snapshot) -> Decision:
+def decide(snapshot: SchedulerSnapshot) -> Decision:
     """The transitions that are due, and the tasks that begin."""
     timers = _Timers(snapshot.now)
     open_ = {work.id for work in snapshot.work}
@@ -136,7 +136,7 @@ class _Timers:
         return False
 
 
-def _due(snapshot: Snapshot, work: Work, waiting: set[Id], timers: _Timers) -> Step | None:
+def _due(snapshot: SchedulerSnapshot, work: SchedulerTask, waiting: set[Id], timers: _Timers) -> Step | None:
     match work.status:
         case "DEFINED" if work.id not in waiting:
             return Step(work.id, "dependencies_met")
@@ -157,7 +157,7 @@ def _due(snapshot: Snapshot, work: Work, waiting: set[Id], timers: _Timers) -> S
     return None
 
 
-def _affordable(snapshot: Snapshot, work: Work) -> bool:
+def _affordable(snapshot: SchedulerSnapshot, work: SchedulerTask) -> bool:
     lefts = [share.left for share in snapshot.shares if share.id == work.project]
     return all(left is None or left > 0 for left in (snapshot.left, *lefts))
 
@@ -168,11 +168,11 @@ class _Project:
     def __init__(self, share: Share) -> None:
         self.share, self.used, self.done, self.left = share, share.used, share.done, share.left
         self.running = 0
-        self.queues: defaultdict[tuple[str, str], list[tuple[bool, float, float, Id, Work]]] = defaultdict(
-            list
+        self.queues: defaultdict[tuple[str, str], list[tuple[bool, float, float, Id, SchedulerTask]]] = (
+            defaultdict(list)
         )
 
-    def takes(self, work: Work) -> None:
+    def takes(self, work: SchedulerTask) -> None:
         """Count a task that runs."""
         self.running += 1
         self.done += 1
@@ -180,9 +180,11 @@ class _Project:
         if self.left is not None:
             self.left -= work.cost
 
-    def next(self, seats: Mapping[tuple[str, str], str], left: float | None) -> tuple[Work, str] | None:
+    def next(
+        self, seats: Mapping[tuple[str, str], str], left: float | None
+    ) -> tuple[SchedulerTask, str] | None:
         """The task to begin, with its agent; those that cost more than is left are dropped for this time."""
-        best: tuple[bool, float, float, Id, Work] | None = None
+        best: tuple[bool, float, float, Id, SchedulerTask] | None = None
         for wants, queue in self.queues.items():
             if wants not in seats:
                 continue
@@ -197,7 +199,7 @@ def _fits(cost: float, *lefts: float | None) -> bool:
     return all(left is None or (left > 0 and cost <= left) for left in lefts)
 
 
-def _assign(snapshot: Snapshot, waiting: set[Id], timers: _Timers) -> Iterator[Assignment]:
+def _assign(snapshot: SchedulerSnapshot, waiting: set[Id], timers: _Timers) -> Iterator[Assignment]:
     projects = {share.id: _Project(share) for share in snapshot.shares}
     left = _sort(snapshot, projects, waiting, timers)
     rooms = {seat.agent: seat.room for seat in snapshot.seats if seat.room > 0}
@@ -226,7 +228,7 @@ def _assign(snapshot: Snapshot, waiting: set[Id], timers: _Timers) -> Iterator[A
 
 
 def _sort(
-    snapshot: Snapshot, projects: dict[Id, _Project], waiting: set[Id], timers: _Timers
+    snapshot: SchedulerSnapshot, projects: dict[Id, _Project], waiting: set[Id], timers: _Timers
 ) -> float | None:
     """Put what is ready into the projects' queues, and count what runs; what is left of the day's money."""
     left, oldest = snapshot.left, snapshot.now - PATIENCE
@@ -260,7 +262,9 @@ def _behind(project: _Project, weights: float, total: float) -> float:
     return due - (project.used / total if total else 0.0)
 
 
-def _places(snapshot: Snapshot, project: _Project, rooms: dict[str, int]) -> dict[tuple[str, str], str]:
+def _places(
+    snapshot: SchedulerSnapshot, project: _Project, rooms: dict[str, int]
+) -> dict[tuple[str, str], str]:
     """Who would take each kind of task of a project: the named agent, else the one with the most room."""
     found: dict[tuple[str, str], str] = {}
     for wants, kind in project.queues:

@@ -22,7 +22,7 @@ from shared.guard.sandbox.sandbox import Sandbox
 from shared.store.records import Project, Repo, Workspace, project_key
 from shared.store.row import now
 from shared.tasks.defaults import lying, real
-from shared.tasks.worktree.mirrors import Repos
+from shared.tasks.worktree.mirrors import Mirrors
 from shared.tools import lookup
 from shared.tools.context import Context, Root
 from shared.tools.paths import one
@@ -60,9 +60,9 @@ def wherever(function: Function) -> Function:
     return run
 
 
-def repos(here: Context) -> Repos:
+def repos(here: Context) -> Mirrors:
     """The repositories of this home, as the worker hands them over."""
-    found: Repos | None = here.extras.get("repos")
+    found: Mirrors | None = here.extras.get("repos")
     if found is None:
         raise ToolError("no repository can be reached here", "this turn has no home", "ask Chatter instead")
     return found

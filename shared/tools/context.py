@@ -15,7 +15,7 @@ from shared.store.origin import PERSON, Origin
 BEFORE_WORK = frozenset({"planner", "researcher"})  # who plans a task, and who checks it
 
 
-class Cluster(Protocol):
+class ClusterCalls(Protocol):
     """The other agents, as a tool sees them from inside a turn."""
 
     async def ask(self, agent: str, payload: dict[str, Any], key: str) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class Context:
     roots: Mapping[str, Root] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     say: Callable[[str], Awaitable[None]] = _silent
-    cluster: Cluster | None = None
+    cluster: ClusterCalls | None = None
     consulted: Callable[[], frozenset[str]] = frozenset  # agents that answered in this session
     talks: bool = False  # a model in a conversation calls, and nobody decided that work is to begin
     roles: Callable[[], frozenset[str]] = frozenset  # that all people claim whose words led to this turn

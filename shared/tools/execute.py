@@ -20,7 +20,7 @@ from shared.tools.registry import Registry, Result
 MAX_RESULT = 64 * 1024  # characters of JSON that go to the model
 
 
-class Handler:
+class ToolExecutor:
     """Runs tools of a registry by name."""
 
     def __init__(self, registry: Registry) -> None:

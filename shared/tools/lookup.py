@@ -17,7 +17,7 @@ from shared.store.records import (
     Agent,
     Hook,
     Note,
-    Profile,
+    ProfileRow,
     Project,
     ProjectProfile,
     Repo,
@@ -199,9 +199,9 @@ async def agent(store: Store, name: str) -> Agent:
     raise Missing(f"no agent called {name!r} is registered", "", "list_agents shows them")
 
 
-async def profile(store: Store, slug: str) -> Profile:
+async def profile(store: Store, slug: str) -> ProfileRow:
     """The agent profile of that id."""
-    if found := await first(store, Profile, slug=slug):
+    if found := await first(store, ProfileRow, slug=slug):
         return found
     raise Missing(f"there is no profile called {slug!r}", "", "list_profiles shows them")
 

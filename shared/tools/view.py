@@ -53,7 +53,7 @@ def loaded(records: Iterable[dict[str, Any]]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Shelf:
+class ToolView:
     """The view of one agent: `always` is shown from the start; with `on_demand`, the categories can be loaded,
     and of its own tools what is `loadable`.
 
@@ -129,7 +129,7 @@ class Shelf:
 class Shelved(Model):
     """A model that is shown, with each request that has tools at all, what the shelf holds at that moment."""
 
-    def __init__(self, model: Model, shelf: Shelf, records: Sequence[dict[str, Any]]) -> None:
+    def __init__(self, model: Model, shelf: ToolView, records: Sequence[dict[str, Any]]) -> None:
         self._model, self._shelf, self._records = model, shelf, records
         self.name, self.demo = model.name, model.demo
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from shared import log
-from shared.turns.queue import Claim, Desk
+from shared.turns.queue import Claim, Queue
 
 
-class Seat:
+class Handoff:
     """Where one worker is given turns. `take` is called with each; it must not block."""
 
     def __init__(
-        self, desk: Desk, worker: str, idle: Callable[[], bool], take: Callable[[Claim], None]
+        self, desk: Queue, worker: str, idle: Callable[[], bool], take: Callable[[Claim], None]
     ) -> None:
         self._desk, self._idle, self._take = desk, idle, take
         self.channel = desk.names.channel(f"{desk.prefix}seat:{worker}")

@@ -18,9 +18,9 @@ from shared.bus import messages
 from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT
 from shared.errors import BadMessage, PromptDockError, Refused
 from shared.turns import routing
-from shared.turns.handoff import Seat
-from shared.turns.queue import Desk, Mail
-from shared.turns.signatures import Authority
+from shared.turns.handoff import Handoff
+from shared.turns.queue import Mail, Queue
+from shared.turns.signatures import Signatures
 
 # Rung for each message that came: its channel and content, or None where the desk should be looked at.
 OnBell = Callable[[str, dict[str, Any] | None], None]
@@ -30,17 +30,17 @@ _Task = _Heard | int  # or a numbering to close
 _BATCH, _BYTES = 64, 1024 * 1024
 
 
-class Ear:
+class Intake:
     """One replica's subscription to a desk's channels."""
 
     def __init__(
         self,
-        desk: Desk,
+        desk: Queue,
         channels: Sequence[str],
         on_bell: OnBell,
         plain: Sequence[str],
-        seat: Seat | None = None,
-        authority: Authority | None = None,
+        seat: Handoff | None = None,
+        authority: Signatures | None = None,
     ) -> None:
         self.desk = desk
         self.names = desk.names

@@ -52,19 +52,19 @@ _TABLES: dict[str, type[Row]] = {
 
 
 @dataclass(frozen=True)
-class Change:
+class RowChange:
     """A conditional write on its way: whoever drains hands `values` to the applier of that name."""
 
     applier: str
     values: dict[str, Any]
 
 
-def pack(rows: Sequence[Row | Change]) -> bytes:
+def pack(rows: Sequence[Row | RowChange]) -> bytes:
     """Rows and changes as one archive entry: JSON, compressed where it is so large that a server may refuse it."""
     data = json.dumps(
         [
             {"apply": row.applier, "values": row.values}
-            if isinstance(row, Change)
+            if isinstance(row, RowChange)
             else {"table": row.table, "row": row.model_dump(mode="json")}
             for row in rows
         ],
@@ -75,7 +75,7 @@ def pack(rows: Sequence[Row | Change]) -> bytes:
     return b"z" + zlib.compress(data, 1) if len(data) > _PLAIN else data
 
 
-class Archive:
+class Outbox:
     """Puts rows in, and drains every desk's archive into the Store."""
 
     def __init__(
@@ -101,7 +101,7 @@ class Archive:
         """
         self._wake.set()
 
-    async def put(self, rows: Sequence[Row | Change]) -> None:
+    async def put(self, rows: Sequence[Row | RowChange]) -> None:
         """Rows that belong to no turn: log lines, task events."""
         if rows:
             key = f"{self._names.desk(self._agent)}archive"
@@ -177,7 +177,7 @@ class Archive:
             return 0
         moved = 0
         while entries := await self._bus.command("XRANGE", f"{prefix}archive", "-", "+", "COUNT", BATCH):
-            rows: list[Row | Change] = []
+            rows: list[Row | RowChange] = []
             for entry_id, fields in entries:
                 try:
                     rows += _rows(agent, entry_id.decode(), fields)
@@ -199,7 +199,7 @@ class Archive:
         entries = await self._bus.command("XRANGE", f"{prefix}out", start, "+", "COUNT", BATCH)
         if not entries:
             return 0
-        rows: list[Row | Change] = []
+        rows: list[Row | RowChange] = []
         for entry_id, fields in entries:
             try:
                 rows.append(_output(agent, entry_id.decode(), fields[1]))
@@ -227,7 +227,7 @@ class Archive:
         fields = ("reason", reason("archive", error), "id", "", "session", "", "channel", "", "data", data)
         await self._bus.command("XADD", f"{prefix}dead", "MAXLEN", "~", 10_000, "*", *fields)
 
-    async def _store_all(self, prefix: str, items: list[Row | Change]) -> None:
+    async def _store_all(self, prefix: str, items: list[Row | RowChange]) -> None:
         rows = [item for item in items if isinstance(item, Row)]
         try:
             await self._store.upsert(rows)
@@ -240,7 +240,7 @@ class Archive:
                 await self._store_one(prefix, row)
         changes: dict[str, list[dict[str, Any]]] = {}
         for item in items:
-            if isinstance(item, Change):
+            if isinstance(item, RowChange):
                 changes.setdefault(item.applier, []).append(item.values)
         for applier, values in changes.items():
             await self._apply(prefix, applier, values)
@@ -282,7 +282,7 @@ class Archive:
             await self._store.upsert([row.model_copy(update={"seq": last[0].seq + 1})])
 
 
-def _rows(agent: str, entry_id: str, flat: list[bytes]) -> list[Row | Change]:
+def _rows(agent: str, entry_id: str, flat: list[bytes]) -> list[Row | RowChange]:
     fields = dict(zip((name.decode() for name in flat[::2]), flat[1::2], strict=True))
     if fields["kind"] in (b"message", b"dead"):
         return [_message(agent, entry_id, fields)]
@@ -301,9 +301,9 @@ def reason(where: str, error: Exception) -> str:
     return log.redact(f"unreadable: {where}: {told}")[:300]
 
 
-def _item(item: dict[str, Any]) -> Row | Change:
+def _item(item: dict[str, Any]) -> Row | RowChange:
     if "apply" in item:
-        return Change(item["apply"], item["values"])
+        return RowChange(item["apply"], item["values"])
     return _TABLES[item["table"]].model_validate(item["row"])
 
 

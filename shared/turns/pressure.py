@@ -10,17 +10,17 @@ import contextlib
 
 from shared import log
 from shared.errors import PromptDockError
-from shared.turns.queue import Desk
+from shared.turns.queue import Queue
 
 WARN, FULL = 0.7, 0.85  # shares of its maxmemory
 WAITING = 50_000  # archive entries of one desk, a few KiB each: without a maxmemory this is the bound
 _PAUSE = 5.0
 
 
-class Room:
+class Pressure:
     """Watches it for one desk; `look` sets and lifts the mark that makes the desk answer `busy`."""
 
-    def __init__(self, desk: Desk, waiting: int = WAITING) -> None:
+    def __init__(self, desk: Queue, waiting: int = WAITING) -> None:
         self._desk, self._waiting = desk, waiting
         self._warned = False
 

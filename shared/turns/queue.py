@@ -44,7 +44,7 @@ class Mail:
 
 
 @dataclass(frozen=True)
-class Entry:
+class QueueEntry:
     """A message that was accepted."""
 
     id: str
@@ -55,7 +55,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Receipt:
+class Accepted:
     """What became of a post: `accepted`, `known` (with its state: it had been accepted before), or `busy`."""
 
     outcome: Literal["accepted", "known", "busy", "foreign"]  # foreign: the session is somebody else's
@@ -72,7 +72,7 @@ class Claim:
     epoch: int
     tries: int  # deliveries without progress, this one included
     fails: int  # times that it was given back after a failure
-    entries: list[Entry]
+    entries: list[QueueEntry]
     journal: list[bytes]
     window: list[bytes]
     seq: int | None
@@ -82,7 +82,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Ending:
+class Completion:
     """What a finished turn leaves."""
 
     channel: str = ""
@@ -98,11 +98,11 @@ class Ending:
     window_ms: int = keys.DAY * 1000  # how long the window stays in Redis when nothing more comes
 
 
-def _entry(fields: list[bytes]) -> Entry:
+def _entry(fields: list[bytes]) -> QueueEntry:
     """An entry of the inbox; one that cannot be read is left to whoever carries it out, as nonsense."""
     pairs = dict(zip(fields[::2], fields[1::2], strict=False))
     try:
-        return Entry(
+        return QueueEntry(
             pairs[b"id"].decode(),
             pairs[b"session"].decode(),
             pairs[b"channel"].decode(),
@@ -111,7 +111,7 @@ def _entry(fields: list[bytes]) -> Entry:
         )
     except (KeyError, ValueError):
         id = pairs.get(b"id", fields[1] if len(fields) > 1 else b"").decode("utf-8", "replace")
-        return Entry(id, "", "", b"\n".join(fields), 0)
+        return QueueEntry(id, "", "", b"\n".join(fields), 0)
 
 
 def _full() -> PromptDockError:
@@ -134,7 +134,7 @@ def _claim(turn: list[Any], now: int, asked: float) -> Claim:
     )
 
 
-class Desk:
+class Queue:
     """All calls on one agent's keys. A call whose reply was lost is made again for `patience` seconds."""
 
     def __init__(
@@ -175,7 +175,7 @@ class Desk:
         """An output as it goes out: signed, and `kept`, since it stands in our stream as well."""
         return self._signer.stamped(channel, text, kept=True) if self._signer and text else text
 
-    async def post(self, mail: Mail, patience: float = 0.0) -> Receipt:
+    async def post(self, mail: Mail, patience: float = 0.0) -> Accepted:
         """Accept, keep and publish in one step; coming back is the acknowledgement."""
         code, told = await self._call(
             scripts.POST,
@@ -195,10 +195,10 @@ class Desk:
             patience=patience,
         )
         if code == 0:
-            return Receipt("known", state=told.decode())
+            return Accepted("known", state=told.decode())
         if code == -3:
-            return Receipt("foreign")
-        return Receipt("accepted" if code == 1 else "busy", waiting=told, theirs=code == -2)
+            return Accepted("foreign")
+        return Accepted("accepted" if code == 1 else "busy", waiting=told, theirs=code == -2)
 
     async def join(self) -> int:
         """Open a numbering of plain messages; its marker goes out on `self.marker`."""
@@ -251,7 +251,7 @@ class Desk:
             try:
                 found.append(_claim(turn, now, asked))
             except (ValueError, TypeError) as error:  # its name is no text
-                await self._finish(turn[0], turn[1], Ending(dead=f"unreadable: {error}"[:300]))
+                await self._finish(turn[0], turn[1], Completion(dead=f"unreadable: {error}"[:300]))
         return found, int(due)
 
     def given(self, data: bytes) -> Claim | None:
@@ -273,7 +273,7 @@ class Desk:
         known: int,
         records: Sequence[bytes],
         calls: Sequence[str] = (),
-    ) -> list[Entry]:
+    ) -> list[QueueEntry]:
         """Append records at `at`; what joined since `known` messages. Fenced if the lease is lost."""
         if sum(map(len, records)) > JOURNAL:
             raise _full()
@@ -290,11 +290,11 @@ class Desk:
             raise _full()
         return [_entry(fields) for fields in reply]
 
-    async def finish(self, session: str, epoch: int, ending: Ending) -> None:
+    async def finish(self, session: str, epoch: int, ending: Completion) -> None:
         """Close the turn with its one output; Fenced if the lease is lost."""
         await self._finish(session, epoch, ending)
 
-    async def _finish(self, session: str | bytes, epoch: int, ending: Ending) -> None:
+    async def _finish(self, session: str | bytes, epoch: int, ending: Completion) -> None:
         window = list(ending.window)
         tail: list[Argument] = ["" if ending.seq is None else ending.seq]
         if ending.events:

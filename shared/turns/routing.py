@@ -39,7 +39,7 @@ def human(names: Names, message: messages.AnyHuman, data: bytes, trusted: bool =
     elif isinstance(message, messages.Amend):
         reply = message.turn_id or ""
         place = "add" if reply else "join"
-    elif isinstance(message, messages.Approval):
+    elif isinstance(message, messages.ApprovalMessage):
         session = f"approval:{message.approval_id}"
     elif isinstance(message, messages.Said):
         reply = message.in_reply_to or ""
@@ -54,7 +54,9 @@ def human(names: Names, message: messages.AnyHuman, data: bytes, trusted: bool =
         *(message.id or "", session, channel, data, place, ends, reply),
         refusal=busy,
         person=f"s:{message.user_id}" if trusted else "u:",
-        owner="" if isinstance(message, messages.Approval) or failpoints.without("session-owner") else owner,
+        owner=""
+        if isinstance(message, messages.ApprovalMessage) or failpoints.without("session-owner")
+        else owner,
     )
 
 
@@ -74,7 +76,7 @@ def _reserved(message: messages.AnyHuman) -> None:
         )
 
 
-def agent(names: Names, message: messages.Agent, data: bytes) -> Mail | None:
+def agent(names: Names, message: messages.AgentMessage, data: bytes) -> Mail | None:
     """A message on `agent:<name>`: a request is a session of its own; an answer belongs to whoever asked.
 
     None for what is only to be looked at (progress, cancel): it is not kept.

@@ -15,13 +15,13 @@ from shared.bus import messages
 from shared.bus.keys import HUMAN_INPUT, Names
 from shared.bus.signing import Signer
 from shared.errors import Refused
-from shared.turns.queue import Entry
+from shared.turns.queue import QueueEntry
 
 MAY = frozenset({"approve", "command", "force", "roles", "session", "shutdown", "speak", "task"})
 _ANSWERS = [*messages.ANSWERS, "progress"]
 
 
-class Authority:
+class Signatures:
     """Judges what an ear hears."""
 
     def __init__(self, names: Names, signer: Signer, may: frozenset[str] = frozenset()) -> None:
@@ -35,7 +35,7 @@ class Authority:
         """Whether it is a word of the cluster's own gateways and workers."""
         return failpoints.without("signature") or self._signer.signed(channel, content, since_ms)
 
-    def cancels(self, channel: str, content: dict[str, Any], given: Sequence[Entry]) -> bool:
+    def cancels(self, channel: str, content: dict[str, Any], given: Sequence[QueueEntry]) -> bool:
         """Whether it may end this request: whoever did not sign takes back only what nobody signed."""
         if self.signed(channel, content):
             return True

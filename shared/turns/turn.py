@@ -14,7 +14,7 @@ from uuid import UUID
 from shared import failpoints, log
 from shared.bus.activity import Activity
 from shared.errors import Fenced
-from shared.turns.queue import Claim, Desk, Ending, Entry, Keep
+from shared.turns.queue import Claim, Completion, Keep, Queue, QueueEntry
 from shared.turns.records import Record, pack, unpack
 
 
@@ -31,11 +31,11 @@ def _read(packed: Sequence[bytes], fields: Sequence[str]) -> list[Record] | None
 class Turn:
     """A claimed turn. Every call raises Fenced once the lease is lost; nothing may be done after that."""
 
-    def __init__(self, desk: Desk, claim: Claim) -> None:
+    def __init__(self, desk: Queue, claim: Claim) -> None:
         self.desk = desk
         self.session, self.epoch = claim.session, claim.epoch
         self.tries, self.fails = claim.tries, claim.fails
-        self.given: list[Entry] = list(claim.entries)
+        self.given: list[QueueEntry] = list(claim.entries)
         journal, window = _read(claim.journal, ("k",)), _read(claim.window, ())
         self.spoiled = journal is None  # nobody knows what was done already
         self.records: list[Record] = journal or []
@@ -134,7 +134,7 @@ class Turn:
         """Whether a claim is of the session's next message, read while our end's reply is still on its way."""
         return (self.ended or self._closing) and [e.id for e in claim.entries[:1]] != [self.id]
 
-    def joined(self) -> list[Entry]:
+    def joined(self) -> list[QueueEntry]:
         """What joined since the last call of this."""
         fresh, self._seen = self.given[self._seen :], len(self.given)
         return fresh
@@ -144,7 +144,7 @@ class Turn:
         self._still_ours()
         await self.desk.tell(self.session, self.epoch, channel, text, keep, again)
 
-    async def finish(self, ending: Ending) -> None:
+    async def finish(self, ending: Completion) -> None:
         """Close the turn."""
         async with self._lock:
             self._still_ours()

@@ -20,7 +20,7 @@ FREED = "freed"  # somebody let go of a lease
 _ALL = "changed"  # as the release before says it, whatever it was
 
 
-class Watch:
+class ChangeWatch:
     """The tables that one service reads, and which of them changed since it read them; at first all."""
 
     def __init__(self, kinds: Sequence[type[Row]]) -> None:
@@ -73,11 +73,11 @@ class Changes:
 
     def __init__(self, bus: Bus, names: Names) -> None:
         self._bus, self._names = bus, names
-        self._watches: list[Watch] = []
+        self._watches: list[ChangeWatch] = []
 
-    def watch(self, *kinds: type[Row]) -> Watch:
+    def watch(self, *kinds: type[Row]) -> ChangeWatch:
         """Hear of these tables."""
-        watch = Watch(kinds)
+        watch = ChangeWatch(kinds)
         self._watches.append(watch)
         return watch
 

@@ -14,24 +14,24 @@ from shared.bus.keys import BROADCAST, HUMAN_INPUT, STATUS
 from shared.errors import BadMessage, PromptDockError
 from shared.guard.permissions.display import plain
 from shared.profiles.profile import Profile
-from shared.turns.queue import Desk
-from shared.worker.pool import Asker, Hand, Held
-from shared.worker.resources import Parts
+from shared.turns.queue import Queue
+from shared.worker.pool import Asker, Pool, RunningTurn
+from shared.worker.resources import Resources
 from shared.worker.runners import closing
 
 _PROGRESS = 500  # characters of what another agent says on its way
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
 
-class Hearing:
+class Dispatcher:
     """Called with every message that its worker's ear hears; must not block."""
 
     def __init__(
         self,
-        parts: Parts,
+        parts: Resources,
         profile: Profile,
-        desk: Desk,
-        hand: Hand,
+        desk: Queue,
+        hand: Pool,
         spawn: Spawn,
         *,
         stop: Callable[[], None],
@@ -132,7 +132,7 @@ class Hearing:
         if stops and held.runner is not None:
             held.task.cancel()
 
-    def _give_up(self, held: Held, request: str) -> None:
+    def _give_up(self, held: RunningTurn, request: str) -> None:
         """The person ends one consult of a turn."""
         if request and (stop := getattr(held.runner, "stop_request", None)):
             stop(request)

@@ -32,7 +32,7 @@ return #ARGV - 1
 _PIECES = ("chunk", "thinking")
 
 
-class Live:
+class EventStream:
     """Publishes a turn's events off its path; pieces of text that come in one moment leave as one.
 
     No secret is in any of them. What ends a piece and may be the beginning of one waits for the

@@ -7,15 +7,15 @@ from typing import Any
 
 from shared.errors import PromptDockError
 from shared.store.records import Log
-from shared.turns.outbox import Archive
+from shared.turns.outbox import Outbox
 
 _MOST = 1000  # lines that are kept while Redis is away
 
 
-class Shipping:
+class LogShipping:
     """`take` is the sink of the log."""
 
-    def __init__(self, archive: Archive, agent: str) -> None:
+    def __init__(self, archive: Outbox, agent: str) -> None:
         self._archive, self._agent = archive, agent
         self._lines: list[Log] = []
 

@@ -18,8 +18,8 @@ from shared.settings import load as load_settings
 if TYPE_CHECKING:
     from shared.turns.turn import Turn
     from shared.worker.pool import Runner
-    from shared.worker.resources import Parts
-    from shared.worker.runners.agent import Engine
+    from shared.worker.resources import Resources
+    from shared.worker.runners.agent import AgentRunner
     from shared.worker.services.leader import Services
     from shared.worker.worker import Worker
 
@@ -61,10 +61,10 @@ async def serve(settings: Settings, profile: Profile) -> None:
     # Whoever only supervises workers imports this module, too.
     from shared.conversation import sessions
     from shared.tools import catalog
-    from shared.tools.execute import Handler
+    from shared.tools.execute import ToolExecutor
     from shared.worker import resources as composition
-    from shared.worker.runners.agent import Engine
-    from shared.worker.runners.hosts import Home
+    from shared.worker.runners.agent import AgentRunner
+    from shared.worker.runners.hosts import RemoteHost
     from shared.worker.runners.task_run import apply_tasks
     from shared.worker.worker import Worker
 
@@ -83,7 +83,7 @@ async def serve(settings: Settings, profile: Profile) -> None:
     parts = await composition.build(settings, profile.name)
     log.get().info("Connected to Redis")
     try:
-        engine = Engine(parts, profile, tools := catalog.registry(), Handler(tools))
+        engine = AgentRunner(parts, profile, tools := catalog.registry(), ToolExecutor(tools))
         engine.check()
         beside = _services(parts, engine)
         runner = _runners(engine)
@@ -93,7 +93,10 @@ async def serve(settings: Settings, profile: Profile) -> None:
             lambda turn: runner(worker, turn),
             {"task": apply_tasks, "session": sessions.touch},
             lambda: engine.model,
-            lambda instance: {**beside(instance), "home": Home(parts, profile.name, engine.handler).run()},
+            lambda instance: {
+                **beside(instance),
+                "home": RemoteHost(parts, profile.name, engine.handler).run(),
+            },
         )
         worker.listen_for_signals()
         if profile.kind == "chat":
@@ -110,7 +113,7 @@ async def serve(settings: Settings, profile: Profile) -> None:
         await parts.close()
 
 
-def _services(parts: Parts, engine: Engine) -> Services:
+def _services(parts: Resources, engine: AgentRunner) -> Services:
     """What it does beside its turns, by its kind."""
     if engine.profile.kind != "chat":
         return lambda _instance: {}
@@ -119,34 +122,36 @@ def _services(parts: Parts, engine: Engine) -> Services:
     return leader.of_chatter(parts, engine)
 
 
-def _runners(engine: Engine) -> Callable[[Worker, Turn], Runner]:
+def _runners(engine: AgentRunner) -> Callable[[Worker, Turn], Runner]:
     """What carries a turn out; a worker loads only what its kind needs, and before its first turn."""
     match engine.profile.kind:
         case "chat":
             return _chats(engine)
         case "coding":
-            from shared.worker.coding.runner import Coding
+            from shared.worker.coding.runner import TaskRunner
 
-            return lambda _worker, turn: Coding(engine, turn)
+            return lambda _worker, turn: TaskRunner(engine, turn)
         case _:
-            from shared.worker.runners.consult import Consult
+            from shared.worker.runners.consult import ConsultRunner
 
-            return lambda _worker, turn: Consult(engine, turn)
+            return lambda _worker, turn: ConsultRunner(engine, turn)
 
 
-def _chats(engine: Engine) -> Callable[[Worker, Turn], Runner]:
-    from shared.worker.runners.approval import Answering, answers_leave
-    from shared.worker.runners.chat import Chat
-    from shared.worker.runners.command import Ended, apart
-    from shared.worker.runners.summary import Condense, condenses
+def _chats(engine: AgentRunner) -> Callable[[Worker, Turn], Runner]:
+    from shared.worker.runners.approval import ApprovalRunner, answers_leave
+    from shared.worker.runners.chat import ChatRunner
+    from shared.worker.runners.command import CommandRunner, apart
+    from shared.worker.runners.summary import SummaryRunner, condenses
 
     human = engine.parts.names.channel(HUMAN_INPUT)
 
     def runner(worker: Worker, turn: Turn) -> Runner:
         if answers_leave(turn):
-            return Answering(engine.parts, turn)
+            return ApprovalRunner(engine.parts, turn)
         if apart(turn, human):
-            return Ended(engine.parts, turn)
-        return Condense(engine, turn) if condenses(turn, human) else Chat(engine, turn, worker.spawn)
+            return CommandRunner(engine.parts, turn)
+        return (
+            SummaryRunner(engine, turn) if condenses(turn, human) else ChatRunner(engine, turn, worker.spawn)
+        )
 
     return runner

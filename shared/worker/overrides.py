@@ -14,20 +14,20 @@ from shared import log
 from shared.errors import StoreUnavailable
 from shared.profiles.profile import Profile
 from shared.store.origin import mark
-from shared.store.records import Profile as Row
+from shared.store.records import ProfileRow as Row
 from shared.tools.agents import own, self_edit
-from shared.worker.resources import Parts
+from shared.worker.resources import Resources
 
 T = TypeVar("T")
 
 
-async def changed(parts: Parts, agent: str) -> None:
+async def changed(parts: Resources, agent: str) -> None:
     """Let all workers of an agent read its changes anew, this one included."""
     parts.stale = True
     await parts.bus.publish(parts.desk(agent).bell, json.dumps({"changed": agent}).encode())
 
 
-class Changes(Generic[T]):
+class Overrides(Generic[T]):
     """The changes of one agent as last read, and what is made of its profile with them."""
 
     def __init__(self, folder: Profile, first: T, make: Callable[[Profile], T]) -> None:
@@ -39,7 +39,7 @@ class Changes(Generic[T]):
         """As it was last read."""
         return self._latest
 
-    async def latest(self, parts: Parts) -> T:
+    async def latest(self, parts: Resources) -> T:
         """What is made of the profile as it is now; the same object as long as nothing changed."""
         if not parts.stale:
             return self._latest

@@ -14,7 +14,7 @@ from shared import failpoints, log
 from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT
 from shared.errors import BadMessage, BusUnreachable, Fenced, ModelError, PromptDockError
 from shared.turns import outbox, routing
-from shared.turns.queue import Claim, Desk, Ending
+from shared.turns.queue import Claim, Completion, Queue
 from shared.turns.turn import Turn
 from shared.worker import incidents
 from shared.worker.permissions.service import waited_ms
@@ -54,7 +54,7 @@ class Make(Protocol):
 
 
 @dataclass
-class Held:
+class RunningTurn:
     """One turn, the task that carries it, and its runner once there is one."""
 
     turn: Turn
@@ -62,22 +62,22 @@ class Held:
     runner: Runner | None = None
 
 
-class Hand:
+class Pool:
     """All turns of one worker, by session, at most `turns`. `ended` is called whenever there is room again."""
 
-    def __init__(self, desk: Desk, make: Make, ended: Callable[[], None], turns: int) -> None:
+    def __init__(self, desk: Queue, make: Make, ended: Callable[[], None], turns: int) -> None:
         self.desk, self._make, self._room_again, self._turns = desk, make, ended, turns
         self.draining = False  # what is cancelled from now on is handed over, not stopped
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, RunningTurn] = {}
         self._saying: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def __iter__(self) -> Iterator[Held]:
+    def __iter__(self) -> Iterator[RunningTurn]:
         return iter(list(self._held.values()))
 
-    def of(self, session: str) -> Held | None:
+    def of(self, session: str) -> RunningTurn | None:
         """What is held of a session."""
         return self._held.get(session)
 
@@ -93,7 +93,7 @@ class Hand:
             held.task.cancel()
         turn = Turn(self.desk, claim)
         task = asyncio.create_task(self._carry(turn), name=f"turn {turn.id}")
-        self._held[turn.session] = Held(turn, task)
+        self._held[turn.session] = RunningTurn(turn, task)
         task.add_done_callback(lambda done: self._ended(turn, done))
 
     def given(self, claim: Claim) -> None:
@@ -212,7 +212,7 @@ class Hand:
         )
         with contextlib.suppress(Fenced):
             await turn.finish(
-                Ending(
+                Completion(
                     channel=names.channel(CHATTER_OUTPUT), output=told.refusal if told else "", dead=reason
                 )
             )

@@ -13,7 +13,7 @@ from shared.settings import Settings
 Load = Callable[[], Settings]
 
 
-class Choice(Model):
+class ReloadingModel(Model):
     """The real provider as soon as a key is there, until then the demo model, which production refuses."""
 
     def __init__(self, settings: Settings, load: Load, file: Path | None = None) -> None:

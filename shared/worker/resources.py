@@ -20,11 +20,11 @@ from shared.settings import Settings, load
 from shared.store.base import Store
 from shared.store.breaker import Breaker
 from shared.store.records import Repo
-from shared.tasks.worktree.mirrors import Repos
-from shared.turns.queue import Desk
-from shared.turns.signatures import Authority
-from shared.worker.provider import Choice
-from shared.worker.store_events import Announcing
+from shared.tasks.worktree.mirrors import Mirrors
+from shared.turns.queue import Queue
+from shared.turns.signatures import Signatures
+from shared.worker.provider import ReloadingModel
+from shared.worker.store_events import AnnouncingStore
 
 
 def make_bus(settings: Settings, client: str) -> Bus:
@@ -100,7 +100,7 @@ async def redis_warnings(bus: Bus) -> list[str]:
 
 
 @dataclass
-class Parts:
+class Resources:
     """What a worker is made of."""
 
     settings: Settings
@@ -113,27 +113,27 @@ class Parts:
     sandbox: Sandbox
     cluster: str = ""
     signer: Signer = field(default_factory=lambda: Signer(secrets.token_hex(32)))
-    desks: dict[str, Desk] = field(default_factory=dict)
+    desks: dict[str, Queue] = field(default_factory=dict)
     known: dict[str, list[Repo]] = field(default_factory=dict)  # repositories by project, as last read
     stale: bool = True  # the agent may have changed itself since that was last read
 
-    def desk(self, agent: str) -> Desk:
+    def desk(self, agent: str) -> Queue:
         """The desk of an agent, ours or another's."""
         if agent not in self.desks:
-            self.desks[agent] = Desk(
+            self.desks[agent] = Queue(
                 self.bus, self.names, agent, lease_ms=self.settings.lease_ms, signer=self.signer
             )
         return self.desks[agent]
 
     @property
-    def authority(self) -> Authority:
+    def authority(self) -> Signatures:
         """Who judges what is heard."""
-        return Authority(self.names, self.signer, self.settings.unsigned_may)
+        return Signatures(self.names, self.signer, self.settings.unsigned_may)
 
     @property
-    def repos(self) -> Repos:
+    def repos(self) -> Mirrors:
         """The repositories as they lie on this home."""
-        return Repos(self.settings.home, self.home, self.sandbox, hosts=self.settings.allowed_hosts)
+        return Mirrors(self.settings.home, self.home, self.sandbox, hosts=self.settings.allowed_hosts)
 
     async def close(self) -> None:
         """Give everything back."""
@@ -142,14 +142,14 @@ class Parts:
         await self.bus.close()
 
 
-async def build(settings: Settings, agent: str) -> Parts:
+async def build(settings: Settings, agent: str) -> Resources:
     """Connect everything; a wrong setting or a Redis that does not answer is said now."""
     log.hide(*settings.secrets())
     signer = await asyncio.to_thread(signing.of_home, settings)
-    model = Choice(settings, _reload)
+    model = ReloadingModel(settings, _reload)
     names = Names(settings.namespace)
     bus = make_bus(settings, f"promptdock-{agent}")
-    store = Announcing(Breaker(make_store(settings)), bus, names)
+    store = AnnouncingStore(Breaker(make_store(settings)), bus, names)
     try:
         cluster = await check_cluster(bus, names)
         await _open(store)
@@ -160,7 +160,7 @@ async def build(settings: Settings, agent: str) -> Parts:
         await bus.close()
         raise
     presence = Presence(bus, names, signer)
-    return Parts(settings, bus, names, store, model, presence, home, sandbox, cluster, signer=signer)
+    return Resources(settings, bus, names, store, model, presence, home, sandbox, cluster, signer=signer)
 
 
 async def _open(store: Store) -> None:

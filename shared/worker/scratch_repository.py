@@ -11,10 +11,10 @@ from shared.store.records import Repo
 from shared.tasks.defaults import SCRATCH, SCRATCH_ID
 from shared.tools.context import Context
 from shared.tools.projects import repositories
-from shared.worker.resources import Parts
+from shared.worker.resources import Resources
 
 
-async def ensure(parts: Parts) -> None:
+async def ensure(parts: Resources) -> None:
     """Make and register it in the project `default`, unless some repository is there already."""
     try:
         if await parts.store.select(Repo, limit=1):

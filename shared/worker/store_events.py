@@ -16,7 +16,7 @@ from shared.store.records import (
     Agent,
     Hook,
     HookRun,
-    Profile,
+    ProfileRow,
     Project,
     Repo,
     Row,
@@ -26,11 +26,11 @@ from shared.store.records import (
     TaskEvent,
 )
 
-_HEARD = (Task, TaskDependency, TaskEvent, Project, Repo, Profile, Agent, Setting, Hook, HookRun)
+_HEARD = (Task, TaskDependency, TaskEvent, Project, Repo, ProfileRow, Agent, Setting, Hook, HookRun)
 _AGAIN = 1.0  # seconds until what could not be said is said again
 
 
-class Announcing(Store):
+class AnnouncingStore(Store):
     """Wraps a Store. It says the names of tables; nobody's write ever waits for that."""
 
     def __init__(self, store: Store, bus: Bus, names: Names) -> None:

@@ -25,10 +25,10 @@ from shared.guard.processes import plan as plans
 from shared.guard.processes import running as remains
 from shared.guard.processes import starts
 from shared.guard.processes.pid import birth
-from shared.guard.processes.plan import AGENTS, Plan
+from shared.guard.processes.plan import AGENTS, ClusterPlan
 from shared.settings import Settings
 
-__all__ = ["AGENTS", "Plan", "Supervisor", "plans"]
+__all__ = ["AGENTS", "ClusterPlan", "Supervisor", "plans"]
 
 _LOG_BYTES = 20 * 1024 * 1024
 _PAUSE = 0.5  # seconds between two looks at the home, its plan, and processes whose end was not told
@@ -73,7 +73,7 @@ class Supervisor:
 
     settings: Settings
     agents: Sequence[str] = AGENTS
-    plan: Plan | None = None
+    plan: ClusterPlan | None = None
     _children: list[_Child] = field(default_factory=list)
     _redis: embedded.Embedded | None = None
     _redis_at: float = 0.0
@@ -95,7 +95,7 @@ class Supervisor:
                 loop.add_signal_handler(name, self._stop)
             try:
                 await self._clear()
-                plans.write(home, self.plan or Plan(tuple(self.agents)))
+                plans.write(home, self.plan or ClusterPlan(tuple(self.agents)))
                 environment = self._environment()
                 self._follow()
                 self._note(environment["REDIS_URL"])
@@ -190,8 +190,8 @@ class Supervisor:
         self._looked = now
         if stamp != self._read:
             # What cannot be read leaves the plan as it is.
-            self._read, self.plan = stamp, plans.read(home) or self.plan or Plan(tuple(self.agents))
-        wanted = (self.plan or Plan()).replicas(home)
+            self._read, self.plan = stamp, plans.read(home) or self.plan or ClusterPlan(tuple(self.agents))
+        wanted = (self.plan or ClusterPlan()).replicas(home)
         running = {child.name for child in self._children if child.ends_at is None}
         for child in self._children:
             if child.name not in wanted and child.ends_at is None:

@@ -19,14 +19,14 @@ from shared.bus.keys import CHATTER, HUMAN_INPUT
 from shared.bus.presence import instance_of
 from shared.errors import BusUnreachable, ConfigurationError, PromptDockError
 from shared.profiles.profile import Profile
-from shared.turns.handoff import Seat
-from shared.turns.intake import Ear
-from shared.turns.outbox import Apply, Archive
-from shared.turns.pressure import Room
-from shared.worker.dispatch import Hearing
-from shared.worker.log_shipping import Shipping
-from shared.worker.pool import Hand, Make
-from shared.worker.resources import Parts, redis_warnings
+from shared.turns.handoff import Handoff
+from shared.turns.intake import Intake
+from shared.turns.outbox import Apply, Outbox
+from shared.turns.pressure import Pressure
+from shared.worker.dispatch import Dispatcher
+from shared.worker.log_shipping import LogShipping
+from shared.worker.pool import Make, Pool
+from shared.worker.resources import Resources, redis_warnings
 
 DRAIN = 20.0  # seconds in which a worker hands over
 _BEATS = 4.0  # seconds between heartbeats of presence
@@ -39,7 +39,7 @@ class Worker:
 
     def __init__(
         self,
-        parts: Parts,
+        parts: Resources,
         profile: Profile,
         make: Make,
         appliers: dict[str, Apply],
@@ -49,9 +49,9 @@ class Worker:
         self.parts, self.profile = parts, profile
         self.instance = instance_of(os.getpid()) + secrets.token_hex(2)
         self.desk = parts.desk(profile.name)
-        self.archive = Archive(parts.bus, parts.names, parts.store, profile.name, self.instance, appliers)
-        self.hand = Hand(self.desk, make, self._ended, profile.turns)
-        self._shipping = Shipping(self.archive, profile.name)
+        self.archive = Outbox(parts.bus, parts.names, parts.store, profile.name, self.instance, appliers)
+        self.hand = Pool(self.desk, make, self._ended, profile.turns)
+        self._shipping = LogShipping(self.archive, profile.name)
         self._model = model  # the name of the one that it thinks with now
         self._beside = beside  # what else this process does, given its instance's name
         self._wake = asyncio.Event()
@@ -63,12 +63,12 @@ class Worker:
         self._channels = [parts.names.agent(profile.name)]
         if profile.name == CHATTER:
             self._channels.insert(0, parts.names.channel(HUMAN_INPUT))
-        self._hearing = Hearing(
+        self._hearing = Dispatcher(
             parts, profile, self.desk, self.hand, self.spawn, stop=self.stop, met=self._met
         )
         listened = [*self._channels, self._hearing.broadcast, self._hearing.status, self._hearing.clusters]
-        self.seat = Seat(self.desk, self.instance, lambda: self.hand.idle, self.hand.given)
-        self.ear = Ear(
+        self.seat = Handoff(self.desk, self.instance, lambda: self.hand.idle, self.hand.given)
+        self.ear = Intake(
             *(self.desk, listened, self._on_bell),
             plain=self._channels,
             seat=self.seat,
@@ -157,7 +157,7 @@ class Worker:
             "presence": self._presence(),
             "archive": self.archive.run(),
             "logs": self._shipping.run(),
-            "memory": Room(self.desk).run(),
+            "memory": Pressure(self.desk).run(),
             **self._beside(self.instance),
         }
 

@@ -19,11 +19,11 @@ from shared.settings import Settings
 from shared.store.base import Store
 from shared.tools import catalog
 from shared.tools.context import Context, Root
-from shared.tools.execute import Handler
-from shared.turns.queue import Claim, Desk
+from shared.tools.execute import ToolExecutor
+from shared.turns.queue import Claim, Queue
 from shared.turns.turn import Turn
-from shared.worker.permissions.gate import Asked, Door
-from shared.worker.resources import Parts
+from shared.worker.permissions.gate import Approver, PermissionGate
+from shared.worker.resources import Resources
 
 HOSTILE: dict[str, Any] = json.loads(Path(__file__).with_name("hostile.json").read_text("utf-8"))
 CANARY = "CANARY-51c0ffee"
@@ -75,15 +75,23 @@ class Ground:
     sandbox: Sandbox
 
     def __post_init__(self) -> None:
-        desk = Desk(cast(Bus, None), Names("attacks"), "backend")
+        desk = Queue(cast(Bus, None), Names("attacks"), "backend")
         self.turn = Turn(desk, Claim("s", 1, 1, 0, [], [], [], None, 0))
         settings, store = Settings(), cast(Store, NoStore())
         parts = SimpleNamespace(
             settings=settings, sandbox=self.sandbox, store=store, bus=None, names=desk.names
         )
-        here = Asked()
-        self.door = Door(
-            *(cast(Parts, parts), "backend", self.policy, 1.0, self.turn, here, lambda _kind, _payload: None),
+        here = Approver()
+        self.door = PermissionGate(
+            *(
+                cast(Resources, parts),
+                "backend",
+                self.policy,
+                1.0,
+                self.turn,
+                here,
+                lambda _kind, _payload: None,
+            ),
             roots=(self.root.name,),
         )
         root = Root(self.root.name, self.root, writable=True)
@@ -97,7 +105,7 @@ class Ground:
         verdict = await self.door.leave(call, REGISTRY.get(tool))
         if not verdict.allowed:
             return {"error": "not allowed", "why": verdict.reason}
-        return await Handler(REGISTRY).execute(tool, arguments, self.context)
+        return await ToolExecutor(REGISTRY).execute(tool, arguments, self.context)
 
     @property
     def decisions(self) -> list[str]:

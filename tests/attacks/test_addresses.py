@@ -20,10 +20,10 @@ from shared.hooks.steps import digest
 from shared.settings import Settings
 from shared.store.origin import PERSON
 from shared.store.records import Hook, HookRun, Project
-from shared.tools.execute import Handler
-from shared.turns.outbox import Archive
-from shared.worker.resources import Parts
-from shared.worker.services.hook_gate import HookDoor
+from shared.tools.execute import ToolExecutor
+from shared.turns.outbox import Outbox
+from shared.worker.resources import Resources
+from shared.worker.services.hook_gate import HookGate
 from tests.attacks.ground import HOSTILE, REGISTRY, Ground
 
 NAMED = "service.example"
@@ -69,13 +69,13 @@ class Lookups:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (found, int(port)))]
 
 
-def door(*hosts: str) -> HookDoor:
+def door(*hosts: str) -> HookGate:
     async def put(_rows: list[Any]) -> None:
         return None
 
     settings = Settings(_env_file=None, HOOK_HOSTS=",".join(hosts))
-    parts = cast(Parts, SimpleNamespace(settings=settings, sandbox=Sandbox("none", ""), store=None))
-    archive = cast(Archive, SimpleNamespace(put=put))
+    parts = cast(Resources, SimpleNamespace(settings=settings, sandbox=Sandbox("none", ""), store=None))
+    archive = cast(Outbox, SimpleNamespace(put=put))
     project = Project(slug="default", name="Default")
     allowed = {"by": "ada", "digest": digest([], project.slug)}
     hook = Hook(
@@ -83,10 +83,10 @@ def door(*hosts: str) -> HookDoor:
         origin={"by": PERSON},
     )  # fmt: skip
     run = HookRun(hook_id=hook.id, project_id=project.id, trigger="manual")
-    return HookDoor(parts, Handler(REGISTRY), archive, hook, run, project)
+    return HookGate(parts, ToolExecutor(REGISTRY), archive, hook, run, project)
 
 
-def get(at: HookDoor, url: str) -> Any:
+def get(at: HookGate, url: str) -> Any:
     return at("http_get", {"url": url, "timeout": 5})
 
 

@@ -24,15 +24,15 @@ from shared.guard.git.commands import Git
 from shared.guard.git.refs import check_ref, check_remote
 from shared.guard.permissions.policy import policy
 from shared.guard.permissions.presets import Policies
-from shared.guard.permissions.requests import Card, Decided, fingerprint
+from shared.guard.permissions.requests import ApprovalRequest, Decided, fingerprint
 from shared.guard.processes.process import run
 from shared.guard.sandbox.sandbox import Sandbox
 from shared.redaction import hide
-from shared.store.records import Profile
+from shared.store.records import ProfileRow
 from shared.tools.agents.own import Own, permissions, slug
-from shared.turns.queue import Desk
-from shared.worker.permissions.service import Asking
-from shared.worker.resources import Parts
+from shared.turns.queue import Queue
+from shared.worker.permissions.service import ApprovalService
+from shared.worker.resources import Resources
 from tests.attacks.ground import CANARY, Ground, NoStore, git
 from tests.attacks.ground import whole as untouched
 from tests.support.guards import guarded
@@ -137,7 +137,7 @@ async def test_an_agent_gives_itself_no_leave_that_its_person_may_not_give(bench
     folder = Policies(preset="standard")
     here = {"agent": "backend", "extras": {**bench.extras, "own": Own(folder, "ada", False, tell)}}
     await bench.run("self_edit_permissions", here=here, new_profile="open")
-    rows = await bench.store.select(Profile, {"slug": slug("backend")})
+    rows = await bench.store.select(ProfileRow, {"slug": slug("backend")})
     assert not rows or permissions(rows[0], folder) == folder
 
 
@@ -145,7 +145,7 @@ async def test_an_agent_gives_itself_no_leave_that_its_person_may_not_give(bench
 
 
 @pytest.fixture
-def asking(redis: RedisBus, names: Names) -> Asking:
+def asking(redis: RedisBus, names: Names) -> ApprovalService:
     """The questions of a cluster without a Store."""
     parts = SimpleNamespace(
         bus=redis,
@@ -153,16 +153,16 @@ def asking(redis: RedisBus, names: Names) -> Asking:
         store=NoStore(),
         model=SimpleNamespace(demo=False),
         settings=SimpleNamespace(approver_roles=frozenset({"lead"})),
-        desk=lambda agent: Desk(redis, names, agent),
+        desk=lambda agent: Queue(redis, names, agent),
     )
-    return Asking(cast(Parts, parts))
+    return ApprovalService(cast(Resources, parts))
 
 
-async def question(asking: Asking, **more: Any) -> Card:
+async def question(asking: ApprovalService, **more: Any) -> ApprovalRequest:
     """Ada is asked whether a repository may be pushed."""
     now = await asking.now()
     arguments = {"branch": "main"}
-    card = Card(
+    card = ApprovalRequest(
         *("a1", "t.1.1", "backend", "user:ada", "ada", "t", "h", "git_push", "tool:git_push:main"),
         *(arguments, fingerprint(arguments), "why", "tool:git_push:main", "default", now, now + 60_000),
     )
@@ -171,20 +171,20 @@ async def question(asking: Asking, **more: Any) -> Card:
     return card
 
 
-def answer(decision: str, **more: str | list[str]) -> messages.Approval:
+def answer(decision: str, **more: str | list[str]) -> messages.ApprovalMessage:
     fields: Mapping[str, Any] = {"user_id": "ada", "id": f"m-{decision}-{time.monotonic_ns()}", **more}
-    return messages.Approval.model_validate(
+    return messages.ApprovalMessage.model_validate(
         {"type": "approval", "approval_id": "a1", "decision": decision, **fields}
     )
 
 
-async def held(asking: Asking) -> Decided:
+async def held(asking: ApprovalService) -> Decided:
     found = await asking.approvals.decision("a1")
     return found or Decided("withdrawn")
 
 
 @guarded("one-answer")
-async def test_the_first_answer_counts_and_no_later_one(asking: Asking) -> None:
+async def test_the_first_answer_counts_and_no_later_one(asking: ApprovalService) -> None:
     await question(asking)
     await asking.settle(answer("deny"))
     await asking.settle(answer("allow_once"))
@@ -192,7 +192,7 @@ async def test_the_first_answer_counts_and_no_later_one(asking: Asking) -> None:
 
 
 @guarded("expiry")
-async def test_a_yes_that_comes_too_late_allows_nothing(asking: Asking) -> None:
+async def test_a_yes_that_comes_too_late_allows_nothing(asking: ApprovalService) -> None:
     await question(asking, expires_at=await asking.now() - 1)
     await asking.settle(answer("allow_once"))
     assert not (await held(asking)).allows
@@ -204,14 +204,14 @@ async def test_a_yes_that_comes_too_late_allows_nothing(asking: Asking) -> None:
     [{"user_id": "bob"}, {"user_id": "ada "}, {"user_id": "ADA"}, {"user_id": "bob", "roles": ["Lead"]}],
 )
 async def test_nobody_answers_what_another_person_is_asked(
-    asking: Asking, who: dict[str, str | list[str]]
+    asking: ApprovalService, who: dict[str, str | list[str]]
 ) -> None:
     await question(asking)
     await asking.settle(answer("allow_once", **who))
     assert not (await held(asking)).allows
 
 
-async def test_the_person_and_who_has_the_role_may_answer(asking: Asking) -> None:
+async def test_the_person_and_who_has_the_role_may_answer(asking: ApprovalService) -> None:
     await question(asking)
     await asking.settle(answer("allow_once", user_id="bob", roles=["lead"]))
     assert (await held(asking)).by == "bob"

@@ -23,7 +23,7 @@ from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
 from shared.store.records import Log
 from shared.store.sqlite import SqliteStore
-from shared.turns.outbox import Archive
+from shared.turns.outbox import Outbox
 from tests.support.guards import guarded
 from tests.support.processes import Site, until
 from tests.support.valkey import eventually, free_port, redis, valkey
@@ -53,7 +53,7 @@ async def test_a_row_that_cannot_be_read_ends_nobody_and_those_behind_it_are_sto
 ) -> None:
     names, store = Names(f"poison-{secrets.token_hex(4)}"), SqliteStore(tmp_path / "store.db")
     await store.open()
-    archive = Archive(redis, names, store, "chatter", "me", {})
+    archive = Outbox(redis, names, store, "chatter", "me", {})
     prefix = names.desk("chatter")
     for fields in NONSENSE:
         for stream in ("archive", "out"):

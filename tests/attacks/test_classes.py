@@ -12,7 +12,7 @@ from shared.guard.permissions.presets import preset
 from shared.guard.sandbox.sandbox import Sandbox
 from shared.loop import Call, Verdict
 from shared.store.records import Setting
-from shared.worker.permissions.gate import Asked
+from shared.worker.permissions.gate import Approver
 from tests.attacks.ground import REGISTRY, Ground
 from tests.support.guards import guarded
 
@@ -63,7 +63,7 @@ def turn(
     """A turn at this person's request, where a question to them is answered with no."""
     ground = Ground(builder.root, rules, builder.sandbox)
     cast(Any, ground.door.parts).store = Given(*values)
-    ground.door.asked = Asked(person, "s", "default")
+    ground.door.asked = Approver(person, "s", "default")
 
     async def put(_wanted: Any, card: Any, _facts: Any, again: bool) -> Verdict:
         return Verdict(False, f"asked: {card.why}")
@@ -197,7 +197,7 @@ async def test_words_of_somebody_else_in_the_turn_end_its_standing_permissions(
     builder: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ground = turn(builder, monkeypatch, preset("standard"), "ada", always("tool:git_push:.*"))
-    ground.door.asked = Asked("ada", "s", "default", alone=lambda: False)
+    ground.door.asked = Approver("ada", "s", "default", alone=lambda: False)
     assert not (await leave(ground, *PUSH)).allowed
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from shared.guard.permissions.policy import policy
 from shared.guard.permissions.presets import preset
-from shared.guard.permissions.requests import Card, Decided, fingerprint
+from shared.guard.permissions.requests import ApprovalRequest, Decided, fingerprint
 from shared.guard.sandbox.sandbox import Sandbox
 from shared.loop import Call
 from shared.worker.permissions.service import decided_record
@@ -93,7 +93,7 @@ async def test_a_yes_is_for_the_arguments_that_were_asked_for_and_no_others(buil
     asked, changed = {"task_id": "old-work"}, {"task_id": "old-work "}
     for arguments, allowed in ((asked, True), (changed, False), ({"task_id": "other"}, False)):
         ground = Ground(builder.root, builder.policy, builder.sandbox)
-        card = Card(
+        card = ApprovalRequest(
             *(
                 "a1",
                 "t.1.1",

@@ -21,7 +21,7 @@ from shared.errors import BadMessage, ToolError
 from shared.guard.git.checkout import Checkout
 from shared.guard.git.commands import Git, check_ref, check_remote
 from shared.guard.permissions.display import plain
-from shared.guard.permissions.requests import Card, fingerprint
+from shared.guard.permissions.requests import ApprovalRequest, fingerprint
 from shared.worker.runners.inputs import said
 from tests.attacks.ground import CANARY, HOSTILE, REGISTRY, Ground, git
 
@@ -154,9 +154,9 @@ async def test_a_file_larger_than_its_limit_is_not_written(builder: Ground) -> N
 # -- letters -------------------------------------------------------------------------------------------------
 
 
-def card(command: str) -> Card:
+def card(command: str) -> ApprovalRequest:
     arguments = {"command": command}
-    return Card(
+    return ApprovalRequest(
         *("a1", "t.1.1", "backend", "s", "ada", "t", "h", "bash", f"tool:bash:{command}", arguments),
         *(fingerprint(arguments), "why", "pattern", "default", 1, 2),
     )

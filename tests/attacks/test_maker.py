@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from shared.conversation import window
-from shared.conversation.past import Past
+from shared.conversation.past import History
 from shared.errors import Denied
 from shared.guard.permissions import marks
 from shared.guard.permissions.policy import policy
@@ -21,15 +21,15 @@ from shared.profiles.profile import Profile
 from shared.settings import Settings
 from shared.store.origin import MADE, PERSON, Origin, mark
 from shared.store.records import Hook, HookRun, Note, Project, Repo, Task, project_key
-from shared.tools.execute import Handler
-from shared.turns.outbox import Archive
+from shared.tools.execute import ToolExecutor
+from shared.turns.outbox import Outbox
 from shared.worker.coding import command
-from shared.worker.permissions.gate import Asked
-from shared.worker.resources import Parts
+from shared.worker.permissions.gate import Approver
+from shared.worker.resources import Resources
 from shared.worker.runners import inheriting
-from shared.worker.runners.inputs import Given
+from shared.worker.runners.inputs import TurnInput
 from shared.worker.services import hooks
-from shared.worker.services.hook_gate import HookDoor
+from shared.worker.services.hook_gate import HookGate
 from tests.attacks.ground import REGISTRY, Ground
 from tests.support.guards import guarded
 from tests.support.sqlite import opened
@@ -53,17 +53,17 @@ async def bench(tmp_path: Path, workspace: Path, strongest: Sandbox) -> AsyncIte
         yield made
 
 
-def _parts(bench: Bench, sandbox: Sandbox) -> Parts:
+def _parts(bench: Bench, sandbox: Sandbox) -> Resources:
     settings = Settings(_env_file=None, PROMPTDOCK_HOME=str(bench.home))
     there = {"settings": settings, "sandbox": sandbox, "store": bench.store, "repos": bench.repos}
-    return cast(Parts, SimpleNamespace(**there))
+    return cast(Resources, SimpleNamespace(**there))
 
 
 async def _put(_rows: list[Any]) -> None:
     return None
 
 
-ARCHIVE = cast(Archive, SimpleNamespace(put=_put))
+ARCHIVE = cast(Outbox, SimpleNamespace(put=_put))
 
 
 def _hook(**more: Any) -> Hook:
@@ -84,7 +84,7 @@ async def _runs(bench: Bench, sandbox: Sandbox, hook: Hook) -> None:
 async def test_what_one_turn_read_is_known_to_the_next(builder: Ground) -> None:
     """Turn 1 reads, turn 2 ("go on") pushes by a rule of its own."""
     before = window.record("assistant", [], "t1", 1, 0, "view")
-    inheriting.conversation(builder.turn, Profile(name="chatter"), Past([before]), Given())
+    inheriting.conversation(builder.turn, Profile(name="chatter"), History([before]), TurnInput())
     builder.door.policy = PUSHES
     told = await builder.call("git_push", branch="main")
     assert told.get("error") == "not allowed" and "nobody" in told["why"], told
@@ -233,7 +233,7 @@ async def test_what_is_refused_says_how_a_person_allows_it(
 ) -> None:
     project = (await bench.store.select(Project))[0]
     hook, run = _hook(), HookRun(hook_id=project.id)
-    door = HookDoor(_parts(bench, strongest), Handler(REGISTRY), ARCHIVE, hook, run, project)
+    door = HookGate(_parts(bench, strongest), ToolExecutor(REGISTRY), ARCHIVE, hook, run, project)
     with pytest.raises(Denied, match="promptdock hooks allow x") as refused:
         await door("run_command", {"command": "ls", "working_dir": "workspace", "timeout": 5})
     assert "before it was kept who allowed what" in str(refused.value)
@@ -254,7 +254,7 @@ async def test_work_on_a_task_widens_no_more_than_who_made_the_task_may(
     builder: Ground, bench: Bench, strongest: Sandbox
 ) -> None:
     """Planner, who may read, has a task made of `git push` for one who may push."""
-    asked = Asked(maker=Origin("planner"))
+    asked = Approver(maker=Origin("planner"))
     builder.door.policy, builder.door.asked = PUSHES, asked
     builder.door.parts = _parts(bench, strongest)
     told = await builder.call("git_push", branch="main")
@@ -264,6 +264,6 @@ async def test_work_on_a_task_widens_no_more_than_who_made_the_task_may(
 async def test_a_person_s_own_task_is_bound_by_nobody_else(
     builder: Ground, bench: Bench, strongest: Sandbox
 ) -> None:
-    builder.door.policy, builder.door.asked = PUSHES, Asked(maker=Origin(PERSON))
+    builder.door.policy, builder.door.asked = PUSHES, Approver(maker=Origin(PERSON))
     builder.door.parts = _parts(bench, strongest)
     assert "not allowed" not in str((await builder.call("git_push", branch="main")).get("error"))

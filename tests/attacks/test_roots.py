@@ -15,7 +15,7 @@ from shared.guard.sandbox.sandbox import Sandbox
 from shared.store.records import Repo, Workspace, project_key
 from shared.store.row import new_id
 from shared.store.sqlite import SqliteStore
-from shared.tasks.worktree.mirrors import Repos
+from shared.tasks.worktree.mirrors import Mirrors
 from tests.support.guards import guarded
 from tests.support.sqlite import store
 from tests.tools.bench import Bench
@@ -27,10 +27,10 @@ SECRET = "hunter2-51c0ffee"
 
 
 @pytest.fixture
-def repos(tmp_path: Path, strongest: Sandbox) -> Repos:
+def repos(tmp_path: Path, strongest: Sandbox) -> Mirrors:
     home = tmp_path / "home"
     home.mkdir()
-    return Repos(home, "h1", strongest)
+    return Mirrors(home, "h1", strongest)
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ PLACES: dict[str, Callable[[Path], Path]] = {
 
 @pytest.mark.parametrize("place", PLACES)
 @guarded("roots")
-async def test_no_link_makes_it_a_root(repos: Repos, tmp_path: Path, place: str) -> None:
+async def test_no_link_makes_it_a_root(repos: Mirrors, tmp_path: Path, place: str) -> None:
     folder = repository(PLACES[place](tmp_path))
     try:
         await repos.add(str(folder), PROJECT)
@@ -79,7 +79,7 @@ async def test_no_link_makes_it_a_root(repos: Repos, tmp_path: Path, place: str)
     raise AssertionError(f"{folder} is a root now")
 
 
-async def test_a_link_to_it_by_another_name_is_seen_through(repos: Repos, tmp_path: Path) -> None:
+async def test_a_link_to_it_by_another_name_is_seen_through(repos: Mirrors, tmp_path: Path) -> None:
     repository(repos.home)
     (tmp_path / "harmless").symlink_to(repos.home)
     with pytest.raises(UsageError, match="data folder"):
@@ -98,7 +98,7 @@ def test_a_folder_of_a_persons_own_can_be_one(place: str, tmp_path: Path) -> Non
     assert roots.forbidden(tmp_path / "person" / place, tmp_path / "home") == ""
 
 
-async def test_a_folder_in_a_repository_does_not_open_the_whole_of_it(repos: Repos, tmp_path: Path) -> None:
+async def test_a_folder_in_a_repository_does_not_open_the_whole_of_it(repos: Mirrors, tmp_path: Path) -> None:
     whole = repository(tmp_path / "work")
     (whole / "docs").mkdir()
     with pytest.raises(UsageError) as refused:

@@ -11,7 +11,7 @@ import pytest
 
 from shared.bus.messages import Output
 from shared.client.views.dead_letters import Dead, whole
-from shared.guard.permissions.requests import Card
+from shared.guard.permissions.requests import ApprovalRequest
 from shared.redaction import Veil
 from shared.shapes import SHAPES
 from tests.attacks.ground import Ground
@@ -63,7 +63,7 @@ async def test_the_audit_log_names_no_key_that_a_command_holds(builder: Ground) 
 @guarded("secret-shapes")
 def test_a_question_for_leave_shows_no_key() -> None:
     arguments = {"command": f"echo {TOKEN}", "stdin": KEY, "list": [{"deep": TOKEN}]}
-    card = Card(
+    card = ApprovalRequest(
         *("id", "call", "backend", "s", "ada", "turn", "home", "bash", f"tool:bash:echo {TOKEN}"),
         *(arguments, "hash", f"it names {TOKEN}", f"tool:bash:echo {TOKEN}", "", 0, 1),
     )

@@ -15,14 +15,14 @@ import pytest
 from shared.guard.git import digest
 from shared.guard.permissions import bound, grants
 from shared.guard.permissions.presets import preset
-from shared.guard.permissions.requests import Card, Decided, fingerprint
+from shared.guard.permissions.requests import ApprovalRequest, Decided, fingerprint
 from shared.guard.sandbox.sandbox import Sandbox
 from shared.loop import Call, Verdict
 from shared.store.base import Store
-from shared.tasks.worktree.mirrors import Repos
-from shared.tools.execute import Handler
+from shared.tasks.worktree.mirrors import Mirrors
+from shared.tools.execute import ToolExecutor
 from shared.turns.records import Record
-from shared.worker.permissions.service import Asking, asks, decided_record, unanswered, waited_ms
+from shared.worker.permissions.service import ApprovalService, asks, decided_record, unanswered, waited_ms
 from tests.attacks.ground import REGISTRY, Ground, git
 from tests.support.guards import guarded
 
@@ -33,14 +33,14 @@ class Person:
     """Says yes to each question, after something happened; how they were asked."""
 
     def __init__(self, *meanwhile: Meanwhile) -> None:
-        self.meanwhile, self.cards = list(meanwhile), list[Card]()
+        self.meanwhile, self.cards = list(meanwhile), list[ApprovalRequest]()
         self.approvals = self
         self.how = "allow_once"
 
     async def now(self) -> int:
         return 1
 
-    async def put(self, card: Card) -> None:
+    async def put(self, card: ApprovalRequest) -> None:
         self.cards.append(card)
 
     async def decision(self, _id: str) -> Decided | None:
@@ -57,7 +57,7 @@ def asked(ground: Ground, *meanwhile: Meanwhile) -> Person:
     """The ground with somebody who is asked."""
     person, door = Person(*meanwhile), ground.door
     door.asked = replace(door.asked, user_id="ada", session="s")
-    door.__dict__["_asking"] = cast(Asking, person)
+    door.__dict__["_asking"] = cast(ApprovalService, person)
 
     async def step(*records: Record, calls: Any = ()) -> None:
         ground.turn.records.extend(records)
@@ -80,7 +80,7 @@ async def does(ground: Ground, tool: str, **arguments: Any) -> dict[str, Any]:
     if not verdict.allowed:
         return {"error": verdict.reason}
     extras = {**ground.context.extras, "bound": ground.door.facts.get("t.1.1", {})}
-    return await Handler(REGISTRY).execute(tool, arguments, replace(ground.context, extras=extras))
+    return await ToolExecutor(REGISTRY).execute(tool, arguments, replace(ground.context, extras=extras))
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def ground(builder: Ground, tmp_path: Path) -> Ground:
     git(root, "remote", "add", "origin", str(tmp_path / "ours"))
     git(root, "push", "-q", "origin", "main")
     standing = Ground(root, preset("standard"), builder.sandbox)
-    repos = Repos(tmp_path / "home", "h", builder.sandbox, allow_local=True)
+    repos = Mirrors(tmp_path / "home", "h", builder.sandbox, allow_local=True)
     standing.context = replace(standing.context, extras={**standing.context.extras, "repos": repos})
     return standing
 
@@ -219,7 +219,9 @@ async def test_a_command_that_may_have_run_is_not_asked_for_again(ground: Ground
     assert person.cards == [] and "t.1.1" not in successor.door.fresh
 
 
-def _grant(ground: Ground, card: Card, how: Any = "always", pattern: str = "") -> list[dict[str, Any]]:
+def _grant(
+    ground: Ground, card: ApprovalRequest, how: Any = "always", pattern: str = ""
+) -> list[dict[str, Any]]:
     row = grants.row(card, Decided(how, "ada", pattern=pattern or card.pattern, scope="everywhere", at=1))
     return [{"id": row.key, **row.value}]
 
@@ -265,7 +267,7 @@ async def test_a_pattern_of_a_persons_own_is_bound_to_nothing_but_itself(
 async def test_questions_and_answers_of_the_release_before_still_count(ground: Ground) -> None:
     """Their cards name nothing that they are bound to, and their answers no card."""
     arguments = {"branch": "main"}
-    card = Card(
+    card = ApprovalRequest(
         *(
             "a1",
             "t.1.1",
@@ -306,7 +308,7 @@ async def test_no_name_is_looked_up_and_nothing_is_sent_before_leave_is_given(
     tool: str, arguments: dict[str, Any], ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     git(ground.root, "remote", "set-url", "origin", "http://hunter2-prod-77.invalid/x.git")
-    repos = Repos(tmp_path / "home", "h", ground.sandbox)
+    repos = Mirrors(tmp_path / "home", "h", ground.sandbox)
     ground.context = replace(ground.context, extras={**ground.context.extras, "repos": repos})
     lookups, started = list[str](), list[str]()
 
@@ -382,7 +384,7 @@ async def test_a_folder_without_a_repository_has_a_digest_too(tmp_path: Path, st
 def _published(ground: Ground, tmp_path: Path, url: str) -> Ground:
     """Its repository leads to that place, and nothing of this machine may be one."""
     git(ground.root, "remote", "set-url", "origin", url)
-    repos = Repos(tmp_path / "home", "h", ground.sandbox)
+    repos = Mirrors(tmp_path / "home", "h", ground.sandbox)
     ground.context = replace(ground.context, extras={**ground.context.extras, "repos": repos})
     return ground
 

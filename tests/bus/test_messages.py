@@ -95,7 +95,11 @@ JSON = st.recursive(
     max_leaves=8,
 )
 FIELDS = sorted(
-    {*messages.Said.model_fields, *messages.Approval.model_fields, *messages.Command.model_fields}
+    {
+        *messages.Said.model_fields,
+        *messages.ApprovalMessage.model_fields,
+        *messages.CommandMessage.model_fields,
+    }
 )
 
 
@@ -124,8 +128,8 @@ def test_the_kinds_of_a_persons_message_are_told_by_their_type() -> None:
     assert isinstance(take(said()), messages.Said)
     assert isinstance(take(said(type="amend")), messages.Amend)
     assert isinstance(take(said(type="stop")), messages.Stop)
-    assert isinstance(take(said(type="approval", approval_id="a", decision="deny")), messages.Approval)
-    assert isinstance(take(said(type="command", id="c", tool="list_projects")), messages.Command)
+    assert isinstance(take(said(type="approval", approval_id="a", decision="deny")), messages.ApprovalMessage)
+    assert isinstance(take(said(type="command", id="c", tool="list_projects")), messages.CommandMessage)
 
 
 def test_without_a_session_it_is_the_persons_own_one() -> None:

@@ -12,9 +12,9 @@ import pytest
 from shared.bus import keys
 from shared.bus.redis.listener import RedisListener
 from shared.client import feed
-from shared.client.client import Visitor
+from shared.client.client import Client
 from shared.errors import BusUnreachable
-from shared.turns.queue import Desk
+from shared.turns.queue import Queue
 
 TRIES = 3000
 
@@ -38,11 +38,11 @@ async def read() -> None:
 
 
 async def post() -> None:
-    await Visitor._keep_trying(cast(Any, SimpleNamespace(_letters=[1], moved=nothing, _flush=away)))
+    await Client._keep_trying(cast(Any, SimpleNamespace(_letters=[1], moved=nothing, _flush=away)))
 
 
 async def script() -> None:
-    desk = Desk(cast(Any, SimpleNamespace(script=away)), keys.Names("t"), "chatter")
+    desk = Queue(cast(Any, SimpleNamespace(script=away)), keys.Names("t"), "chatter")
     await desk._call(cast(Any, object()), patience=600)
 
 

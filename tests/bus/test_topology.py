@@ -20,9 +20,9 @@ from shared.bus.embedded import binary
 from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
 from shared.errors import ConfigurationError
-from shared.turns.handoff import Seat
-from shared.turns.intake import Ear
-from shared.turns.queue import Claim, Desk, Ending, Mail
+from shared.turns.handoff import Handoff
+from shared.turns.intake import Intake
+from shared.turns.queue import Claim, Completion, Mail, Queue
 from tests.support.valkey import eventually, free_port
 
 SLOTS = 16384
@@ -91,8 +91,8 @@ async def bus(cluster: list[Node]) -> object:
     await made.close()
 
 
-async def _turn(bus: RedisBus, agent: str) -> tuple[Desk, Claim]:
-    desk = Desk(bus, Names("topology"), agent)
+async def _turn(bus: RedisBus, agent: str) -> tuple[Queue, Claim]:
+    desk = Queue(bus, Names("topology"), agent)
     mail = Mail(f"m-{agent}", "s", "human-input", json.dumps({"user_id": "u"}).encode())
     assert (await desk.post(mail)).outcome == "accepted"
     claim = await desk.claim("w")
@@ -107,7 +107,7 @@ async def test_desks_on_all_nodes_of_a_cluster_carry_turns_to_their_end(
     for agent in agents:
         desk, claim = await _turn(bus, agent)
         await desk.step(claim.session, claim.epoch, 0, len(claim.entries), [b"{}"])
-        await desk.finish(claim.session, claim.epoch, Ending("chatter-output", '{"x":1}'))
+        await desk.finish(claim.session, claim.epoch, Completion("chatter-output", '{"x":1}'))
         assert await desk.size() == 0
     used = [node for node in cluster if any(node.client.scan_iter("pd:topology:*"))]
     assert len(used) == 3
@@ -116,10 +116,10 @@ async def test_desks_on_all_nodes_of_a_cluster_carry_turns_to_their_end(
 async def test_a_plain_publish_on_any_node_is_heard_once_by_ears_on_the_owner_of_the_slot(
     bus: RedisBus, cluster: list[Node]
 ) -> None:
-    desk = Desk(bus, Names("topology"), "listener")
+    desk = Queue(bus, Names("topology"), "listener")
     channel = desk.names.agent("listener")
     heard = asyncio.Event()
-    ears = [Ear(desk, [channel], lambda *_: heard.set(), plain=[channel]) for _ in range(3)]
+    ears = [Intake(desk, [channel], lambda *_: heard.set(), plain=[channel]) for _ in range(3)]
     tasks = [asyncio.create_task(ear.run()) for ear in ears]
     async with asyncio.timeout(15):
         for ear in ears:
@@ -143,11 +143,11 @@ async def test_an_idle_worker_is_given_a_message_on_the_node_that_owns_its_desk(
     async with asyncio.timeout(15):
         for agent in ("idle1", "idle2", "idle3", "idle4"):
             desk, claim = await _turn(bus, agent)
-            seat = Seat(desk, "w", lambda: True, lambda given: came.append(given.entries[0].id))
-            ear = Ear(desk, [desk.names.agent(agent)], lambda *_: None, plain=[], seat=seat)
+            seat = Handoff(desk, "w", lambda: True, lambda given: came.append(given.entries[0].id))
+            ear = Intake(desk, [desk.names.agent(agent)], lambda *_: None, plain=[], seat=seat)
             task = asyncio.create_task(ear.run())
             await ear.ready.wait()
-            await desk.finish(claim.session, claim.epoch, Ending())
+            await desk.finish(claim.session, claim.epoch, Completion())
             await desk.post(Mail(f"next-{agent}", "s", "human-input", b"{}"))
             await eventually(partial(_among, f"next-{agent}", came))
             task.cancel()
@@ -158,12 +158,12 @@ async def _among(id: str, came: list[str]) -> bool:
     return id in came
 
 
-async def _holds(desk: Desk, messages: int) -> bool:
+async def _holds(desk: Queue, messages: int) -> bool:
     return await desk.size() >= messages
 
 
 async def test_a_slot_that_moves_to_another_node_is_followed(bus: RedisBus, cluster: list[Node]) -> None:
-    desk = Desk(bus, Names("topology"), "mover")
+    desk = Queue(bus, Names("topology"), "mover")
     assert await desk.size() == 0
     slot = cluster[0].ask("CLUSTER", "KEYSLOT", desk.prefix)
     ids = [node.ask("CLUSTER", "MYID") for node in cluster]
@@ -200,7 +200,7 @@ async def test_the_master_that_a_sentinel_names_is_followed_through_a_failover(t
     try:
         until(lambda: replica.client.info("replication")["master_link_status"] == "up")
         until(lambda: sentinel.ask("SENTINEL", "REPLICAS", "main"))
-        desk = Desk(bus, Names("failover"), "chatter")
+        desk = Queue(bus, Names("failover"), "chatter")
         assert (await desk.post(Mail("before", "s", "human-input", b"{}"))).outcome == "accepted"
         until(lambda: replica.client.exists(f"{desk.prefix}inbox"))
         master.stop()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gateways.cli import complete
-from shared.client import Visitor
+from shared.client import Client
 from tests.cli.person import PATIENCE, Person
 from tests.house.tree import ROOT
 
@@ -81,7 +81,7 @@ def test_a_cluster_that_does_not_answer_holds_nobody_up(
 ) -> None:
     monkeypatch.setenv("PROMPTDOCK_HOME", str(tmp_path))
 
-    async def silent(_visitor: Visitor) -> complete.Names:
+    async def silent(_visitor: Client) -> complete.Names:
         await asyncio.sleep(PATIENCE)
         return [("never", "")]
 

@@ -10,16 +10,16 @@ import pytest
 
 from gateways.cli.commands.ask import Order
 from shared.bus.keys import Names
-from shared.client import Visitor
+from shared.client import Client
 
 
-def _visitor(newest: str) -> Visitor:
+def _visitor(newest: str) -> Client:
     """One whose stream of outputs ends so."""
 
     async def command(*_words: object) -> list[Any]:
         return [(newest.encode(), [])]
 
-    return cast(Visitor, SimpleNamespace(names=Names(), bus=SimpleNamespace(command=command)))
+    return cast(Client, SimpleNamespace(names=Names(), bus=SimpleNamespace(command=command)))
 
 
 async def test_that_an_agent_answered_is_told_behind_that_it_was_asked(

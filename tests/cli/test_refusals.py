@@ -298,7 +298,7 @@ def test_what_did_not_come_up_blocks_no_later_try(
     settings = Settings(REDIS_URL=f"redis://127.0.0.1:{free_port()}", PROMPTDOCK_HOME=person.home)
     monkeypatch.setenv("REDIS_URL", str(settings.redis_url and settings.redis_url.get_secret_value()))
     with pytest.raises(BusUnreachable) as told:
-        asyncio.run(up.up(settings, supervision.Change(), detach=True))
+        asyncio.run(up.up(settings, supervision.PlanChange(), detach=True))
     assert "REDIS_URL" in told.value.fix
     assert "waiting for Redis" in capsys.readouterr().err
     supervision.refuse_second(person.home)

@@ -13,7 +13,7 @@ import pytest
 
 from shared import secret
 from shared.bus.embedded import Embedded
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.local import supervision
 from shared.settings import Settings
 from tests.house.tree import variables
@@ -68,8 +68,8 @@ def settings(server: Server, tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-async def visitor(settings: Settings) -> AsyncIterator[Visitor]:
-    async with Visitor(settings) as made:
+async def visitor(settings: Settings) -> AsyncIterator[Client]:
+    async with Client(settings) as made:
         yield made
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from shared import folders
 from shared.bus import embedded
-from shared.client import Visitor, elsewhere
+from shared.client import Client, elsewhere
 from shared.errors import NoCluster, StoreUnavailable
 from shared.settings import Settings, load
 from shared.store.records import Repo, project_key
@@ -43,11 +43,11 @@ async def _knows(home: Path, repository: Path) -> Path:
 async def test_the_cluster_that_knows_the_repository_is_named_with_what_to_type(shop: Path) -> None:
     home = await _knows(folders.data_folder() / "clone-1", shop)
     with pytest.raises(NoCluster) as caught:
-        await Visitor(load()).reach()
+        await Client(load()).reach()
     assert str(home) in caught.value.why and str(shop) in caught.value.why
     assert caught.value.fix == f"start it: PROMPTDOCK_HOME={home} promptdock up"
     with pytest.raises(StoreUnavailable) as stored:
-        await Visitor(load()).store()
+        await Client(load()).store()
     assert stored.value.fix == caught.value.fix
 
 

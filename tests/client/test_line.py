@@ -12,20 +12,20 @@ import pytest
 from shared.bus.embedded import Embedded
 from shared.bus.keys import Names
 from shared.bus.messages import Output
-from shared.client import Heard, Visitor
+from shared.client import Client, Heard
 from shared.client.feed import Feed
 from shared.errors import BadMessage, BusUnreachable, TimedOut, UsageError
 from shared.settings import Settings
 from shared.store.sqlite import SqliteStore
-from shared.turns.queue import Claim, Desk, Ending
+from shared.turns.queue import Claim, Completion, Queue
 from tests.client.conftest import Server, until
 from tests.support.valkey import free_port
 
 CHANNEL = "chatter-output"
 
 
-def _desk(visitor: Visitor, agent: str = "chatter") -> Desk:
-    return Desk(visitor.bus, visitor.names, agent, lease_ms=1000)
+def _desk(visitor: Client, agent: str = "chatter") -> Queue:
+    return Queue(visitor.bus, visitor.names, agent, lease_ms=1000)
 
 
 def _output(number: int, **fields: Any) -> Output:
@@ -33,7 +33,7 @@ def _output(number: int, **fields: Any) -> Output:
     return Output.model_validate({**words, "status": "complete", "content": str(number), **fields})
 
 
-async def _say(visitor: Visitor, *numbers: int) -> None:
+async def _say(visitor: Client, *numbers: int) -> None:
     for number in numbers:
         await _desk(visitor).announce(CHANNEL, _output(number).text(CHANNEL))
 
@@ -43,24 +43,24 @@ async def _take(feed: Feed, count: int) -> list[Heard]:
         return [await anext(feed) for _ in range(count)]
 
 
-async def test_what_chatter_says_is_heard_once_and_in_order(visitor: Visitor) -> None:
+async def test_what_chatter_says_is_heard_once_and_in_order(visitor: Client) -> None:
     async with visitor.outputs() as feed:
         await _say(visitor, 1, 2, 3)
         assert [heard.output.content for heard in await _take(feed, 3)] == ["1", "2", "3"]
 
 
-async def test_nothing_is_missed_while_redis_is_dead_and_comes_back(visitor: Visitor, server: Server) -> None:
+async def test_nothing_is_missed_while_redis_is_dead_and_comes_back(visitor: Client, server: Server) -> None:
     async with visitor.outputs() as feed:
         await _say(visitor, 1)
         assert [heard.output.content for heard in await _take(feed, 1)] == ["1"]
         server.kill()
         server.start()
-        async with Visitor(visitor.settings) as other:
+        async with Client(visitor.settings) as other:
             await _say(other, 2, 3)
         assert [heard.output.content for heard in await _take(feed, 2)] == ["2", "3"]
 
 
-async def test_a_reader_who_comes_back_goes_on_after_its_cursor(visitor: Visitor) -> None:
+async def test_a_reader_who_comes_back_goes_on_after_its_cursor(visitor: Client) -> None:
     async with visitor.outputs() as feed:
         await _say(visitor, 1, 2)
         first = (await _take(feed, 2))[0]
@@ -68,7 +68,7 @@ async def test_a_reader_who_comes_back_goes_on_after_its_cursor(visitor: Visitor
         assert [heard.output.content for heard in await _take(feed, 1)] == ["2"]
 
 
-async def test_a_foreign_chatter_is_heard_although_it_keeps_no_stream(visitor: Visitor) -> None:
+async def test_a_foreign_chatter_is_heard_although_it_keeps_no_stream(visitor: Client) -> None:
     async with visitor.outputs() as feed:
         told = {"user_id": "ada", "content": "from afar", "status": "complete"}
         await visitor.bus.publish(CHANNEL, json.dumps(told))
@@ -79,14 +79,14 @@ async def test_a_foreign_chatter_is_heard_although_it_keeps_no_stream(visitor: V
     assert [item.output.content for item in heard if item.output.unsigned] == ["from afar"]
 
 
-async def test_outputs_that_cannot_be_read_are_left_out(visitor: Visitor) -> None:
+async def test_outputs_that_cannot_be_read_are_left_out(visitor: Client) -> None:
     async with visitor.outputs() as feed:
         await _desk(visitor).announce(CHANNEL, "[]")
         await _say(visitor, 1)
         assert [heard.output.content for heard in await _take(feed, 1)] == ["1"]
 
 
-async def test_live_events_are_read_on_from_a_mark(visitor: Visitor) -> None:
+async def test_live_events_are_read_on_from_a_mark(visitor: Client) -> None:
     stream = visitor.names.stream("s")
     await visitor.bus.command("XADD", stream, "*", "data", '{"event": "start", "turn_id": "t-1"}')
     mark = await visitor.mark("s")
@@ -96,7 +96,7 @@ async def test_live_events_are_read_on_from_a_mark(visitor: Visitor) -> None:
         assert (await anext(visitor.events("s", "0"))).kind == "start"
 
 
-async def _answer(visitor: Visitor, **fields: Any) -> None:
+async def _answer(visitor: Client, **fields: Any) -> None:
     """Be Chatter for one message."""
     desk = _desk(visitor)
     async with asyncio.timeout(10):
@@ -104,21 +104,21 @@ async def _answer(visitor: Visitor, **fields: Any) -> None:
             await asyncio.sleep(0.01)
     entry = claim.entries[0]
     output = _output(1, session_id=entry.session, answers=[entry.id], **fields)
-    await desk.finish(claim.session, claim.epoch, Ending(channel=CHANNEL, output=output.text(CHANNEL)))
+    await desk.finish(claim.session, claim.epoch, Completion(channel=CHANNEL, output=output.text(CHANNEL)))
 
 
-async def test_a_command_comes_back_with_its_result(visitor: Visitor) -> None:
+async def test_a_command_comes_back_with_its_result(visitor: Client) -> None:
     asked = asyncio.create_task(visitor.command("list_repos", {}, "ada"))
     await _answer(visitor, result={"repos": []})
     assert await asked == {"repos": []}
 
 
-async def test_a_command_that_nobody_runs_ends_in_time(visitor: Visitor) -> None:
+async def test_a_command_that_nobody_runs_ends_in_time(visitor: Client) -> None:
     with pytest.raises(TimedOut, match="list_repos"):
         await visitor.command("list_repos", {}, "ada", patience=0.2)
 
 
-async def test_a_stop_goes_before_what_waits(visitor: Visitor) -> None:
+async def test_a_stop_goes_before_what_waits(visitor: Client) -> None:
     await visitor.say("first", "ada", "s")
     await visitor.stop("ada", "s")
     claim = await _desk(visitor).claim("w")
@@ -129,7 +129,7 @@ async def test_a_stop_goes_before_what_waits(visitor: Visitor) -> None:
     ] or [json.loads(entry.data).get("type") for entry in claim.entries] == ["stop"]
 
 
-async def test_amends_and_decisions_are_accepted(visitor: Visitor) -> None:
+async def test_amends_and_decisions_are_accepted(visitor: Client) -> None:
     sent = [
         await visitor.amend("in French", "ada", "s"),
         await visitor.decide("a-1", "deny", "ada", "s", reason="no"),
@@ -137,7 +137,7 @@ async def test_amends_and_decisions_are_accepted(visitor: Visitor) -> None:
     assert [one.outcome for one in sent] == ["accepted", "accepted"]
 
 
-async def test_a_message_on_human_input_is_posted_with_an_id_of_ours(visitor: Visitor) -> None:
+async def test_a_message_on_human_input_is_posted_with_an_id_of_ours(visitor: Client) -> None:
     sent = await visitor.publish("human-input", {"user_id": "ada", "content": "hi"})
     claim = await _desk(visitor).claim("w")
     assert isinstance(claim, Claim)
@@ -145,12 +145,12 @@ async def test_a_message_on_human_input_is_posted_with_an_id_of_ours(visitor: Vi
     assert json.loads(claim.entries[0].data)["via"] == "human-input"
 
 
-async def test_the_same_id_twice_is_known(visitor: Visitor) -> None:
+async def test_the_same_id_twice_is_known(visitor: Client) -> None:
     words = {"user_id": "ada", "content": "hi", "id": "m-1"}
     assert [(await visitor.publish("human-input", words)).outcome for _ in range(2)] == ["accepted", "known"]
 
 
-async def test_a_question_is_posted_to_the_agents_own_desk(visitor: Visitor) -> None:
+async def test_a_question_is_posted_to_the_agents_own_desk(visitor: Client) -> None:
     words = {"from": "x", "to": "planner", "type": "question", "payload": {"question": "?"}}
     sent = await visitor.publish("agent:planner", words)
     claim = await _desk(visitor, "planner").claim("w")
@@ -158,7 +158,7 @@ async def test_a_question_is_posted_to_the_agents_own_desk(visitor: Visitor) -> 
     assert claim.entries[0].id == sent.id
 
 
-async def test_an_answer_reaches_the_turn_that_waits_for_it(visitor: Visitor) -> None:
+async def test_an_answer_reaches_the_turn_that_waits_for_it(visitor: Client) -> None:
     await visitor.say("hi", "ada", "s")
     desk = _desk(visitor)
     claim = await desk.claim("w")
@@ -170,7 +170,7 @@ async def test_an_answer_reaches_the_turn_that_waits_for_it(visitor: Visitor) ->
     assert [entry.id for entry in came] == ["answer:r-1"]
 
 
-async def test_an_answer_that_nobody_of_ours_awaits_is_published_for_others(visitor: Visitor) -> None:
+async def test_an_answer_that_nobody_of_ours_awaits_is_published_for_others(visitor: Client) -> None:
     words = {"from": "planner", "to": "x", "type": "response", "payload": {"request_id": "r-9"}}
     assert (await visitor.publish("agent:x", words)).outcome == "heard"
 
@@ -186,13 +186,13 @@ async def test_an_answer_that_nobody_of_ours_awaits_is_published_for_others(visi
     ],
 )
 async def test_what_no_inbox_would_take_is_refused(
-    visitor: Visitor, channel: str, message: dict[str, Any], error: type[Exception]
+    visitor: Client, channel: str, message: dict[str, Any], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
         await visitor.publish(channel, message)
 
 
-async def test_who_tails_sees_what_passes_and_is_not_taken_for_an_agent(visitor: Visitor) -> None:
+async def test_who_tails_sees_what_passes_and_is_not_taken_for_an_agent(visitor: Client) -> None:
     tail = visitor.tail(["agent:*"])
     seen = asyncio.ensure_future(anext(tail))
 
@@ -209,21 +209,21 @@ async def test_who_tails_sees_what_passes_and_is_not_taken_for_an_agent(visitor:
 
 async def test_namespaces_do_not_hear_each_other(settings: Settings) -> None:
     async with (
-        Visitor(settings.model_copy(update={"namespace": "a"})) as one,
-        Visitor(settings.model_copy(update={"namespace": "b"})) as two,
+        Client(settings.model_copy(update={"namespace": "a"})) as one,
+        Client(settings.model_copy(update={"namespace": "b"})) as two,
         two.outputs() as feed,
     ):
-        await Desk(one.bus, Names("a"), "chatter").announce(
+        await Queue(one.bus, Names("a"), "chatter").announce(
             "a:chatter-output", _output(1).text("a:chatter-output")
         )
-        await Desk(two.bus, Names("b"), "chatter").announce(
+        await Queue(two.bus, Names("b"), "chatter").announce(
             "b:chatter-output", _output(2).text("b:chatter-output")
         )
         assert [heard.output.content for heard in await _take(feed, 1)] == ["2"]
 
 
 async def test_without_a_cluster_it_says_how_to_start_one(tmp_path: Path) -> None:
-    async with Visitor(Settings(PROMPTDOCK_HOME=tmp_path / "home")) as visitor:
+    async with Client(Settings(PROMPTDOCK_HOME=tmp_path / "home")) as visitor:
         with pytest.raises(BusUnreachable, match="promptdock up"):
             await visitor.reach()
     assert not (tmp_path / "home").exists(), "looking leaves nothing behind"
@@ -233,7 +233,7 @@ async def test_an_embedded_server_that_comes_back_on_another_port_is_found_again
     first = Embedded(tmp_path, None)
     first.start()
     settings = Settings(PROMPTDOCK_HOME=tmp_path, PROMPTDOCK_LEASE=1000)
-    async with Visitor(settings) as visitor, visitor.outputs() as feed:
+    async with Client(settings) as visitor, visitor.outputs() as feed:
         await _say(visitor, 1)
         assert [heard.output.content for heard in await _take(feed, 1)] == ["1"]
         first.stop()
@@ -241,7 +241,7 @@ async def test_an_embedded_server_that_comes_back_on_another_port_is_found_again
         second = Embedded(tmp_path, free_port())
         second.start()
         try:
-            async with Visitor(settings) as other:
+            async with Client(settings) as other:
                 await _say(other, 2)
             assert [heard.output.content for heard in await _take(feed, 1)] == ["2"]
 
@@ -253,7 +253,7 @@ async def test_an_embedded_server_that_comes_back_on_another_port_is_found_again
             second.stop()
 
 
-async def test_who_looks_at_two_things_at_once_opens_the_store_once(visitor: Visitor) -> None:
+async def test_who_looks_at_two_things_at_once_opens_the_store_once(visitor: Client) -> None:
     visitor.settings.home.mkdir(parents=True, exist_ok=True)
     made = SqliteStore(visitor.settings.home / "promptdock.db")
     await made.open()

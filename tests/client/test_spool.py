@@ -10,29 +10,29 @@ from pathlib import Path
 
 import pytest
 
-from shared.client import Visitor
-from shared.client.spool import LIFE, Outbox
+from shared.client import Client
+from shared.client.spool import LIFE, Spool
 from shared.errors import BadMessage, Busy, PromptDockError
 from shared.settings import Settings
 from tests.client.conftest import Server, until
 
 
-async def _inbox(visitor: Visitor) -> list[str]:
+async def _inbox(visitor: Client) -> list[str]:
     entries = await visitor.bus.command("XRANGE", f"{visitor.names.desk('chatter')}inbox", "-", "+")
     return [json.loads(dict(zip(e[::2], e[1::2], strict=True))[b"data"])["content"] for _, e in entries]
 
 
-def _letters(visitor: Visitor) -> list[Path]:
+def _letters(visitor: Client) -> list[Path]:
     return sorted(visitor.outbox.folder.glob("*.json"))
 
 
-def _age(visitor: Visitor, seconds: float) -> None:
+def _age(visitor: Client, seconds: float) -> None:
     """Make the letters look as if they had been written so long ago."""
     for path in _letters(visitor):
         path.rename(path.with_name(f"{time.time_ns() - int(seconds * 1e9):020d}{path.name[20:]}"))
 
 
-async def test_an_accepted_message_leaves_the_outbox(visitor: Visitor) -> None:
+async def test_an_accepted_message_leaves_the_outbox(visitor: Client) -> None:
     sent = await visitor.say("hello", "ada")
     assert (sent.outcome, sent.waiting) == ("accepted", 0)
     assert await _inbox(visitor) == ["hello"]
@@ -43,7 +43,7 @@ async def test_an_accepted_message_leaves_the_outbox(visitor: Visitor) -> None:
     await until(empty)
 
 
-async def test_a_message_that_finds_no_room_on_the_disk_is_refused_with_what_to_do(visitor: Visitor) -> None:
+async def test_a_message_that_finds_no_room_on_the_disk_is_refused_with_what_to_do(visitor: Client) -> None:
     usual, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, most))
     try:
@@ -58,7 +58,7 @@ async def test_a_message_that_finds_no_room_on_the_disk_is_refused_with_what_to_
 
 
 async def test_what_is_said_while_redis_is_dead_goes_out_in_order_when_it_is_back(
-    visitor: Visitor, server: Server
+    visitor: Client, server: Server
 ) -> None:
     await visitor.say("one", "ada")
 
@@ -83,22 +83,22 @@ async def test_what_is_said_while_redis_is_dead_goes_out_in_order_when_it_is_bac
 async def test_a_letter_that_a_dead_process_left_goes_out_with_the_next_visitor(
     settings: Settings, server: Server
 ) -> None:
-    async with Visitor(settings) as first:
+    async with Client(settings) as first:
         await first.reach()
         server.kill()
         await first.say("left", "ada")
     server.start()
-    async with Visitor(settings) as second:
+    async with Client(settings) as second:
         _age(second, 60)
         await second.say("fresh", "ada")
         assert await _inbox(second) == ["left", "fresh"]
 
 
 async def test_a_letter_that_had_arrived_already_is_not_answered_twice(
-    visitor: Visitor, settings: Settings
+    visitor: Client, settings: Settings
 ) -> None:
     await visitor.say("once", "ada", message_id="m-1")
-    async with Visitor(settings) as second:
+    async with Client(settings) as second:
         second.outbox.put("human-input", {"user_id": "ada", "content": "once", "id": "m-1"})
         _age(second, 60)
         await second.say("next", "ada")
@@ -106,9 +106,9 @@ async def test_a_letter_that_had_arrived_already_is_not_answered_twice(
 
 
 async def test_letters_to_another_cluster_and_too_old_ones_stay_or_go_but_are_not_sent(
-    visitor: Visitor,
+    visitor: Client,
 ) -> None:
-    other = Outbox(visitor.outbox.folder, "redis://elsewhere|")
+    other = Spool(visitor.outbox.folder, "redis://elsewhere|")
     other.put("human-input", {"user_id": "ada", "content": "not ours", "id": "m-1"})
     _age(visitor, 60)
     visitor.outbox.put("human-input", {"user_id": "ada", "content": "old", "id": "m-2"})
@@ -123,20 +123,20 @@ async def test_letters_to_another_cluster_and_too_old_ones_stay_or_go_but_are_no
     await until(only_the_others_is_left)
 
 
-async def test_what_cannot_be_taken_is_said_at_once_and_not_kept(visitor: Visitor) -> None:
+async def test_what_cannot_be_taken_is_said_at_once_and_not_kept(visitor: Client) -> None:
     with pytest.raises(BadMessage):
         await visitor.say("hello", "")
     assert not visitor.outbox.folder.exists() or not _letters(visitor)
 
 
-async def test_a_full_inbox_is_said_at_once_and_not_kept(visitor: Visitor) -> None:
+async def test_a_full_inbox_is_said_at_once_and_not_kept(visitor: Client) -> None:
     await visitor.bus.command("SET", f"{visitor.names.desk('chatter')}full", "0.99")
     with pytest.raises(Busy):
         await visitor.say("hello", "ada")
     assert _letters(visitor) == []
 
 
-async def test_a_half_written_letter_is_no_letter(visitor: Visitor) -> None:
+async def test_a_half_written_letter_is_no_letter(visitor: Client) -> None:
     visitor.outbox.folder.mkdir(parents=True)
     (visitor.outbox.folder / f"{time.time_ns() - 60_000_000_000:020d}-x.json").write_text('{"line"')
     os.sync()

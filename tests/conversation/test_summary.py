@@ -10,14 +10,14 @@ import pytest
 from shared.bus.keys import DAY, HUMAN_INPUT, Names
 from shared.bus.redis import RedisBus
 from shared.conversation import summary
-from shared.conversation.past import Past, look_back
+from shared.conversation.past import History, look_back
 from shared.conversation.summary import FULL, RECENT, covered
 from shared.errors import StoreUnavailable
 from shared.store.breaker import Breaker
-from shared.store.records import Session, Snapshot
+from shared.store.records import Session, SnapshotRow
 from shared.store.row import now
 from shared.store.sqlite import SqliteStore
-from shared.turns.queue import Claim, Desk, Ending, Mail
+from shared.turns.queue import Claim, Completion, Mail, Queue
 from shared.turns.records import Record, pack, unpack
 from shared.turns.turn import Turn
 from tests.conversation.ground import kept, turn, turns
@@ -78,12 +78,14 @@ def test_it_is_asked_for_without_tools_with_what_calls_came_to_and_the_one_befor
 
 def test_a_short_conversation_is_shown_whole_and_nothing_is_said_about_it() -> None:
     window = turns(2, 4, at=5)
-    assert texts(Past(window, 6).messages(6)) == [f"t0.{n}" for n in range(2)] + [f"t1.{n}" for n in range(4)]
+    assert texts(History(window, 6).messages(6)) == [f"t0.{n}" for n in range(2)] + [
+        f"t1.{n}" for n in range(4)
+    ]
 
 
 def test_a_summary_stands_first_says_that_it_is_one_and_is_acknowledged() -> None:
     window = turns(*[2] * 11, at=5)
-    shown = Past(window, 22, summary.record("They chose SQLite.", 1, 8)).messages(6)
+    shown = History(window, 22, summary.record("They chose SQLite.", 1, 8)).messages(6)
     assert [message["role"] for message in shown[:3]] == ["user", "assistant", "user"]
     assert texts(shown[:1]) == ["[CONVERSATION SUMMARY — earlier messages]\nThey chose SQLite."]
     assert texts(shown[2:]) == [block["text"] for item in window[8:] for block in item["content"]]
@@ -91,15 +93,15 @@ def test_a_summary_stands_first_says_that_it_is_one_and_is_acknowledged() -> Non
 
 def test_what_neither_the_summary_nor_the_window_holds_is_said_with_how_to_find_it() -> None:
     window = turns(*[2] * 20, at=5)[30:]
-    first = texts(Past(window, 40).messages(6))[0]
+    first = texts(History(window, 40).messages(6))[0]
     assert first.startswith("[30 earlier messages") and "memory_search" in first
-    (told, between) = texts(Past(window, 40, summary.record("Before.", 1, 8)).messages(6)[:1])
+    (told, between) = texts(History(window, 40, summary.record("Before.", 1, 8)).messages(6)[:1])
     assert "Before." in told and between.startswith("[22 earlier messages")
 
 
 def test_turns_of_more_than_a_day_ago_are_not_shown_and_that_is_said() -> None:
     window = [*turns(2, 2, at=1), *turn("t2", 2, 5, at=DAY * 1000)]
-    told = texts(Past(window, 6).messages(DAY * 1000 + 2))
+    told = texts(History(window, 6).messages(DAY * 1000 + 2))
     assert told[0].startswith("[4 earlier messages")
     assert told[2:] == ["t2.0", "t2.1"]
 
@@ -108,57 +110,57 @@ def test_turns_of_more_than_a_day_ago_are_not_shown_and_that_is_said() -> None:
 
 
 @pytest.fixture
-def desk(redis: RedisBus, names: Names) -> Desk:
-    return Desk(redis, names, "chatter")
+def desk(redis: RedisBus, names: Names) -> Queue:
+    return Queue(redis, names, "chatter")
 
 
-async def next_turn(desk: Desk, id: str, session: str = "s") -> Turn:
+async def next_turn(desk: Queue, id: str, session: str = "s") -> Turn:
     await desk.post(Mail(id, session, HUMAN_INPUT, b"{}"))
     claim = await desk.claim("w")
     assert isinstance(claim, Claim)
     return Turn(desk, claim)
 
 
-async def leave(desk: Desk, id: str, past: Past, added: list[Record], session: str = "s") -> None:
+async def leave(desk: Queue, id: str, past: History, added: list[Record], session: str = "s") -> None:
     """A turn that adds to its conversation."""
     turn = await next_turn(desk, id, session)
     drop, window = past.leaves(added)
     seq = added[-1]["seq"] if added and "seq" in added[-1] else None
-    await turn.finish(Ending(drop=drop, window=[pack(item) for item in window], seq=seq))
+    await turn.finish(Completion(drop=drop, window=[pack(item) for item in window], seq=seq))
 
 
-def numbers(past: Past) -> list[int]:
+def numbers(past: History) -> list[int]:
     return [item["seq"] for item in past.window]
 
 
-async def test_redis_holds_a_window_for_a_day(desk: Desk, store: SqliteStore) -> None:
-    await leave(desk, "m1", Past(), turns(2))
+async def test_redis_holds_a_window_for_a_day(desk: Queue, store: SqliteStore) -> None:
+    await leave(desk, "m1", History(), turns(2))
     life = await desk.bus.command("PTTL", f"{desk.prefix}window:s")
     assert DAY * 1000 - 60_000 < life <= DAY * 1000
 
 
 async def test_a_conversation_that_was_read_from_the_store_is_whole_in_redis_again(
-    desk: Desk, store: SqliteStore
+    desk: Queue, store: SqliteStore
 ) -> None:
     await kept(store, turns(*[2] * 24))
     first = await next_turn(desk, "m1")
     past = await look_back(store, first, HOUR_MS)
     assert numbers(past) == list(range(1, 49))
     drop, window = past.leaves(added := turn("new", 4, 49, at=first.claimed_at))
-    await first.finish(Ending(drop=drop, window=[pack(item) for item in window], seq=added[-1]["seq"]))
+    await first.finish(Completion(drop=drop, window=[pack(item) for item in window], seq=added[-1]["seq"]))
     second = await next_turn(desk, "m2")
     assert [unpack(data)["seq"] for data in await _lines(desk)] == list(range(3, 53))
     assert numbers(await look_back(store, second, HOUR_MS)) == list(range(3, 53))
 
 
-async def _lines(desk: Desk) -> list[bytes]:
+async def _lines(desk: Queue) -> list[bytes]:
     return list(await desk.bus.command("LRANGE", f"{desk.prefix}window:s", 0, -1))
 
 
 async def test_after_a_rest_the_store_is_asked_and_until_then_redis_is_believed(
-    desk: Desk, store: SqliteStore
+    desk: Queue, store: SqliteStore
 ) -> None:
-    await leave(desk, "m1", Past(), turns(2, at=1))
+    await leave(desk, "m1", History(), turns(2, at=1))
     await kept(store, turns(2))
     await store.insert(Session(key="s", clear_at=now() + timedelta(minutes=1)))
     waiting = await next_turn(desk, "m2")
@@ -168,37 +170,39 @@ async def test_after_a_rest_the_store_is_asked_and_until_then_redis_is_believed(
 
 
 async def test_what_is_still_on_its_way_to_the_store_is_taken_from_redis(
-    desk: Desk, store: SqliteStore
+    desk: Queue, store: SqliteStore
 ) -> None:
     await kept(store, turns(2))
-    await leave(desk, "m1", Past(), turns(2, 2, at=1))
+    await leave(desk, "m1", History(), turns(2, 2, at=1))
     assert numbers(await look_back(store, await next_turn(desk, "m2"), HOUR_MS)) == [1, 2, 3, 4]
 
 
 async def test_with_the_store_down_redis_is_gone_on_with_however_long_the_rest(
-    desk: Desk, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    desk: Queue, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def down(*_: Any, **__: Any) -> Any:
         raise StoreUnavailable("the store does not answer")
 
-    await leave(desk, "m1", Past(), turns(2, at=1))
+    await leave(desk, "m1", History(), turns(2, at=1))
     monkeypatch.setattr(store, "select", down)
     assert numbers(await look_back(Breaker(store), await next_turn(desk, "m2"), HOUR_MS)) == [1, 2]
 
 
 async def test_a_summary_is_found_in_redis_and_without_it_in_the_store(
-    desk: Desk, store: SqliteStore
+    desk: Queue, store: SqliteStore
 ) -> None:
     window = turns(*[2] * 9, at=DAY * 10**6)
-    await leave(desk, "m1", Past(), window)
-    await leave(desk, "m2", Past(), [summary.record("From Redis.", 1, 8)], "summary:s")
+    await leave(desk, "m1", History(), window)
+    await leave(desk, "m2", History(), [summary.record("From Redis.", 1, 8)], "summary:s")
     first = await next_turn(desk, "m3")
     assert (await look_back(store, first, HOUR_MS)).summary == summary.record("From Redis.", 1, 8)
     await desk.bus.command("DEL", f"{desk.prefix}window:s", f"{desk.prefix}window:summary:s")
     await kept(store, window)
     for text, last in (("Older.", 6), ("From the Store.", 8)):
-        await store.insert(Snapshot(session_id="s", kind="summary", summary=text, first_seq=1, last_seq=last))
-    await first.finish(Ending())
+        await store.insert(
+            SnapshotRow(session_id="s", kind="summary", summary=text, first_seq=1, last_seq=last)
+        )
+    await first.finish(Completion())
     second = await next_turn(desk, "m4")
     assert (await look_back(store, second, HOUR_MS)).summary == summary.record("From the Store.", 1, 8)
     await store.insert(Session(key="s", clear_at=now() + timedelta(minutes=1)))
@@ -206,8 +210,8 @@ async def test_a_summary_is_found_in_redis_and_without_it_in_the_store(
 
 
 async def test_what_a_person_says_in_a_session_that_is_called_like_one_is_no_summary(
-    desk: Desk, store: SqliteStore
+    desk: Queue, store: SqliteStore
 ) -> None:
-    await leave(desk, "m1", Past(), turns(*[2] * 9, at=DAY * 10**6))
-    await leave(desk, "m2", Past(), turns(2), "summary:s")
+    await leave(desk, "m1", History(), turns(*[2] * 9, at=DAY * 10**6))
+    await leave(desk, "m2", History(), turns(2), "summary:s")
     assert (await look_back(store, await next_turn(desk, "m3"), HOUR_MS)).summary is None

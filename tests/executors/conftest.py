@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from shared.executors.base import Work
+from shared.executors.base import TaskWork
 from shared.guard.sandbox.sandbox import Sandbox
-from shared.tasks.worktree.lock import Hold
+from shared.tasks.worktree.lock import WorktreeLock
 from shared.turns.records import Record
 from tests.tasks.conftest import plain
 
@@ -71,16 +71,16 @@ def person() -> Person:
 
 
 @pytest.fixture
-async def work(tmp_path: Path, person: Person) -> AsyncIterator[Work]:
+async def work(tmp_path: Path, person: Person) -> AsyncIterator[TaskWork]:
     """A task in a repository of its own."""
     folder = (tmp_path / "tree").resolve()
     folder.mkdir()
     plain(folder, "init", "-q", "-b", "main")
     (folder / "a.txt").write_text("one\n")
-    lock = Hold(tmp_path, "t", 1)
+    lock = WorktreeLock(tmp_path, "t", 1)
     await lock.take()
     found = Sandbox.probe()
-    yield Work(
+    yield TaskWork(
         turn_id="turn-1",
         path=folder,
         branch="promptdock/t",

@@ -13,11 +13,11 @@ import psutil
 import pytest
 
 from shared.errors import ModelError
-from shared.executors.base import Work
+from shared.executors.base import TaskWork
 from shared.executors.claude_code import ClaudeCode
 from shared.guard.processes.pid import birth
 from shared.redaction import hide
-from shared.tasks.worktree.lock import Hold
+from shared.tasks.worktree.lock import WorktreeLock
 from tests.executors.conftest import Person
 from tests.support.guards import guarded
 from tests.support.messages_api import MessagesApi
@@ -31,7 +31,7 @@ def call(name: str, **given: Any) -> Step:
     return Step(tools=({"name": name, "input": given},))
 
 
-def at(work: Work, api: MessagesApi) -> Work:
+def at(work: TaskWork, api: MessagesApi) -> TaskWork:
     provider = {"ANTHROPIC_API_KEY": "sk-ant-test-secret", "ANTHROPIC_BASE_URL": api.url}
     return replace(work, environment=provider)
 
@@ -43,7 +43,7 @@ def results(api: MessagesApi) -> list[str]:
 
 
 async def test_it_works_in_the_worktree_and_every_call_passes_the_gate(
-    work: Work, person: Person, monkeypatch: pytest.MonkeyPatch
+    work: TaskWork, person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REDIS_URL", "redis://secret-of-ours")
     person.denies = {"str_replace": "a rule says no"}
@@ -81,7 +81,7 @@ async def test_it_works_in_the_worktree_and_every_call_passes_the_gate(
 
 
 async def test_a_link_that_leads_out_of_the_worktree_is_not_followed(
-    work: Work, person: Person, tmp_path: Path
+    work: TaskWork, person: Person, tmp_path: Path
 ) -> None:
     secret = tmp_path / "secret.txt"
     secret.write_text("canary")
@@ -100,7 +100,7 @@ async def test_a_link_that_leads_out_of_the_worktree_is_not_followed(
     assert secret.read_text() == "canary" and person.asked == [("view", {"path": "secret.txt"})]
 
 
-async def test_after_a_kill_the_next_one_goes_on_in_the_same_session(work: Work, person: Person) -> None:
+async def test_after_a_kill_the_next_one_goes_on_in_the_same_session(work: TaskWork, person: Person) -> None:
     steps = [
         call("Bash", command="echo once >> count.txt"),
         Step(text="never", delay=60),
@@ -113,7 +113,7 @@ async def test_after_a_kill_the_next_one_goes_on_in_the_same_session(work: Work,
         os.kill(child.pid, 9)
         with pytest.raises(ModelError):
             await first
-        successor = Hold(work.path.parent, "t", 2)
+        successor = WorktreeLock(work.path.parent, "t", 2)
         await successor.take()
         outcome = await ClaudeCode().run(at(replace(work, lock=successor), api))
         said = json.dumps(api.requests[-1]["messages"])
@@ -125,7 +125,7 @@ async def test_after_a_kill_the_next_one_goes_on_in_the_same_session(work: Work,
     assert (await ClaudeCode().run(work)).text == "I went on." and len(api.requests) == before
 
 
-async def test_cancelled_it_leaves_no_process_behind(work: Work) -> None:
+async def test_cancelled_it_leaves_no_process_behind(work: TaskWork) -> None:
     steps = [call("Bash", command="touch begun; sleep 291.77")]
     with MessagesApi(steps) as api:
         running = asyncio.create_task(ClaudeCode().run(at(work, api)))
@@ -139,7 +139,7 @@ async def test_cancelled_it_leaves_no_process_behind(work: Work) -> None:
         await until(lambda: not any(birth(child.pid) for child in children), 20)
 
 
-async def test_a_limit_in_money_ends_it(work: Work) -> None:
+async def test_a_limit_in_money_ends_it(work: TaskWork) -> None:
     dear = {"input_tokens": 100, "output_tokens": 2_000_000}
     steps = [replace(call("Bash", command="true"), usage=dear), Step(text="too far", usage=dear)]
     with MessagesApi(steps) as api:
@@ -152,7 +152,7 @@ async def test_a_limit_in_money_ends_it(work: Work) -> None:
 @pytest.mark.parametrize(
     "words", ["see @a.txt", "@a.txt", 'see @"a.txt"', "line\n@a.txt#L1", "see\t@./a.txt now"]
 )
-async def test_words_of_a_task_read_no_file_by_themselves(words: str, work: Work, person: Person) -> None:
+async def test_words_of_a_task_read_no_file_by_themselves(words: str, work: TaskWork, person: Person) -> None:
     """Claude Code puts in a file that is named with @, without a call that anybody could judge."""
     person.words = [f"[the person adds: {words}]", words]
     steps = [call("Bash", command="true"), Step(text="Done.")]
@@ -163,7 +163,7 @@ async def test_words_of_a_task_read_no_file_by_themselves(words: str, work: Work
 
 
 @pytest.mark.parametrize("words", ["/compact", "/clear now", "!touch made", "#remember this", "  /cost"])
-async def test_words_of_a_task_are_no_commands_of_claude_code(words: str, work: Work) -> None:
+async def test_words_of_a_task_are_no_commands_of_claude_code(words: str, work: TaskWork) -> None:
     with MessagesApi([Step(text="Done.")]) as api:
         outcome = await ClaudeCode().run(at(replace(work, command=words), api))
         sent = json.dumps(api.requests[-1]["messages"])
@@ -171,7 +171,7 @@ async def test_words_of_a_task_are_no_commands_of_claude_code(words: str, work: 
 
 
 @guarded("claude-sandbox", "claude-mentions")
-async def test_nothing_beside_the_worktree_is_read_or_listed(work: Work, tmp_path: Path) -> None:
+async def test_nothing_beside_the_worktree_is_read_or_listed(work: TaskWork, tmp_path: Path) -> None:
     (tmp_path / "beside-77.txt").write_text("canary")
     steps = [
         call("Glob", pattern=f"{tmp_path}/*.txt"),
@@ -189,7 +189,7 @@ async def test_nothing_beside_the_worktree_is_read_or_listed(work: Work, tmp_pat
     assert not any("beside-77" in part or "canary" in part for part in told), told
 
 
-async def test_patterns_within_the_worktree_are_looked_for(work: Work) -> None:
+async def test_patterns_within_the_worktree_are_looked_for(work: TaskWork) -> None:
     (work.path / "src").mkdir()
     (work.path / "src" / "b.py").write_text("word = 1\n")
     steps = [
@@ -202,7 +202,7 @@ async def test_patterns_within_the_worktree_are_looked_for(work: Work) -> None:
         assert all("src/b.py" in part for part in results(api)), results(api)
 
 
-async def test_the_key_is_not_with_claude_code_and_goes_to_no_model(work: Work) -> None:
+async def test_the_key_is_not_with_claude_code_and_goes_to_no_model(work: TaskWork) -> None:
     key = "sk-ant-api03-TheRealKey77Q"
     hide(key)
     (work.path / "notes.txt").write_text(f"key: {key}\n")

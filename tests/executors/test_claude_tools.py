@@ -9,11 +9,11 @@ from typing import Any, cast
 import pytest
 
 from shared.errors import ToolError
-from shared.executors.base import Work
+from shared.executors.base import TaskWork
 from shared.executors.claude_code import _Run
 from shared.executors.claude_tools import SECONDS, translate
 
-WORK = cast(Work, SimpleNamespace(path=Path("/work"), live=lambda *_: None, turn_id="t"))
+WORK = cast(TaskWork, SimpleNamespace(path=Path("/work"), live=lambda *_: None, turn_id="t"))
 
 
 @pytest.mark.parametrize(("asked", "seconds"), [(None, 120), (1, 1), (5_000, 5), (1e12, SECONDS)])

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from shared import redaction
-from shared.executors.base import Work
+from shared.executors.base import TaskWork
 from shared.executors.outlet import Outlet
 from shared.guard.processes.process import Finished, run
 from tests.support.guards import guarded
@@ -60,7 +60,7 @@ def provider() -> Iterator[Any]:
 
 
 @pytest.fixture
-def here(work: Work, provider: Any) -> Iterator[Work]:
+def here(work: TaskWork, provider: Any) -> Iterator[TaskWork]:
     """The task, with the key of the cluster."""
     redaction.hide(KEY)
     work.scratch.mkdir()
@@ -69,14 +69,14 @@ def here(work: Work, provider: Any) -> Iterator[Work]:
     yield replace(work, environment=given)
 
 
-async def inside(work: Work, outlet: Outlet, *argv: str) -> Finished:
+async def inside(work: TaskWork, outlet: Outlet, *argv: str) -> Finished:
     """A program in place of Claude Code."""
     words = outlet.wrap(list(argv), {"CLAUDE_CONFIG_DIR": str(work.scratch)}, [], [work.scratch])
     return await run(words, cwd=work.path, timeout=40, lock=work.lock)
 
 
 async def ask(
-    work: Work, outlet: Outlet, target: str, body: Any = None, key: str = "", method: str = "POST"
+    work: TaskWork, outlet: Outlet, target: str, body: Any = None, key: str = "", method: str = "POST"
 ) -> str:
     done = await inside(
         *(work, outlet, "/usr/bin/env", "python3", "ask.py", method, target, json.dumps(body or {}), key)
@@ -86,7 +86,7 @@ async def ask(
 
 
 @guarded("claude-provider")
-async def test_the_key_is_not_inside_and_no_secret_goes_out(here: Work, provider: Any) -> None:
+async def test_the_key_is_not_inside_and_no_secret_goes_out(here: TaskWork, provider: Any) -> None:
     async with Outlet(here) as outlet:
         done = await inside(here, outlet, "/bin/sh", "-c", "env; cat /proc/[0-9]*/environ")
         assert KEY not in done.stdout and "ANTHROPIC_API_KEY=" in done.stdout
@@ -100,7 +100,7 @@ async def test_the_key_is_not_inside_and_no_secret_goes_out(here: Work, provider
     assert body == {"messages": ["the file says [hidden]"], "n": 1}
 
 
-async def test_nothing_but_messages_goes_to_the_provider(here: Work) -> None:
+async def test_nothing_but_messages_goes_to_the_provider(here: TaskWork) -> None:
     async with Outlet(here) as outlet:
         for target in (
             "/v1/files",
@@ -117,7 +117,7 @@ async def test_nothing_but_messages_goes_to_the_provider(here: Work) -> None:
 
 @guarded("claude-sandbox")
 async def test_a_program_inside_sees_its_worktree_and_nothing_beside_it(
-    here: Work, tmp_path: Path, provider: Any
+    here: TaskWork, tmp_path: Path, provider: Any
 ) -> None:
     if here.sandbox.mode == "none":
         pytest.skip("there is no sandbox here")
@@ -133,7 +133,7 @@ async def test_a_program_inside_sees_its_worktree_and_nothing_beside_it(
     assert secret.read_text() == "CANARY" and not (tmp_path / "new").exists()
 
 
-async def test_a_program_inside_reaches_no_other_address(here: Work) -> None:
+async def test_a_program_inside_reaches_no_other_address(here: TaskWork) -> None:
     if here.sandbox.mode != "bwrap":
         pytest.skip("only bubblewrap closes the network")
     with socket.create_server(("127.0.0.1", 0)) as other:
@@ -144,7 +144,7 @@ async def test_a_program_inside_reaches_no_other_address(here: Work) -> None:
     assert done.exit_code != 0 and "refused" in done.stderr
 
 
-async def test_a_command_that_was_allowed_is_run_outside_and_once(here: Work) -> None:
+async def test_a_command_that_was_allowed_is_run_outside_and_once(here: TaskWork) -> None:
     async with Outlet(here) as outlet:
         command = outlet.allow("echo out; echo err >&2; echo x > b.txt; env; exit 3", 20)
         done = await inside(
@@ -154,7 +154,7 @@ async def test_a_command_that_was_allowed_is_run_outside_and_once(here: Work) ->
     assert "err" in done.stderr and (here.path / "b.txt").exists() and "ANTHROPIC" not in done.stdout
 
 
-async def test_a_command_ends_with_its_time_and_with_who_waits_for_it(here: Work) -> None:
+async def test_a_command_ends_with_its_time_and_with_who_waits_for_it(here: TaskWork) -> None:
     async with Outlet(here) as outlet:
         command = outlet.allow("sleep 30", 1)
         done = await inside(here, outlet, "/bin/sh", "-c", f"{command}; echo code $?")

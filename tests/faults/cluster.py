@@ -17,7 +17,7 @@ from shared.bus.keys import Names
 from shared.bus.presence import Presence
 from shared.bus.redis import RedisBus
 from shared.errors import PromptDockError, Unreachable
-from shared.turns.queue import Desk
+from shared.turns.queue import Queue
 from tests.faults import nursery
 from tests.faults.model import Thinker
 from tests.faults.proxy import Proxy
@@ -58,7 +58,7 @@ class Cluster:
         self._watching: set[asyncio.Task[None]] = set()
         self._forgotten = 0
         self.sizes: list[tuple[int, int]] = []  # messages sent, bytes of memory of all Chatters
-        self.desks = {agent: Desk(self.bus, self.names, agent, lease_ms=lease) for agent in AGENTS}
+        self.desks = {agent: Queue(self.bus, self.names, agent, lease_ms=lease) for agent in AGENTS}
 
     # -- processes -------------------------------------------------------------------------------------------
 

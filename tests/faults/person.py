@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from shared.bus.messages import CLOSING
-from shared.client import Visitor
+from shared.client import Client
 from shared.settings import Settings
 from tests.faults.cluster import Cluster
 from tests.faults.proxy import Proxy
@@ -19,7 +19,7 @@ from tests.faults.proxy import Proxy
 class Person:
     """Hears everything that Chatter says, and notes it."""
 
-    def __init__(self, visitor: Visitor, proxy: Proxy) -> None:
+    def __init__(self, visitor: Client, proxy: Proxy) -> None:
         self.visitor, self.proxy = visitor, proxy
         self.heard: set[str] = set()  # ids of closing outputs
 
@@ -42,7 +42,7 @@ async def person(cluster: Cluster) -> AsyncIterator[Person]:
             "namespace": cluster.names.namespace,
             "lease_ms": cluster.lease,
         }
-        async with Visitor(Settings.model_construct(**fields)) as visitor:
+        async with Client(Settings.model_construct(**fields)) as visitor:
             made, ready = Person(visitor, proxy), asyncio.Event()
             listening = asyncio.create_task(made.listen(ready))
             try:

@@ -11,11 +11,11 @@ from shared.hooks import launch
 from shared.store.records import HookRun
 from shared.store.row import now
 from shared.store.sqlite import SqliteStore
-from shared.tools.execute import Handler
-from shared.turns.outbox import Archive
-from shared.worker.resources import Parts
+from shared.tools.execute import ToolExecutor
+from shared.turns.outbox import Outbox
+from shared.worker.resources import Resources
 from shared.worker.services import hooks
-from shared.worker.services.hooks import Hooking
+from shared.worker.services.hooks import HookService
 from tests.hooks.conftest import Make
 from tests.support.guards import guarded
 
@@ -32,7 +32,7 @@ class Bus:
             "store": store, "bus": self, "presence": self, "names": names, "desk": lambda _agent: desk,
             "settings": SimpleNamespace(lease_ms=1000),
         }  # fmt: skip
-        self.parts = cast(Parts, SimpleNamespace(**given))
+        self.parts = cast(Resources, SimpleNamespace(**given))
 
     async def here(self, _agent: str) -> list[Any]:
         return self.there
@@ -57,10 +57,10 @@ async def _waiting(store: SqliteStore, make: Make, slug: str) -> HookRun:
     return sent
 
 
-def _service(bus: Bus) -> Hooking:
-    made = Hooking.__new__(Hooking)
+def _service(bus: Bus) -> HookService:
+    made = HookService.__new__(HookService)
     made._parts, made._store, made._away = bus.parts, bus.parts.store, {}
-    made._handler, made._archive = cast(Handler, None), cast(Archive, None)
+    made._handler, made._archive = cast(ToolExecutor, None), cast(Outbox, None)
     return made
 
 

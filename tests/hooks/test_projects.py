@@ -10,7 +10,7 @@ import pytest
 from shared.hooks import triggers
 from shared.store.records import Hook, HookRun, Project, Task, TaskEvent, new_id, project_key
 from shared.store.sqlite import SqliteStore
-from shared.worker.services.hooks import Hooking
+from shared.worker.services.hooks import HookService
 
 GONE = new_id()  # a task that is there no more
 
@@ -35,7 +35,7 @@ async def hooks(store: SqliteStore) -> list[Hook]:
 async def launched(
     store: SqliteStore, hooks: list[Hook], event: TaskEvent
 ) -> list[tuple[str, dict[str, Any]]]:
-    service = Hooking.__new__(Hooking)
+    service = HookService.__new__(HookService)
     service._store, service._later = store, deque()
     await service._event(hooks, event)
     names = {hook.id: hook.slug for hook in hooks}

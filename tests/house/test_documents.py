@@ -71,12 +71,12 @@ def test_the_rooms_that_the_architecture_draws_are_the_rooms_that_exist() -> Non
         "settings",
         "folders",
         "log",
-        "veil",
+        "redaction",
         "shapes",
         "plain",
         "secret",
         "errors",
-        "faults",
+        "failpoints",
     }
     there = {name.split("/")[1].removesuffix(".py") for name in files() if name.startswith("shared/")}
     assert drawn == there - {"__init__"}
@@ -89,7 +89,12 @@ def _fields(*models: type[messages.Envelope]) -> set[str]:
 def test_the_contract_names_every_field_that_a_sender_may_use() -> None:
     page = read("docs/wire.md")
     sent = _fields(
-        messages.Said, messages.Approval, messages.Amend, messages.Stop, messages.Command, messages.Agent
+        messages.Said,
+        messages.ApprovalMessage,
+        messages.Amend,
+        messages.Stop,
+        messages.CommandMessage,
+        messages.AgentMessage,
     ) | _fields(messages.Output)
     assert {field for field in sent if not re.search(rf'[`"]{field}[`":]', page)} == set()
 

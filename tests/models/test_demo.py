@@ -16,7 +16,7 @@ from shared.models.demo import DemoModel, build
 from shared.models.demo.build import slug
 from shared.models.demo.script import topic, words_of
 from shared.tasks.worktree.checks import Ran, feedback
-from shared.tasks.worktree.receipt import Command
+from shared.tasks.worktree.receipt import CheckRun
 from shared.tools.files import browse
 from shared.tools.research import report as research
 from shared.tools.tasks import planning, plans
@@ -413,7 +413,7 @@ async def test_a_planned_file_is_left_unfinished_once_and_corrected_when_its_che
     talk = Talk("frontend", ("create_file", "bash"))
     [(name, first)] = calls(await talk.say(f"[task t]\n\n# {page['title']}\n\n{page['description']}"))
     await talk.reply({"path": first["path"]})
-    ran = Ran(Command(command=page["checks"][0], exit_code=1, check=True), "")
+    ran = Ran(CheckRun(command=page["checks"][0], exit_code=1, check=True), "")
     [(again, second)] = calls(await talk.say(feedback([ran])))
     assert (name, again, first["path"]) == ("create_file", "create_file", "demo/guest-book/index.html")
     for made, code in ((first, 1), (second, 0)):

@@ -16,12 +16,12 @@ from shared.store.row import derived
 from shared.tasks.scheduler import (
     PATIENCE,
     SPOKEN_FOR,
+    AgentSlot,
     Decision,
-    Seat,
+    SchedulerSnapshot,
+    SchedulerTask,
     Share,
-    Snapshot,
     Step,
-    Work,
     decide,
 )
 
@@ -30,14 +30,14 @@ SHOP, BLOG, WIKI = (str(derived("project", name)) for name in ("shop", "blog", "
 KINDS = ("frontend", "backend", "both")
 
 
-def work(name: object, project: str = SHOP, status: str = "READY", **more: Any) -> Work:
-    return Work(str(derived("task", str(name))), project, status, since=NOW - 60, at=NOW - 60)._replace(
-        **more
-    )
+def work(name: object, project: str = SHOP, status: str = "READY", **more: Any) -> SchedulerTask:
+    return SchedulerTask(
+        str(derived("task", str(name))), project, status, since=NOW - 60, at=NOW - 60
+    )._replace(**more)
 
 
-def scene(works: Iterable[Work], **more: Any) -> Snapshot:
-    base = Snapshot(NOW, tuple(works), (Share(SHOP, cap=99),), (Seat("backend", 99),))
+def scene(works: Iterable[SchedulerTask], **more: Any) -> SchedulerSnapshot:
+    base = SchedulerSnapshot(NOW, tuple(works), (Share(SHOP, cap=99),), (AgentSlot("backend", 99),))
     return replace(base, **more)
 
 
@@ -54,21 +54,21 @@ def test_the_lowest_priority_number_begins_first_then_the_oldest() -> None:
         work("early", since=NOW - 20),
         work("urgent", priority=1, since=NOW),
     ]
-    decision = decide(scene(works, seats=(Seat("backend", 2),)))
+    decision = decide(scene(works, seats=(AgentSlot("backend", 2),)))
     assert begun(decision) == [works[2].id, works[1].id]
 
 
 def test_a_task_goes_to_the_agent_that_it_names_and_waits_while_that_one_is_full_or_away() -> None:
     works = [work("page", wants="frontend"), work("api", wants="backend"), work("text", wants="writer")]
-    decision = decide(scene(works, seats=(Seat("backend", 1), Seat("frontend", 0))))
+    decision = decide(scene(works, seats=(AgentSlot("backend", 1), AgentSlot("frontend", 0))))
     assert [(one.task, one.agent) for one in decision.assign] == [(works[1].id, "backend")]
 
 
 def test_a_task_that_names_nobody_goes_to_whoever_takes_its_kind_and_has_the_most_room() -> None:
     seats = (
-        Seat("backend", 5, frozenset({"backend", "both"})),
-        Seat("frontend", 1, frozenset({"frontend", "both"})),
-        Seat("writer", 9, frozenset()),
+        AgentSlot("backend", 5, frozenset({"backend", "both"})),
+        AgentSlot("frontend", 1, frozenset({"frontend", "both"})),
+        AgentSlot("writer", 9, frozenset()),
     )
     works = [work("page", kind="frontend"), work("api", kind="backend"), work("either", kind="both")]
     decision = decide(scene(works, seats=seats))
@@ -96,13 +96,13 @@ def test_a_task_that_somebody_made_for_an_agent_is_left_to_them_for_a_minute() -
 def test_a_task_that_waits_too_long_goes_before_all_priorities() -> None:
     old = work("old", priority=900, since=NOW - PATIENCE)
     newer = [work(n, priority=1) for n in range(20)]
-    assert begun(decide(scene([*newer, old], seats=(Seat("backend", 1),)))) == [old.id]
+    assert begun(decide(scene([*newer, old], seats=(AgentSlot("backend", 1),)))) == [old.id]
 
 
 def test_a_project_that_had_nothing_done_comes_before_one_that_is_further_behind() -> None:
     shares = (Share(SHOP, weight=9, used=10, done=1, cap=9), Share(BLOG, weight=1, used=0, done=0, cap=9))
     works = [work("a"), work("b", BLOG)]
-    assert begun(decide(scene(works, shares=shares, seats=(Seat("backend", 1),)))) == [works[1].id]
+    assert begun(decide(scene(works, shares=shares, seats=(AgentSlot("backend", 1),)))) == [works[1].id]
 
 
 def test_what_costs_more_than_is_left_does_not_begin_and_what_costs_less_does() -> None:
@@ -167,7 +167,7 @@ def test_a_task_that_waits_for_the_money_of_others_goes_on_as_soon_as_there_is_s
 works = st.lists(
     st.builds(
         lambda n, project, status, priority, wants, kind, cost, needs: (
-            Work(
+            SchedulerTask(
                 str(derived("task", str(n))), project, status, priority, NOW - n % 977, NOW - n % 31,
                 wants, kind, n % 5, 3, None, n % 7 == 0, n % 11 == 0, cost, cost * 1000,
             ),
@@ -196,7 +196,11 @@ works = st.lists(
     st.integers(0, 3),
 )
 def test_no_cap_no_room_no_budget_and_no_dependency_is_ever_broken(
-    pairs: list[tuple[Work, list[int]]], caps: list[int], lefts: list[float | None], front: int, back: int
+    pairs: list[tuple[SchedulerTask, list[int]]],
+    caps: list[int],
+    lefts: list[float | None],
+    front: int,
+    back: int,
 ) -> None:
     rows = [pair[0] for pair in pairs]
     needs = {row.id: tuple(rows[n].id for n in wanted if n < len(rows)) for row, wanted in pairs}
@@ -204,10 +208,10 @@ def test_no_cap_no_room_no_budget_and_no_dependency_is_ever_broken(
         Share(id, cap=cap, left=left) for id, cap, left in zip((SHOP, BLOG, WIKI), caps, lefts, strict=False)
     )
     seats = (
-        Seat("frontend", front, frozenset({"frontend", "both"})),
-        Seat("backend", back, frozenset({"backend", "both"})),
+        AgentSlot("frontend", front, frozenset({"frontend", "both"})),
+        AgentSlot("backend", back, frozenset({"backend", "both"})),
     )
-    snapshot = Snapshot(NOW, rows, shares, seats, needs, left=lefts[3])
+    snapshot = SchedulerSnapshot(NOW, rows, shares, seats, needs, left=lefts[3])
     decision = decide(snapshot)
     assert (
         decide(replace(snapshot, work=list(reversed(rows)))).assign == decision.assign
@@ -245,8 +249,8 @@ def test_over_time_each_project_gets_its_weight_within_five_percent_and_none_sta
                 for n, (_, id, _) in enumerate(running)
             ]
             shares = tuple(Share(id, weights[id], 99, used=used[id], done=done[id]) for id in weights)
-            seats = (Seat("backend", 3 - len(running)),)
-            snapshot = Snapshot(clock, [*backlog, *busy], shares, seats)
+            seats = (AgentSlot("backend", 3 - len(running)),)
+            snapshot = SchedulerSnapshot(clock, [*backlog, *busy], shares, seats)
             owners = {row.id: row.project for row in backlog}
             for task in begun(decide(snapshot)):
                 running.append((clock + chance.uniform(1, 60), owners[task], chance.uniform(100, 3000)))
@@ -269,10 +273,10 @@ def test_ten_thousand_tasks_with_a_thousand_edges_are_decided_in_under_20_ms() -
     ]  # fmt: skip
     needs = {row.id: (chance.choice(rows).id,) for row in chance.sample(rows, 1000)}
     seats = (
-        Seat("frontend", 20, frozenset({"frontend", "both"})),
-        Seat("backend", 20, frozenset({"backend", "both"})),
+        AgentSlot("frontend", 20, frozenset({"frontend", "both"})),
+        AgentSlot("backend", 20, frozenset({"backend", "both"})),
     )
-    snapshot = Snapshot(NOW, rows, tuple(Share(id) for id in projects), seats, needs)
+    snapshot = SchedulerSnapshot(NOW, rows, tuple(Share(id) for id in projects), seats, needs)
     took = []
     for _ in range(20):
         started = time.process_time()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shared.conversation.past import Past
+from shared.conversation.past import History
 from shared.conversation.window import record
 from shared.store import schema
 from shared.store.base import Store
@@ -54,9 +54,9 @@ def test_rows_tell_the_first_mark_that_one_of_them_bears() -> None:
 
 def test_a_conversation_hands_on_the_mark_of_its_last_message() -> None:
     read, trusted = record("user", [], "t1", 1, 0, "view"), record("user", [], "t2", 2, 0)
-    assert (Past().foreign, Past([read]).foreign, Past([read, trusted]).foreign) == ("", "view", "")
+    assert (History().foreign, History([read]).foreign, History([read, trusted]).foreign) == ("", "view", "")
     of_before = {key: value for key, value in trusted.items() if key != "foreign"}
-    assert Past([of_before]).foreign == BEFORE
+    assert History([of_before]).foreign == BEFORE
 
 
 def _aged(file: Path) -> None:

@@ -17,11 +17,11 @@ from shared.store.records import (
     Project,
     Row,
     Session,
-    Snapshot,
+    SnapshotRow,
     Task,
     TaskEvent,
     TokenUsage,
-    Turn,
+    TurnRow,
     TurnStep,
     new_id,
 )
@@ -49,7 +49,7 @@ def happened(at: datetime) -> list[Row]:
         Log(created_at=at, agent="chatter", message="m"),
         TurnStep(created_at=at, turn_id="t", number=1, kind="model"),
         Message(created_at=at, from_agent="user", to_agent="chatter", type="message"),
-        Turn(created_at=at, turn_id="t", agent="chatter", state="complete"),
+        TurnRow(created_at=at, turn_id="t", agent="chatter", state="complete"),
         HookRun(created_at=at, hook_id=hook, state="completed"),
         Approval(created_at=at, approval_id="a", agent="backend", action="bash", state="deny"),
         TokenUsage(created_at=at, agent="chatter", model="demo"),
@@ -103,8 +103,8 @@ async def test_what_runs_waits_or_was_made_by_people_stays_however_old(store: St
         rows += [
             Session(key=key, last_active_at=NOW if key == "back" else old),
             ConversationMessage(created_at=old, session_id=key, seq=1, role="user"),
-            Snapshot(created_at=old, session_id=key, kind="saved"),
-            Snapshot(created_at=old, session_id=key, kind="summary"),
+            SnapshotRow(created_at=old, session_id=key, kind="saved"),
+            SnapshotRow(created_at=old, session_id=key, kind="summary"),
         ]
     await store.upsert(rows)
     found = await retention.sweep(store, NOW, {}, always)
@@ -118,8 +118,8 @@ async def test_what_runs_waits_or_was_made_by_people_stays_however_old(store: St
             getattr(row, "key", "") or getattr(row, "session_id", "") for row in await store.select(kind)
         }
         assert names == {"asked", "open", "back"}
-    assert await store.count(Snapshot, {"kind": "saved"}) == 5
-    assert await store.count(Snapshot, {"kind": "summary"}) == 3
+    assert await store.count(SnapshotRow, {"kind": "saved"}) == 5
+    assert await store.count(SnapshotRow, {"kind": "summary"}) == 3
     assert [await left(store, kind) for kind in (HookRun, Approval, Note, Task)] == [1, 1, 1, 3]
 
 

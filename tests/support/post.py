@@ -10,7 +10,7 @@ from shared.bus import messages
 from shared.bus.keys import CHATTER, HUMAN_INPUT, Names
 from shared.bus.redis import RedisBus
 from shared.turns import routing
-from shared.turns.queue import Desk
+from shared.turns.queue import Queue
 from tests.support.processes import PATIENCE
 from tests.support.wire import Message
 
@@ -20,7 +20,7 @@ def post(url: str, names: Names, sent: Sequence[Message], pause: float = 0.0) ->
 
     async def work() -> list[str]:
         bus = RedisBus(url, silence=2.0, client_name="promptdock-test")
-        desk, outcomes = Desk(bus, names, CHATTER), list[str]()
+        desk, outcomes = Queue(bus, names, CHATTER), list[str]()
         try:
             for message in sent:
                 data = json.dumps(message | {"via": names.channel(HUMAN_INPUT)}).encode()

@@ -12,7 +12,7 @@ import pytest
 from shared.guard.sandbox.sandbox import Sandbox
 from shared.store.records import Repo
 from shared.store.row import new_id
-from shared.tasks.worktree.mirrors import Repos
+from shared.tasks.worktree.mirrors import Mirrors
 
 PROJECT = new_id()
 
@@ -54,12 +54,12 @@ def repository(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def repos(tmp_path: Path) -> Repos:
+def repos(tmp_path: Path) -> Mirrors:
     home = tmp_path / "home"
     home.mkdir()
-    return Repos(home, "h1", Sandbox.probe(), allow_local=True)
+    return Mirrors(home, "h1", Sandbox.probe(), allow_local=True)
 
 
 @pytest.fixture
-async def repo(repos: Repos, repository: Path) -> Repo:
+async def repo(repos: Mirrors, repository: Path) -> Repo:
     return await repos.add(str(repository), PROJECT)

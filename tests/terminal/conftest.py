@@ -18,7 +18,7 @@ from shared.bus.keys import Names
 from shared.bus.messages import Output
 from shared.bus.redis import RedisBus
 from shared.bus.signing import Signer
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.text.blocks import Block
 from shared.settings import Settings
 from tests.support.valkey import names, redis, until, valkey
@@ -102,5 +102,5 @@ def chatter(redis: RedisBus, names: Names, seen: Seen, tmp_path: Path) -> Chatte
 @pytest.fixture
 async def here(valkey: str, names: Names, seen: Seen, tmp_path: Path) -> AsyncIterator[Conversation]:
     settings = Settings(REDIS_URL=valkey, PROMPTDOCK_HOME=tmp_path, PROMPTDOCK_NAMESPACE=names.namespace)
-    async with Visitor(settings) as visitor, Conversation(visitor, seen, "ada", None) as made:
+    async with Client(settings) as visitor, Conversation(visitor, seen, "ada", None) as made:
         yield made

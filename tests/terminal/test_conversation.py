@@ -13,10 +13,10 @@ from gateways.terminal.conversation import Conversation
 from gateways.terminal.prompt import below
 from shared.bus.messages import Output, now
 from shared.client.views.status import Pulse
-from shared.guard.permissions.requests import Approvals, Card, Decided
-from shared.store.records import ConversationMessage, Task, TaskEvent, Turn, project_key
+from shared.guard.permissions.requests import ApprovalRequest, Approvals, Decided
+from shared.store.records import ConversationMessage, Task, TaskEvent, TurnRow, project_key
 from shared.store.sqlite import SqliteStore
-from shared.turns.queue import Desk
+from shared.turns.queue import Queue
 from tests.support.valkey import until
 from tests.terminal.conftest import Chatter, Seen
 
@@ -48,7 +48,7 @@ async def test_what_belongs_to_another_session_is_not_shown(
 async def test_what_this_person_was_shown_is_acknowledged_and_what_was_for_another_is_not(
     here: Conversation, chatter: Chatter, seen: Seen
 ) -> None:
-    desk = Desk(chatter.redis, chatter.names, "chatter")
+    desk = Queue(chatter.redis, chatter.names, "chatter")
     channel, kept = chatter.names.channel("chatter-output"), f"{desk.prefix}untold:user:ada"
     words = {"status": "complete", "session_id": "user:ada", "content": "Good day"}
     for user in ("bob", "ada"):
@@ -113,7 +113,7 @@ async def test_a_chat_opens_with_the_last_words_and_with_what_its_person_was_not
             )
         )
     await store.close()
-    desk, channel = Desk(chatter.redis, chatter.names, "chatter"), chatter.names.channel("chatter-output")
+    desk, channel = Queue(chatter.redis, chatter.names, "chatter"), chatter.names.channel("chatter-output")
     words = {"status": "task_update", "session_id": "user:ada", "id": "o", "timestamp": now()}
     await here.__aexit__()  # nobody looks
     for user, text in (("ada", "The fence stands"), ("bob", "not yours")):
@@ -181,9 +181,9 @@ async def test_a_request_for_leave_goes_with_the_turn_that_asked(
     assert seen.last("note") == "nobody waits for a permission in this conversation"
 
 
-def _open(number: str, user: str, ago: float = 0.0) -> Card:
+def _open(number: str, user: str, ago: float = 0.0) -> ApprovalRequest:
     at = int((time.time() - ago) * 1000)
-    return Card(
+    return ApprovalRequest(
         id=number, call="c", agent="backend", session="user:ada", user_id=user, turn="t", home="s", tool="bash",
         action=f"tool:bash:make {number}", arguments={}, arguments_hash="0", why="it runs a command", pattern="x",
         project="default", at=at, expires_at=at + 60_000,
@@ -398,7 +398,7 @@ async def _question(here: Conversation, ago: float) -> None:
             ConversationMessage.model_validate({**words, "content": [block], "created_at": at})
         )
     ended = {"turn_id": "t", "agent": "chatter", "session_id": "user:ada", "user_id": "ada"}
-    await store.insert(Turn.model_validate({**ended, "state": "awaiting_input", "created_at": at}))
+    await store.insert(TurnRow.model_validate({**ended, "state": "awaiting_input", "created_at": at}))
     await store.close()
 
 
@@ -427,7 +427,7 @@ async def test_a_question_that_nobody_was_shown_is_put_once(
 ) -> None:
     await _question(here, 1)
     await here.__aexit__()
-    desk, channel = Desk(chatter.redis, chatter.names, "chatter"), chatter.names.channel("chatter-output")
+    desk, channel = Queue(chatter.redis, chatter.names, "chatter"), chatter.names.channel("chatter-output")
     words = {"status": "awaiting_input", "session_id": "user:ada", "user_id": "ada", "timestamp": now()}
     asks = {"content": "I need to know. Which database?", "question": "Which database?", "answers": ["t"]}
     for id in ("t.end", "answered-long-ago.end"):
@@ -448,7 +448,7 @@ async def test_a_chat_opens_with_everything_in_the_order_in_which_it_came(
         await approvals.open(_open(number, "ada", ago))
         await chatter.redis.command("HSET", approvals.open_in("user:ada"), number, 1)
     await here.__aexit__()
-    desk, channel = Desk(chatter.redis, chatter.names, "chatter"), chatter.names.channel("chatter-output")
+    desk, channel = Queue(chatter.redis, chatter.names, "chatter"), chatter.names.channel("chatter-output")
     words = {"status": "task_update", "session_id": "user:ada", "user_id": "ada", "timestamp": now()}
     output = Output.model_validate({**words, "id": "o", "content": "The fence stands"})
     await desk.announce(channel, output.text(channel), "user:ada", "always")

@@ -10,10 +10,10 @@ from typing import Any
 
 from shared.guard.sandbox.sandbox import Sandbox
 from shared.store.base import Store
-from shared.tasks.worktree.mirrors import Repos
+from shared.tasks.worktree.mirrors import Mirrors
 from shared.tools import catalog
 from shared.tools.context import Context
-from shared.tools.execute import Handler
+from shared.tools.execute import ToolExecutor
 from tests.tools.ground import git, repository
 
 Result = dict[str, Any]
@@ -24,8 +24,8 @@ class Bench:
 
     def __init__(self, store: Store, home: Path, sandbox: Sandbox, home_id: str = "here") -> None:
         self.store, self.home = store, home
-        self.handler = Handler(catalog.registry())
-        self.repos = Repos(home, home_id, sandbox, allow_local=True)
+        self.handler = ToolExecutor(catalog.registry())
+        self.repos = Mirrors(home, home_id, sandbox, allow_local=True)
         self.said: list[str] = []
         self.extras: dict[str, Any] = {"repos": self.repos}
         self._steps = itertools.count(1)

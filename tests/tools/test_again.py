@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.store.records import Profile, Task, Workspace
+from shared.store.records import ProfileRow, Task, Workspace
 from tests.tools.bench import Bench, Result
 
 HOOK: dict[str, Any] = {
@@ -58,9 +58,9 @@ async def test_what_a_removal_said_is_no_answer_to_another_call(bench: Bench) ->
         raise ConnectionError("the worker dies before the effect")
 
     await bench.run("delete_profile", step="s", here={"intend": dies}, profile_id="plain")
-    assert said["told"]["deleted"] == "plain" and await bench.store.count(Profile) == 1
+    assert said["told"]["deleted"] == "plain" and await bench.store.count(ProfileRow) == 1
     again = await bench.run("delete_profile", step="s", here={"intended": said}, profile_id="plain")
-    assert again == said["told"] and await bench.store.count(Profile) == 0
+    assert again == said["told"] and await bench.store.count(ProfileRow) == 0
 
 
 async def test_who_waited_for_a_deleted_task_is_freed_by_the_replay_too(bench: Bench) -> None:

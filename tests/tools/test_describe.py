@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.guard.permissions import about
-from shared.guard.permissions.requests import Card
+from shared.guard.permissions.requests import ApprovalRequest
 from shared.store.records import Repo, Task, TaskResult
 from shared.tools import catalog, describe
 from tests.tools.bench import Bench
@@ -121,13 +121,13 @@ def test_all_words_belong_to_a_tool() -> None:
     assert all(name in REGISTRY for name in describe._TELLERS)
 
 
-def card(**more: Any) -> Card:
+def card(**more: Any) -> ApprovalRequest:
     fields: dict[str, Any] = {
         "id": "0123456789abcdef", "call": "c", "agent": "backend", "session": "s", "user_id": "ada", "turn": "t",
         "home": "s", "tool": "bash", "action": "tool:bash:make test", "arguments": {}, "arguments_hash": "0",
         "why": "it runs a command", "pattern": "x", "project": "shop", "at": 1, "expires_at": 2,
     }  # fmt: skip
-    return Card(**{**fields, **more})
+    return ApprovalRequest(**{**fields, **more})
 
 
 def test_what_always_covers_is_said_before_it_is_chosen() -> None:

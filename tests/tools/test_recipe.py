@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 
 from shared.guard.permissions.presets import preset
-from shared.tools.execute import Handler
+from shared.tools.execute import ToolExecutor
 from shared.tools.knowledge import notes
 from shared.tools.registry import Category, Registry, Tool
 from tests.tools.bench import Bench
@@ -43,7 +43,7 @@ async def test_the_tool_of_the_recipe_can_be_called_and_is_allowed(bench: Bench)
     assert _vote(tool) == "allow"
     await bench.ok("append_note", project_id="default", title="A note", content="x")
     category = Category(tool.category, "", [tool])
-    told = await Handler(Registry([category])).execute(
+    told = await ToolExecutor(Registry([category])).execute(
         tool.name, {"project_id": "default"}, bench.context(), "s"
     )
     assert told == {"project_id": "default", "notes": 1}

@@ -13,7 +13,7 @@ from shared.models.base import Answer, Model, OnDelta, Request, ToolSpec, Usage
 from shared.tools import catalog
 from shared.tools.abridge import abridged
 from shared.tools.categories import CORE, TIERS
-from shared.tools.view import Shelf, Shelved, loaded
+from shared.tools.view import Shelved, ToolView, loaded
 from tests.tools.bench import Bench
 
 registry = catalog.registry()
@@ -21,8 +21,8 @@ CHATTER = ["consult_planner", "consult_researcher", "consult_agent", "assign_tas
 ALWAYS = [*(tool.name for tool in registry.category(CORE)), *CHATTER, "escalate_to_human"]
 
 
-def shelf(**more: Any) -> Shelf:
-    return Shelf(registry, ALWAYS, **{"on_demand": True, **more})
+def shelf(**more: Any) -> ToolView:
+    return ToolView(registry, ALWAYS, **{"on_demand": True, **more})
 
 
 def _bytes(tools: tuple[ToolSpec, ...]) -> bytes:
@@ -107,7 +107,7 @@ def test_names_that_share_words_are_spelled_as_a_shell_would(names: str, told: s
 def test_a_tool_runs_whether_it_was_loaded_or_not_and_others_tools_never() -> None:
     assert shelf().runs("git_log") and shelf().runs("archive_task") and shelf().runs("set_task_status")
     assert not shelf().runs("bash") and not shelf().runs("make_coffee")
-    worker = Shelf(registry, ["bash", "view"])
+    worker = ToolView(registry, ["bash", "view"])
     assert worker.runs("bash") and not worker.runs("create_task")
     assert _names(worker.specs(["git"])) == ["bash", "view"]
     assert worker.index == ""

@@ -9,7 +9,7 @@ import pytest
 from shared.bus.base import Bus
 from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
-from shared.turns.queue import Desk
+from shared.turns.queue import Queue
 from tests.bus.fake import FakeBus
 from tests.support.valkey import names, redis, valkey
 from tests.turns.ground import Lossy
@@ -26,12 +26,12 @@ async def bus(request: pytest.FixtureRequest, valkey: str) -> AsyncIterator[Bus]
 
 
 @pytest.fixture
-def desk(bus: Bus, names: Names) -> Desk:
+def desk(bus: Bus, names: Names) -> Queue:
     """Chatter's desk, with a lease that does not run out by itself."""
-    return Desk(bus, names, "chatter", lease_ms=60_000)
+    return Queue(bus, names, "chatter", lease_ms=60_000)
 
 
 @pytest.fixture
-def lossy(bus: Bus, names: Names) -> Desk:
+def lossy(bus: Bus, names: Names) -> Queue:
     """The same desk over a bus that loses replies."""
-    return Desk(Lossy(bus), names, "chatter", lease_ms=60_000)
+    return Queue(Lossy(bus), names, "chatter", lease_ms=60_000)

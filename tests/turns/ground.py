@@ -9,7 +9,7 @@ from typing import Any
 from shared.bus.base import Argument, Bus, Script
 from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT
 from shared.errors import BusUnreachable
-from shared.turns.queue import Claim, Desk, Ending, Mail, Place
+from shared.turns.queue import Claim, Completion, Mail, Place, Queue
 from tests.bus.fake import FakeBus
 
 
@@ -34,7 +34,7 @@ class Lossy(FakeBus):
         return await self.below.command(*arguments, key=key)
 
 
-def losses(desk: Desk) -> Lossy:
+def losses(desk: Queue) -> Lossy:
     """The bus of `lossy`."""
     assert isinstance(desk.bus, Lossy)
     return desk.bus
@@ -46,7 +46,7 @@ def mail(id: str, session: str = "s", place: Place = "mail", **more: Any) -> Mai
     return Mail(id, session, more.pop("channel", HUMAN_INPUT), more.pop("data", data), place, **more)
 
 
-async def claimed(desk: Desk, worker: str = "w1") -> Claim:
+async def claimed(desk: Queue, worker: str = "w1") -> Claim:
     """The next turn, which must be there."""
     claim = await desk.claim(worker)
     assert isinstance(claim, Claim), f"nothing is due: {claim}"
@@ -58,9 +58,9 @@ def given(claim: Claim) -> list[str]:
     return [entry.id for entry in claim.entries]
 
 
-def closing(text: str = "done", **more: Any) -> Ending:
+def closing(text: str = "done", **more: Any) -> Completion:
     """How a turn ends, with an output."""
-    return Ending(channel=CHATTER_OUTPUT, output=text, **more)
+    return Completion(channel=CHATTER_OUTPUT, output=text, **more)
 
 
 @dataclass
@@ -73,7 +73,7 @@ class State:
     archived: list[str] = field(default_factory=list)
 
 
-async def state(desk: Desk) -> State:
+async def state(desk: Queue) -> State:
     """The ids that wait, the outputs, the dead letters with their reasons, the kinds in the archive."""
     streams = {}
     for name in ("inbox", "out", "dead", "archive"):
@@ -87,11 +87,11 @@ async def state(desk: Desk) -> State:
     )
 
 
-async def lapse(desk: Desk, session: str = "s") -> None:
+async def lapse(desk: Queue, session: str = "s") -> None:
     """Let the lease of a turn run out."""
     await desk.bus.command("ZADD", f"{desk.prefix}due", 1, session)
 
 
-async def stale(desk: Desk) -> int:
+async def stale(desk: Queue) -> int:
     """How many commits of workers without a lease were refused."""
     return int(await desk.bus.command("GET", f"{desk.prefix}stale") or 0)

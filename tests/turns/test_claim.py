@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from shared.errors import BusUnreachable, Fenced
-from shared.turns.queue import Claim, Desk
+from shared.turns.queue import Claim, Queue
 from tests.support.valkey import eventually
 from tests.turns.ground import claimed, closing, given, lapse, losses, mail, stale, state
 
 
-async def test_nothing_is_due_where_nothing_waits(desk: Desk) -> None:
+async def test_nothing_is_due_where_nothing_waits(desk: Queue) -> None:
     assert await desk.claim("w1") == -1
 
 
-async def test_a_claim_brings_all_that_is_needed_to_go_on(desk: Desk) -> None:
+async def test_a_claim_brings_all_that_is_needed_to_go_on(desk: Queue) -> None:
     await desk.post(mail("m1", deadline=0))
     claim = await claimed(desk)
     assert (claim.session, given(claim), claim.tries, claim.fails) == ("s", ["m1"], 1, 0)
@@ -23,14 +23,14 @@ async def test_a_claim_brings_all_that_is_needed_to_go_on(desk: Desk) -> None:
     assert claim.now > 1_700_000_000_000
 
 
-async def test_what_has_been_due_longest_is_claimed_first(desk: Desk) -> None:
+async def test_what_has_been_due_longest_is_claimed_first(desk: Queue) -> None:
     for name in ("a", "b", "c"):
         await desk.post(mail(name, name))
     await lapse(desk, "b")
     assert (await claimed(desk)).session == "b"
 
 
-async def test_epochs_only_rise(desk: Desk) -> None:
+async def test_epochs_only_rise(desk: Queue) -> None:
     epochs = []
     for n in range(4):
         await desk.post(mail(f"m{n}", f"s{n % 2}"))
@@ -40,7 +40,7 @@ async def test_epochs_only_rise(desk: Desk) -> None:
     assert epochs == sorted(set(epochs))
 
 
-async def test_a_turn_whose_lease_ran_out_is_taken_over_with_its_journal(desk: Desk) -> None:
+async def test_a_turn_whose_lease_ran_out_is_taken_over_with_its_journal(desk: Queue) -> None:
     await desk.post(mail("m1"))
     first = await claimed(desk, "w1")
     await desk.step("s", first.epoch, 0, 1, [b"one", b"two"])
@@ -50,8 +50,8 @@ async def test_a_turn_whose_lease_ran_out_is_taken_over_with_its_journal(desk: D
     assert second.epoch > first.epoch
 
 
-async def test_a_lease_runs_out_by_itself(desk: Desk) -> None:
-    brief = Desk(desk.bus, desk.names, "chatter", lease_ms=80)
+async def test_a_lease_runs_out_by_itself(desk: Queue) -> None:
+    brief = Queue(desk.bus, desk.names, "chatter", lease_ms=80)
     await brief.post(mail("m1"))
     await claimed(brief, "w1")
 
@@ -62,7 +62,7 @@ async def test_a_lease_runs_out_by_itself(desk: Desk) -> None:
     await eventually(taken, 3)
 
 
-async def test_a_beat_holds_a_lease_and_tells_what_was_lost(desk: Desk) -> None:
+async def test_a_beat_holds_a_lease_and_tells_what_was_lost(desk: Queue) -> None:
     for name in ("a", "b"):
         await desk.post(mail(name, name))
     mine = {(claim := await claimed(desk, "w1")).session: claim.epoch for _ in range(2)}
@@ -75,7 +75,7 @@ async def test_a_beat_holds_a_lease_and_tells_what_was_lost(desk: Desk) -> None:
     assert await desk.beat({}) == []
 
 
-async def test_a_beat_for_a_turn_that_ended_does_not_bring_it_back(desk: Desk) -> None:
+async def test_a_beat_for_a_turn_that_ended_does_not_bring_it_back(desk: Queue) -> None:
     await desk.post(mail("m1"))
     claim = await claimed(desk)
     await desk.finish("s", claim.epoch, closing())
@@ -83,7 +83,7 @@ async def test_a_beat_for_a_turn_that_ended_does_not_bring_it_back(desk: Desk) -
     assert await desk.claim("w1") == -1
 
 
-async def test_whoever_lost_the_lease_can_commit_nothing(desk: Desk) -> None:
+async def test_whoever_lost_the_lease_can_commit_nothing(desk: Queue) -> None:
     await desk.post(mail("m1"))
     zombie = await claimed(desk, "w1")
     await lapse(desk)
@@ -102,7 +102,7 @@ async def test_whoever_lost_the_lease_can_commit_nothing(desk: Desk) -> None:
     assert (await state(desk)).said == ["answer"]
 
 
-async def test_whoever_lost_the_lease_can_commit_nothing_after_the_end_either(desk: Desk) -> None:
+async def test_whoever_lost_the_lease_can_commit_nothing_after_the_end_either(desk: Queue) -> None:
     await desk.post(mail("m1"))
     zombie = await claimed(desk, "w1")
     await lapse(desk)
@@ -117,7 +117,7 @@ async def test_whoever_lost_the_lease_can_commit_nothing_after_the_end_either(de
     assert (await state(desk)).said == ["answer"]
 
 
-async def test_deaths_are_counted_and_a_step_forgives_them(desk: Desk) -> None:
+async def test_deaths_are_counted_and_a_step_forgives_them(desk: Queue) -> None:
     await desk.post(mail("m1"))
     for tries in (1, 2, 3):
         claim = await claimed(desk, f"w{tries}")
@@ -129,7 +129,7 @@ async def test_deaths_are_counted_and_a_step_forgives_them(desk: Desk) -> None:
     assert (await claimed(desk)).tries == 2
 
 
-async def test_looking_for_mail_forgives_no_death(desk: Desk) -> None:
+async def test_looking_for_mail_forgives_no_death(desk: Queue) -> None:
     await desk.post(mail("m1"))
     await claimed(desk)
     await lapse(desk)
@@ -139,7 +139,7 @@ async def test_looking_for_mail_forgives_no_death(desk: Desk) -> None:
     assert (await claimed(desk)).tries == 3
 
 
-async def test_a_claim_whose_reply_was_lost_gives_the_same_turn_again(lossy: Desk) -> None:
+async def test_a_claim_whose_reply_was_lost_gives_the_same_turn_again(lossy: Queue) -> None:
     await lossy.post(mail("m1"))
     losses(lossy).lose = ["claim"]
     with pytest.raises(BusUnreachable):
@@ -150,7 +150,7 @@ async def test_a_claim_whose_reply_was_lost_gives_the_same_turn_again(lossy: Des
 
 
 async def test_a_claim_whose_reply_was_lost_gives_nothing_twice_when_others_went_on_with_it(
-    lossy: Desk, desk: Desk
+    lossy: Queue, desk: Queue
 ) -> None:
     await lossy.post(mail("m1"))
     losses(lossy).lose = ["claim"]
@@ -162,7 +162,7 @@ async def test_a_claim_whose_reply_was_lost_gives_nothing_twice_when_others_went
     assert await desk.step("s", heir.epoch, 0, 1, [b"x"]) == []
 
 
-async def test_a_repeated_claim_after_a_lost_refusal_claims_what_has_come_since(lossy: Desk) -> None:
+async def test_a_repeated_claim_after_a_lost_refusal_claims_what_has_come_since(lossy: Queue) -> None:
     losses(lossy).lose = ["claim"]
     with pytest.raises(BusUnreachable):
         await lossy.claim("w1")
@@ -170,14 +170,14 @@ async def test_a_repeated_claim_after_a_lost_refusal_claims_what_has_come_since(
     assert given(await claimed(lossy, "w1")) == ["m1"]
 
 
-async def test_a_session_in_which_nothing_waits_is_forgotten(desk: Desk) -> None:
+async def test_a_session_in_which_nothing_waits_is_forgotten(desk: Queue) -> None:
     await desk.bus.command("ZADD", f"{desk.prefix}due", 1, "empty")
     assert await desk.claim("w1") == -1
     assert await desk.bus.command("ZCARD", f"{desk.prefix}due") == 0
 
 
 async def test_the_number_of_the_last_message_is_brought_when_the_messages_themselves_are_gone(
-    desk: Desk,
+    desk: Queue,
 ) -> None:
     await desk.post(mail("m1"))
     claim = await claimed(desk)
@@ -188,13 +188,13 @@ async def test_the_number_of_the_last_message_is_brought_when_the_messages_thems
     assert (later.window, later.seq) == ([], 7)
 
 
-async def test_two_claims_one_after_another_are_two_turns(desk: Desk) -> None:
+async def test_two_claims_one_after_another_are_two_turns(desk: Queue) -> None:
     await desk.post(mail("a", "a"))
     await desk.post(mail("b", "b"))
     assert {(await claimed(desk)).session, (await claimed(desk)).session} == {"a", "b"}
 
 
-async def test_a_turn_that_is_given_back_waits_as_long_as_was_said(desk: Desk) -> None:
+async def test_a_turn_that_is_given_back_waits_as_long_as_was_said(desk: Queue) -> None:
     await desk.post(mail("m1"))
     claim = await claimed(desk)
     await desk.release("s", claim.epoch, 50_000, failed=True)
@@ -206,7 +206,7 @@ async def test_a_turn_that_is_given_back_waits_as_long_as_was_said(desk: Desk) -
     assert (again.fails, again.tries) == (1, 1)
 
 
-async def test_handing_over_is_no_failure(desk: Desk) -> None:
+async def test_handing_over_is_no_failure(desk: Queue) -> None:
     await desk.post(mail("m1"))
     claim = await claimed(desk)
     await desk.release("s", claim.epoch)
@@ -215,7 +215,7 @@ async def test_handing_over_is_no_failure(desk: Desk) -> None:
     assert again.epoch > claim.epoch
 
 
-async def test_a_release_whose_reply_was_lost_counts_once(lossy: Desk) -> None:
+async def test_a_release_whose_reply_was_lost_counts_once(lossy: Queue) -> None:
     await lossy.post(mail("m1"))
     claim = await claimed(lossy)
     losses(lossy).lose = ["release"]
@@ -225,7 +225,7 @@ async def test_a_release_whose_reply_was_lost_counts_once(lossy: Desk) -> None:
     assert (again.fails, again.tries) == (1, 1)
 
 
-async def test_a_release_that_comes_late_takes_nothing_from_the_heir(desk: Desk) -> None:
+async def test_a_release_that_comes_late_takes_nothing_from_the_heir(desk: Queue) -> None:
     await desk.post(mail("m1"))
     zombie = await claimed(desk, "w1")
     await lapse(desk)
@@ -234,7 +234,7 @@ async def test_a_release_that_comes_late_takes_nothing_from_the_heir(desk: Desk)
     assert await desk.step("s", heir.epoch, 0, 1, [b"mine"]) == []
 
 
-async def test_what_ended_leaves_no_keys_of_its_turn_behind(desk: Desk) -> None:
+async def test_what_ended_leaves_no_keys_of_its_turn_behind(desk: Queue) -> None:
     await desk.post(mail("m1"))
     claim = await claimed(desk)
     await desk.step("s", claim.epoch, 0, 1, [b"one"])

@@ -14,9 +14,9 @@ from shared.bus.base import Bus
 from shared.bus.keys import HUMAN_INPUT, Names
 from shared.bus.redis import RedisBus
 from shared.errors import Fenced
-from shared.turns.handoff import Seat
-from shared.turns.intake import Ear
-from shared.turns.queue import Claim, Desk
+from shared.turns.handoff import Handoff
+from shared.turns.intake import Intake
+from shared.turns.queue import Claim, Queue
 from shared.turns.records import pack
 from shared.turns.turn import Turn
 from tests.support.valkey import eventually, until
@@ -27,16 +27,16 @@ from tests.turns.ground import claimed, closing, given, lapse, mail, state
 class Sitter:
     """A worker that listens on its seat."""
 
-    desk: Desk
+    desk: Queue
     name: str = "w1"
     idle: bool = True
     came: list[Claim] = field(default_factory=list)
     bells: list[tuple[str, dict[str, Any] | None]] = field(default_factory=list)
 
     async def start(self) -> Sitter:
-        self.seat = Seat(self.desk, self.name, lambda: self.idle, self.came.append)
+        self.seat = Handoff(self.desk, self.name, lambda: self.idle, self.came.append)
         channel = self.desk.names.channel(HUMAN_INPUT)
-        ear = Ear(self.desk, [channel], lambda *bell: self.bells.append(bell), [channel], self.seat)
+        ear = Intake(self.desk, [channel], lambda *bell: self.bells.append(bell), [channel], self.seat)
         self.listening = asyncio.create_task(ear.run())
         await asyncio.wait_for(ear.ready.wait(), 5)
         return self
@@ -63,7 +63,7 @@ async def bus(valkey: str) -> AsyncIterator[Bus]:
 
 
 @pytest.fixture
-async def sitter(desk: Desk) -> AsyncIterator[Sitter]:
+async def sitter(desk: Queue) -> AsyncIterator[Sitter]:
     """A worker that has just ended a turn and holds no other."""
     made = await Sitter(desk).start()
     await desk.post(mail("m0"))
@@ -186,7 +186,7 @@ async def test_a_message_for_a_session_that_runs_or_waits_is_not_given(sitter: S
     desk = sitter.desk
     await desk.post(mail("m1"))
     claim = await sitter.next()
-    other = await Sitter(Desk(desk.bus, desk.names, "chatter", lease_ms=60_000), "w2").start()
+    other = await Sitter(Queue(desk.bus, desk.names, "chatter", lease_ms=60_000), "w2").start()
     try:
         await desk.post(mail("n", "t"))
         await other.answer(await claimed(other.desk, "w2"))
@@ -278,7 +278,7 @@ async def test_what_no_script_told_is_left_alone(sitter: Sitter, junk: bytes) ->
 
 
 async def test_two_desks_give_only_their_own(bus: Bus, sitter: Sitter, names: Names) -> None:
-    await Desk(bus, names, "planner", lease_ms=60_000).post(mail("m1"))
+    await Queue(bus, names, "planner", lease_ms=60_000).post(mail("m1"))
     await _none(sitter)
     await sitter.desk.post(mail("m2"))
     assert given(await sitter.next()) == ["m2"]

@@ -9,7 +9,7 @@ import pytest
 
 from shared.bus.base import Bus
 from shared.errors import BusUnreachable
-from shared.turns.queue import Desk, Mail
+from shared.turns.queue import Mail, Queue
 from tests.turns.ground import claimed, closing, given, losses, mail, state
 
 OUTPUT = "chatter-output"
@@ -20,22 +20,22 @@ def plain(text: str = "hi", session: str = "s", id: str = "", **more: Any) -> Ma
     return mail(id, session, data=text.encode(), **more)
 
 
-async def hear(desk: Desk, k: int, i: int, message: Mail | None = None) -> int:
+async def hear(desk: Queue, k: int, i: int, message: Mail | None = None) -> int:
     (taken,) = await desk.hear(k, [(i, message or plain())], OUTPUT)
     return taken
 
 
-async def test_each_numbering_has_a_number_of_its_own(desk: Desk) -> None:
+async def test_each_numbering_has_a_number_of_its_own(desk: Queue) -> None:
     assert [await desk.join() for _ in range(3)] == [1, 2, 3]
 
 
-async def test_a_message_is_taken_in_once_however_many_hand_it_in(desk: Desk) -> None:
+async def test_a_message_is_taken_in_once_however_many_hand_it_in(desk: Queue) -> None:
     k = await desk.join()
     assert [await hear(desk, k, 1) for _ in range(3)] == [1, 0, 0]
     assert (await state(desk)).inbox == [f"p:{k}:1"]
 
 
-async def test_several_are_taken_in_at_once_and_what_of_them_is_known_is_not_taken_again(desk: Desk) -> None:
+async def test_several_are_taken_in_at_once_and_what_of_them_is_known_is_not_taken_again(desk: Queue) -> None:
     k = await desk.join()
     await desk.hear(k, [(1, plain("one")), (3, plain("three"))], OUTPUT)
     letter = Mail("", "", "human-input", b"\xff", "dead", 0, refusal="sorry", reason="malformed")
@@ -46,14 +46,14 @@ async def test_several_are_taken_in_at_once_and_what_of_them_is_known_is_not_tak
     assert [id for id, _ in found.dead] == [f"p:{k}:4"]
 
 
-async def test_identical_messages_one_after_another_are_two(desk: Desk) -> None:
+async def test_identical_messages_one_after_another_are_two(desk: Queue) -> None:
     k = await desk.join()
     assert await hear(desk, k, 1, plain("same")) == 1
     assert await hear(desk, k, 2, plain("same")) == 1
     assert len((await state(desk)).inbox) == 2
 
 
-async def test_the_senders_id_is_kept_and_a_second_message_with_it_is_known(desk: Desk) -> None:
+async def test_the_senders_id_is_kept_and_a_second_message_with_it_is_known(desk: Queue) -> None:
     k = await desk.join()
     assert await hear(desk, k, 1, plain(id="mine")) == 1
     assert await hear(desk, k, 2, plain(id="mine")) == 0
@@ -61,14 +61,14 @@ async def test_the_senders_id_is_kept_and_a_second_message_with_it_is_known(desk
     assert (await desk.post(mail("mine"))).outcome == "known"
 
 
-async def test_a_hearing_whose_reply_was_lost_is_taken_in_once(lossy: Desk) -> None:
+async def test_a_hearing_whose_reply_was_lost_is_taken_in_once(lossy: Queue) -> None:
     k = await lossy.join()
     losses(lossy).lose = ["hear"]
     assert await hear(lossy, k, 1) == 0
     assert (await state(lossy)).inbox == [f"p:{k}:1"]
 
 
-async def test_a_join_whose_reply_was_lost_only_leaves_a_numbering_that_nobody_uses(lossy: Desk) -> None:
+async def test_a_join_whose_reply_was_lost_only_leaves_a_numbering_that_nobody_uses(lossy: Queue) -> None:
     losses(lossy).lose = ["join"]
     with pytest.raises(BusUnreachable):
         await lossy.join()
@@ -77,7 +77,7 @@ async def test_a_join_whose_reply_was_lost_only_leaves_a_numbering_that_nobody_u
     assert await hear(lossy, k, 1) == 1
 
 
-async def test_a_numbering_that_is_too_old_takes_nothing_more(desk: Desk) -> None:
+async def test_a_numbering_that_is_too_old_takes_nothing_more(desk: Queue) -> None:
     for _ in range(66):
         k = await desk.join()
     assert await hear(desk, 1, 1) == -1
@@ -96,14 +96,14 @@ async def subscribe(bus: Bus, channel: str) -> asyncio.Task[None]:
     return task
 
 
-async def test_who_joins_alone_need_not_wait_for_anybody(desk: Desk, bus: Bus) -> None:
+async def test_who_joins_alone_need_not_wait_for_anybody(desk: Queue, bus: Bus) -> None:
     await desk.join()
     k = await desk.join()
     assert await hear(desk, k, 1) == 1
 
 
 async def test_messages_of_a_newer_numbering_wait_until_the_older_one_was_heard_to_its_end(
-    desk: Desk, bus: Bus
+    desk: Queue, bus: Bus
 ) -> None:
     ears = [await subscribe(bus, desk.marker) for _ in range(2)]
     older = await desk.join()
@@ -125,7 +125,7 @@ async def test_messages_of_a_newer_numbering_wait_until_the_older_one_was_heard_
 
 
 async def test_an_older_ear_that_died_holds_up_the_newer_ones_for_three_seconds_at_most(
-    desk: Desk, bus: Bus
+    desk: Queue, bus: Bus
 ) -> None:
     ears = [await subscribe(bus, desk.marker) for _ in range(2)]
     await desk.join()
@@ -143,14 +143,14 @@ async def test_an_older_ear_that_died_holds_up_the_newer_ones_for_three_seconds_
     await asyncio.gather(*ears, return_exceptions=True)
 
 
-async def test_closing_an_older_numbering_late_opens_nothing_again(desk: Desk) -> None:
+async def test_closing_an_older_numbering_late_opens_nothing_again(desk: Queue) -> None:
     await desk.shut(5)
     await desk.shut(3)
     assert await desk.bus.command("HGET", f"{desk.prefix}ears", "closed") == b"5"
 
 
-async def test_over_the_bound_the_sender_is_told_and_the_message_is_a_dead_letter(desk: Desk) -> None:
-    small = Desk(desk.bus, desk.names, "chatter", limit=1)
+async def test_over_the_bound_the_sender_is_told_and_the_message_is_a_dead_letter(desk: Queue) -> None:
+    small = Queue(desk.bus, desk.names, "chatter", limit=1)
     k = await small.join()
     assert await hear(small, k, 1) == 1
     refused = plain("one too many", refusal="busy: try later")
@@ -161,7 +161,7 @@ async def test_over_the_bound_the_sender_is_told_and_the_message_is_a_dead_lette
     assert len(found.inbox) == 1
 
 
-async def test_a_dead_letter_is_buried_once_and_its_sender_told_once(lossy: Desk) -> None:
+async def test_a_dead_letter_is_buried_once_and_its_sender_told_once(lossy: Queue) -> None:
     k = await lossy.join()
     losses(lossy).lose = ["hear"]
     letter = Mail("", "", "human-input", b"\xff", "dead", 0, refusal="sorry", reason="malformed: not UTF-8")
@@ -172,7 +172,7 @@ async def test_a_dead_letter_is_buried_once_and_its_sender_told_once(lossy: Desk
     assert found.inbox == []
 
 
-async def test_an_answer_by_plain_publish_reaches_whoever_asked_once(desk: Desk) -> None:
+async def test_an_answer_by_plain_publish_reaches_whoever_asked_once(desk: Queue) -> None:
     await desk.post(mail("m1"))
     claim = await claimed(desk)
     await desk.step("s", claim.epoch, 0, 1, [], ["m1.1.1"])
@@ -185,7 +185,7 @@ async def test_an_answer_by_plain_publish_reaches_whoever_asked_once(desk: Desk)
     assert entry.data == b"the answer"
 
 
-async def test_an_answer_to_no_question_is_a_dead_letter(desk: Desk) -> None:
+async def test_an_answer_to_no_question_is_a_dead_letter(desk: Queue) -> None:
     k = await desk.join()
     answer = Mail("any", "never.asked", "agent:chatter", b"x", "answer", 0)
     assert await hear(desk, k, 1, answer) == 2
@@ -194,7 +194,7 @@ async def test_an_answer_to_no_question_is_a_dead_letter(desk: Desk) -> None:
 
 @pytest.mark.parametrize(("place", "joined"), [("join", True), ("front", True), ("mail", False)])
 async def test_where_a_plain_message_belongs_is_decided_as_for_a_post(
-    desk: Desk, place: str, joined: bool
+    desk: Queue, place: str, joined: bool
 ) -> None:
     await desk.post(mail("m1"))
     claim = await claimed(desk)
@@ -204,7 +204,7 @@ async def test_where_a_plain_message_belongs_is_decided_as_for_a_post(
     assert [entry.id for entry in came] == (["x"] if joined else [])
 
 
-async def test_a_plain_reply_to_the_turn_that_runs_joins_it(desk: Desk) -> None:
+async def test_a_plain_reply_to_the_turn_that_runs_joins_it(desk: Queue) -> None:
     await desk.post(mail("m1"))
     claim = await claimed(desk)
     k = await desk.join()

@@ -17,8 +17,8 @@ from shared.bus.base import Bus
 from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT, Names
 from shared.bus.redis import RedisBus
 from shared.errors import PromptDockError
-from shared.turns.intake import Ear
-from shared.turns.queue import Desk, Mail
+from shared.turns.intake import Intake
+from shared.turns.queue import Mail, Queue
 from tests.bus.fake import FakeBus
 from tests.bus.malformed import EVERYTHING, said
 from tests.bus.proxy import Proxy
@@ -36,9 +36,9 @@ class Replica:
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def start(self) -> Replica:
-        desk = Desk(self.bus, self.names, "chatter", lease_ms=60_000)
+        desk = Queue(self.bus, self.names, "chatter", lease_ms=60_000)
         channels = [self.names.channel(HUMAN_INPUT), self.names.agent("chatter")]
-        self.ear = Ear(
+        self.ear = Intake(
             desk, channels, lambda channel, content: self.rung.append((channel, content)), channels
         )
         self.tasks = [asyncio.create_task(self.ear.run())]
@@ -408,8 +408,10 @@ async def test_a_time_in_which_nobody_listened_is_noted_among_the_dead_letters(
 ) -> None:
     async with Proxy(valkey) as proxy:
         bus = RedisBus(proxy.url, silence=5.0)
-        desk = Desk(bus, names, "chatter")
-        ear = Ear(desk, [names.channel(HUMAN_INPUT)], lambda _c, _m: None, plain=[names.channel(HUMAN_INPUT)])
+        desk = Queue(bus, names, "chatter")
+        ear = Intake(
+            desk, [names.channel(HUMAN_INPUT)], lambda _c, _m: None, plain=[names.channel(HUMAN_INPUT)]
+        )
         running = asyncio.create_task(ear.run())
         try:
             await asyncio.wait_for(ear.ready.wait(), 10)

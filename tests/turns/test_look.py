@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from shared.turns.queue import Desk
+from shared.turns.queue import Queue
 from shared.turns.turn import Turn
 from tests.turns.ground import claimed, mail
 
 
-async def test_whoever_hears_the_bell_sees_what_came_though_another_took_it_in(desk: Desk) -> None:
+async def test_whoever_hears_the_bell_sees_what_came_though_another_took_it_in(desk: Queue) -> None:
     await desk.post(mail("m1"))
     turn = Turn(desk, await claimed(desk))
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from shared.bus.redis import RedisBus
-from shared.turns.queue import Desk
+from shared.turns.queue import Queue
 from shared.turns.turn import Turn
 from tests.turns.ground import claimed, closing, given, mail, state
 
 
-async def test_a_session_with_a_key_of_the_wrong_kind_is_set_aside_and_others_go_on(desk: Desk) -> None:
+async def test_a_session_with_a_key_of_the_wrong_kind_is_set_aside_and_others_go_on(desk: Queue) -> None:
     if not isinstance(desk.bus, RedisBus):
         return  # the fake's Lua raises its errors otherwise
     for session in ("bad", "good"):
@@ -24,7 +24,7 @@ async def test_a_session_with_a_key_of_the_wrong_kind_is_set_aside_and_others_go
     assert given(await claimed(desk)) == ["again"]
 
 
-async def test_a_session_whose_name_is_no_text_is_buried(desk: Desk) -> None:
+async def test_a_session_whose_name_is_no_text_is_buried(desk: Queue) -> None:
     await desk.post(mail("m1"))
     entry = (await desk.bus.command("XRANGE", f"{desk.prefix}inbox", "-", "+"))[0][0]
     await desk.bus.command("RPUSH", f"{desk.prefix}mail:".encode() + b"\xff\xfe", entry)
@@ -36,7 +36,7 @@ async def test_a_session_whose_name_is_no_text_is_buried(desk: Desk) -> None:
 
 @pytest.mark.parametrize("fields", [("x", "y"), ("id", "m", "data", "\x00"), ("a", "b", "c", "d")])
 async def test_an_entry_of_the_inbox_without_its_fields_is_claimed_as_nonsense(
-    desk: Desk, fields: tuple[str, ...]
+    desk: Queue, fields: tuple[str, ...]
 ) -> None:
     entry = await desk.bus.command("XADD", f"{desk.prefix}inbox", "*", *fields)
     await desk.bus.command("RPUSH", f"{desk.prefix}mail:s", entry)
@@ -48,7 +48,7 @@ async def test_an_entry_of_the_inbox_without_its_fields_is_claimed_as_nonsense(
 
 
 @pytest.mark.parametrize("record", [b"nonsense", b"[]", b"zzz", b"{}", b"\xff"])
-async def test_a_journal_that_cannot_be_read_is_known_as_such(desk: Desk, record: bytes) -> None:
+async def test_a_journal_that_cannot_be_read_is_known_as_such(desk: Queue, record: bytes) -> None:
     await desk.post(mail("m1"))
     claim = await claimed(desk)
     await desk.step("s", claim.epoch, 0, 1, [record])
@@ -57,7 +57,7 @@ async def test_a_journal_that_cannot_be_read_is_known_as_such(desk: Desk, record
     assert turn.spoiled and turn.records == []
 
 
-async def test_a_window_that_cannot_be_read_is_left_to_the_store(desk: Desk) -> None:
+async def test_a_window_that_cannot_be_read_is_left_to_the_store(desk: Queue) -> None:
     await desk.bus.command("RPUSH", f"{desk.prefix}window:s", "nonsense")
     await desk.bus.command("SET", f"{desk.prefix}seq:s", "nonsense")
     await desk.post(mail("m1"))

@@ -7,19 +7,19 @@ import time
 
 from shared.bus.base import Bus
 from shared.bus.keys import HUMAN_INPUT
-from shared.turns.queue import Desk, Receipt
+from shared.turns.queue import Accepted, Queue
 from tests.support.valkey import until
 from tests.turns.ground import claimed, closing, given, lapse, losses, mail, state
 
 
-async def test_what_is_accepted_is_kept_and_due(desk: Desk) -> None:
-    assert await desk.post(mail("m1")) == Receipt("accepted")
+async def test_what_is_accepted_is_kept_and_due(desk: Queue) -> None:
+    assert await desk.post(mail("m1")) == Accepted("accepted")
     assert (await state(desk)).inbox == ["m1"]
     assert await desk.size() == 1
     assert given(await claimed(desk)) == ["m1"]
 
 
-async def test_what_is_accepted_can_be_heard_by_whoever_subscribes(desk: Desk, bus: Bus) -> None:
+async def test_what_is_accepted_can_be_heard_by_whoever_subscribes(desk: Queue, bus: Bus) -> None:
     heard: list[bytes] = []
     ready = asyncio.Event()
 
@@ -40,9 +40,9 @@ async def test_what_is_accepted_can_be_heard_by_whoever_subscribes(desk: Desk, b
     assert heard == [b"first", b"second"]
 
 
-async def test_the_same_id_again_is_known_with_its_state(desk: Desk) -> None:
+async def test_the_same_id_again_is_known_with_its_state(desk: Queue) -> None:
     await desk.post(mail("m1"))
-    assert await desk.post(mail("m1")) == Receipt("known", state="accepted")
+    assert await desk.post(mail("m1")) == Accepted("known", state="accepted")
     claim = await claimed(desk)
     await desk.finish("s", claim.epoch, closing())
     again = await desk.post(mail("m1"))
@@ -51,46 +51,46 @@ async def test_the_same_id_again_is_known_with_its_state(desk: Desk) -> None:
     assert (await state(desk)).inbox == []
 
 
-async def test_a_post_whose_reply_was_lost_is_accepted_once(lossy: Desk) -> None:
+async def test_a_post_whose_reply_was_lost_is_accepted_once(lossy: Queue) -> None:
     losses(lossy).lose = ["post"]
     receipt = await lossy.post(mail("m1"), patience=5)
-    assert receipt == Receipt("known", state="accepted")
+    assert receipt == Accepted("known", state="accepted")
     assert losses(lossy).ran == ["post", "post"]
     assert (await state(lossy)).inbox == ["m1"]
     assert (await state(lossy)).archived == ["message"]
 
 
-async def test_over_the_bound_it_is_busy_and_says_how_many_wait(desk: Desk) -> None:
-    small = Desk(desk.bus, desk.names, "chatter", limit=2)
+async def test_over_the_bound_it_is_busy_and_says_how_many_wait(desk: Queue) -> None:
+    small = Queue(desk.bus, desk.names, "chatter", limit=2)
     assert [(await small.post(mail(f"m{n}", f"s{n}"))).outcome for n in range(3)] == [
         "accepted",
         "accepted",
         "busy",
     ]
-    assert await small.post(mail("m9")) == Receipt("busy", waiting=2)
+    assert await small.post(mail("m9")) == Accepted("busy", waiting=2)
     assert (await small.post(mail("m1"))).outcome == "known"  # an acknowledgement that was lost is still had
     claim = await claimed(small)
     await small.finish(claim.session, claim.epoch, closing())
     assert (await small.post(mail("m9"))).outcome == "accepted"
 
 
-async def test_a_full_memory_refuses_what_is_new_and_knows_what_was_accepted(desk: Desk) -> None:
+async def test_a_full_memory_refuses_what_is_new_and_knows_what_was_accepted(desk: Queue) -> None:
     await desk.post(mail("m1"))
     await desk.bus.command("SET", f"{desk.prefix}full", "0.90")
-    assert await desk.post(mail("m2")) == Receipt("busy", waiting=1)
-    assert await desk.post(mail("m1")) == Receipt("known", state="accepted")
+    assert await desk.post(mail("m2")) == Accepted("busy", waiting=1)
+    assert await desk.post(mail("m1")) == Accepted("known", state="accepted")
     await desk.bus.command("DEL", f"{desk.prefix}full")
     assert (await desk.post(mail("m2"))).outcome == "accepted"
 
 
-async def test_what_ends_work_is_taken_although_the_desk_is_full(desk: Desk) -> None:
-    small = Desk(desk.bus, desk.names, "chatter", limit=1)
+async def test_what_ends_work_is_taken_although_the_desk_is_full(desk: Queue) -> None:
+    small = Queue(desk.bus, desk.names, "chatter", limit=1)
     await small.post(mail("m1"))
     assert (await small.post(mail("stop", place="front"))).outcome == "accepted"
     assert (await small.post(mail("more", place="join"))).outcome == "accepted"
 
 
-async def test_messages_of_one_session_stay_in_order(desk: Desk) -> None:
+async def test_messages_of_one_session_stay_in_order(desk: Queue) -> None:
     for n in range(5):
         await desk.post(mail(f"m{n}"))
     answered = []
@@ -102,7 +102,7 @@ async def test_messages_of_one_session_stay_in_order(desk: Desk) -> None:
     assert await desk.claim("w1") == -1
 
 
-async def test_while_a_turn_runs_no_other_of_its_session_is_handed_out(desk: Desk) -> None:
+async def test_while_a_turn_runs_no_other_of_its_session_is_handed_out(desk: Queue) -> None:
     await desk.post(mail("m1"))
     await desk.post(mail("m2"))
     await claimed(desk)
@@ -111,13 +111,13 @@ async def test_while_a_turn_runs_no_other_of_its_session_is_handed_out(desk: Des
     assert 0 < wait <= 60_000
 
 
-async def test_other_sessions_do_not_wait_for_one_another(desk: Desk) -> None:
+async def test_other_sessions_do_not_wait_for_one_another(desk: Queue) -> None:
     await desk.post(mail("m1", "a"))
     await desk.post(mail("m2", "b"))
     assert {(await claimed(desk, w)).session for w in ("w1", "w2")} == {"a", "b"}
 
 
-async def test_a_message_that_may_join_is_handed_over_at_the_next_step(desk: Desk) -> None:
+async def test_a_message_that_may_join_is_handed_over_at_the_next_step(desk: Queue) -> None:
     await desk.post(mail("m1"))
     claim = await claimed(desk)
     await desk.post(mail("amend", place="join"))
@@ -126,18 +126,18 @@ async def test_a_message_that_may_join_is_handed_over_at_the_next_step(desk: Des
     assert [entry.id for entry in came] == ["amend"]
 
 
-async def test_where_no_turn_runs_what_would_join_opens_one(desk: Desk) -> None:
+async def test_where_no_turn_runs_what_would_join_opens_one(desk: Queue) -> None:
     await desk.post(mail("amend", place="join"))
     assert given(await claimed(desk)) == ["amend"]
 
 
-async def test_what_joins_before_the_claim_is_given_with_it(desk: Desk) -> None:
+async def test_what_joins_before_the_claim_is_given_with_it(desk: Queue) -> None:
     await desk.post(mail("m1"))
     await desk.post(mail("amend", place="join"))
     assert given(await claimed(desk)) == ["m1", "amend"]
 
 
-async def test_a_stop_goes_before_everything_else_that_joins(desk: Desk) -> None:
+async def test_a_stop_goes_before_everything_else_that_joins(desk: Queue) -> None:
     await desk.post(mail("m1"))
     claim = await claimed(desk)
     await desk.post(mail("amend", place="join"))
@@ -146,7 +146,7 @@ async def test_a_stop_goes_before_everything_else_that_joins(desk: Desk) -> None
     assert [entry.id for entry in came] == ["stop", "amend"]
 
 
-async def test_a_stop_is_read_first_by_whoever_takes_the_turn_over(desk: Desk) -> None:
+async def test_a_stop_is_read_first_by_whoever_takes_the_turn_over(desk: Queue) -> None:
     await desk.post(mail("m1"))
     await claimed(desk)
     await desk.post(mail("amend", place="join"))
@@ -155,7 +155,7 @@ async def test_a_stop_is_read_first_by_whoever_takes_the_turn_over(desk: Desk) -
     assert given(await claimed(desk, "w2")) == ["m1", "stop", "amend"]
 
 
-async def test_a_reply_to_the_turn_that_runs_joins_it(desk: Desk) -> None:
+async def test_a_reply_to_the_turn_that_runs_joins_it(desk: Queue) -> None:
     await desk.post(mail("m1"))
     claim = await claimed(desk)
     for n, to in enumerate(("m1", "m1.p1")):
@@ -164,7 +164,7 @@ async def test_a_reply_to_the_turn_that_runs_joins_it(desk: Desk) -> None:
     assert [entry.id for entry in came] == ["r0", "r1"]
 
 
-async def test_a_reply_to_something_else_waits_for_a_turn_of_its_own(desk: Desk) -> None:
+async def test_a_reply_to_something_else_waits_for_a_turn_of_its_own(desk: Queue) -> None:
     await desk.post(mail("m1"))
     claim = await claimed(desk)
     for n, to in enumerate(("m0", "m10", "m")):
@@ -174,13 +174,13 @@ async def test_a_reply_to_something_else_waits_for_a_turn_of_its_own(desk: Desk)
     assert given(await claimed(desk)) == ["r0"]
 
 
-async def test_a_reply_where_nothing_runs_waits_like_any_message(desk: Desk) -> None:
+async def test_a_reply_where_nothing_runs_waits_like_any_message(desk: Queue) -> None:
     await desk.post(mail("m1"))
     await desk.post(mail("r1", place="reply", reply="m1"))
     assert given(await claimed(desk)) == ["m1"]
 
 
-async def test_a_deadline_counts_from_the_acceptance_or_is_a_moment_or_none(desk: Desk) -> None:
+async def test_a_deadline_counts_from_the_acceptance_or_is_a_moment_or_none(desk: Queue) -> None:
     await desk.post(mail("a", "a", deadline=-60_000))
     await desk.post(mail("b", "b", deadline=1_900_000_000_123))
     await desk.post(mail("c", "c", deadline=0))
@@ -192,6 +192,6 @@ async def test_a_deadline_counts_from_the_acceptance_or_is_a_moment_or_none(desk
     assert (found["b"], found["c"]) == (1_900_000_000_123, 0)
 
 
-async def test_what_was_accepted_is_on_its_way_to_the_store_at_once(desk: Desk) -> None:
+async def test_what_was_accepted_is_on_its_way_to_the_store_at_once(desk: Queue) -> None:
     await desk.post(mail("m1"))
     assert (await state(desk)).archived == ["message"]

@@ -9,8 +9,8 @@ import pytest
 
 from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
-from shared.turns.pressure import Room
-from shared.turns.queue import Desk
+from shared.turns.pressure import Pressure
+from shared.turns.queue import Queue
 from tests.faults.server import Server
 from tests.turns.ground import mail
 
@@ -25,20 +25,20 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
 
 
 @pytest.fixture
-async def desk(server: Server) -> AsyncIterator[Desk]:
+async def desk(server: Server) -> AsyncIterator[Queue]:
     bus = RedisBus(server.url)
-    yield Desk(bus, Names("room"), "chatter")
+    yield Queue(bus, Names("room"), "chatter")
     await bus.close()
 
 
-async def outcome(desk: Desk, id: str) -> str:
+async def outcome(desk: Queue, id: str) -> str:
     return (await desk.post(mail(id))).outcome
 
 
 async def test_over_85_percent_of_its_memory_nothing_new_is_accepted_until_there_is_room(
-    server: Server, desk: Desk
+    server: Server, desk: Queue
 ) -> None:
-    room = Room(desk)
+    room = Pressure(desk)
     await room.look()
     assert await outcome(desk, "m1") == "accepted"
     info = (await desk.bus.command("INFO", "memory")).decode()
@@ -51,8 +51,10 @@ async def test_over_85_percent_of_its_memory_nothing_new_is_accepted_until_there
     assert await outcome(desk, "m2") == "accepted"
 
 
-async def test_rows_that_wait_for_a_store_that_stays_away_are_bounded_where_memory_is_not(desk: Desk) -> None:
-    room = Room(desk, waiting=2)
+async def test_rows_that_wait_for_a_store_that_stays_away_are_bounded_where_memory_is_not(
+    desk: Queue,
+) -> None:
+    room = Pressure(desk, waiting=2)
     for id in ("m1", "m2", "m3"):  # each is a row, too
         await room.look()
         assert await outcome(desk, id) == "accepted"

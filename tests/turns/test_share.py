@@ -8,7 +8,7 @@ from typing import Any
 from shared.bus import messages
 from shared.bus.keys import CHATTER_OUTPUT, Names
 from shared.turns import routing, scripts
-from shared.turns.queue import Desk, Mail
+from shared.turns.queue import Mail, Queue
 from tests.turns.ground import claimed, closing, given, mail, state
 
 
@@ -16,13 +16,13 @@ def of(person: str, id: str, session: str = "", **more: Any) -> Mail:
     return mail(id, session or id, person=person, **more)
 
 
-async def load(desk: Desk) -> dict[bytes, bytes]:
+async def load(desk: Queue) -> dict[bytes, bytes]:
     flat = await desk.bus.command("HGETALL", f"{desk.prefix}load")
     return dict(zip(flat[::2], flat[1::2], strict=True))
 
 
-async def test_a_person_s_share_is_theirs_alone(desk: Desk) -> None:
-    small = Desk(desk.bus, desk.names, "chatter", share=2)
+async def test_a_person_s_share_is_theirs_alone(desk: Queue) -> None:
+    small = Queue(desk.bus, desk.names, "chatter", share=2)
     for number in range(2):
         assert (await small.post(of("eve", f"e{number}"))).outcome == "accepted"
     refused = await small.post(of("eve", "e2"))
@@ -31,15 +31,15 @@ async def test_a_person_s_share_is_theirs_alone(desk: Desk) -> None:
     assert (await small.post(of("ada", "a"))).outcome == "accepted"
 
 
-async def test_a_stop_goes_through_a_full_share_and_floods_of_them_do_not(desk: Desk) -> None:
-    small = Desk(desk.bus, desk.names, "chatter", share=2)
+async def test_a_stop_goes_through_a_full_share_and_floods_of_them_do_not(desk: Queue) -> None:
+    small = Queue(desk.bus, desk.names, "chatter", share=2)
     for number in range(2):
         await small.post(of("eve", f"e{number}", "s"))
     took = [(await small.post(of("eve", f"s{n}", "s", place="front"))).outcome for n in range(3)]
     assert took == ["accepted", "accepted", "busy"]
 
 
-async def test_what_ends_leaves_its_share(desk: Desk) -> None:
+async def test_what_ends_leaves_its_share(desk: Queue) -> None:
     await desk.post(of("eve", "e1"))
     await desk.post(of("eve", "e2"))
     await desk.post(of("ada", "a1"))
@@ -52,7 +52,7 @@ async def test_what_ends_leaves_its_share(desk: Desk) -> None:
     assert await load(desk) == {}
 
 
-async def test_whoever_has_little_waiting_comes_before_a_flood(desk: Desk) -> None:
+async def test_whoever_has_little_waiting_comes_before_a_flood(desk: Queue) -> None:
     for number in range(100):
         await desk.post(of("eve", f"e{number}"))
     await desk.post(of("ada", "a1"))
@@ -60,9 +60,9 @@ async def test_whoever_has_little_waiting_comes_before_a_flood(desk: Desk) -> No
     assert {claim.session for claim in claims[:2]} == {"a1", "e0"}
 
 
-async def test_plain_messages_beyond_a_share_are_refused_with_an_answer_that_can_be_read(desk: Desk) -> None:
+async def test_plain_messages_beyond_a_share_are_refused_with_an_answer_that_can_be_read(desk: Queue) -> None:
     names = Names(desk.names.namespace)
-    small = Desk(desk.bus, desk.names, "chatter", share=1)
+    small = Queue(desk.bus, desk.names, "chatter", share=1)
     k = await small.join()
     heard = []
     for number, (user, session) in enumerate([("eve", "s1"), ("eve", "s2"), ("ada", "s3")], 1):

@@ -7,7 +7,7 @@ from typing import Any
 from shared.bus.keys import Names
 from shared.bus.messages import agent
 from shared.bus.signing import Signer
-from shared.turns.signatures import Authority
+from shared.turns.signatures import Signatures
 from shared.worker.permissions.gate import origin_of
 from tests.support.guards import guarded
 
@@ -26,13 +26,13 @@ ASKED: dict[str, Any] = {
 
 @guarded("signature")
 def test_what_nobody_signed_says_neither_for_whom_it_speaks_nor_what_it_has_read() -> None:
-    judged, signed = Authority(NAMES, Signer("s" * 64)).judge(NAMES.agent("planner"), ASKED)
+    judged, signed = Signatures(NAMES, Signer("s" * 64)).judge(NAMES.agent("planner"), ASKED)
     assert not signed and "on_behalf_of" not in judged
     assert origin_of(agent(judged)).foreign == "the words of x"
 
 
 def test_a_worker_of_the_cluster_says_both() -> None:
     signer, channel = Signer("s" * 64), NAMES.agent("planner")
-    judged, signed = Authority(NAMES, signer).judge(channel, {**ASKED, "sig": signer.sign(channel, ASKED)})
+    judged, signed = Signatures(NAMES, signer).judge(channel, {**ASKED, "sig": signer.sign(channel, ASKED)})
     assert signed and judged["on_behalf_of"]["user_id"] == "ada"
     assert origin_of(agent(judged)).foreign == ""

@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from shared.errors import PromptDockError
-from shared.turns.queue import Desk
+from shared.turns.queue import Queue
 from shared.turns.records import COMPRESS_ABOVE, pack, unpack
 from tests.turns.ground import claimed, closing, given, lapse, losses, mail, state
 
 
-async def journal(desk: Desk) -> list[bytes]:
+async def journal(desk: Queue) -> list[bytes]:
     found: list[bytes] = await desk.bus.command("LRANGE", f"{desk.prefix}journal:s", 0, -1)
     return found
 
 
-async def test_steps_are_kept_in_order(desk: Desk) -> None:
+async def test_steps_are_kept_in_order(desk: Queue) -> None:
     await desk.post(mail("m1"))
     claim = await claimed(desk)
     await desk.step("s", claim.epoch, 0, 1, [b"one"])
@@ -26,7 +26,7 @@ async def test_steps_are_kept_in_order(desk: Desk) -> None:
     assert await journal(desk) == [b"one", b"two", b"\x00\xff"]
 
 
-async def test_a_step_whose_reply_was_lost_is_written_once_and_loses_no_mail(lossy: Desk) -> None:
+async def test_a_step_whose_reply_was_lost_is_written_once_and_loses_no_mail(lossy: Queue) -> None:
     await lossy.post(mail("m1"))
     claim = await claimed(lossy)
     await lossy.post(mail("amend", place="join"))
@@ -37,7 +37,7 @@ async def test_a_step_whose_reply_was_lost_is_written_once_and_loses_no_mail(los
     assert await journal(lossy) == [b"one", b"two"]
 
 
-async def test_a_step_renews_the_lease(desk: Desk) -> None:
+async def test_a_step_renews_the_lease(desk: Queue) -> None:
     await desk.post(mail("m1"))
     claim = await claimed(desk)
     await lapse(desk)
@@ -45,7 +45,7 @@ async def test_a_step_renews_the_lease(desk: Desk) -> None:
     assert isinstance(await desk.claim("w2"), int)
 
 
-async def test_a_journal_holds_at_most_eight_mebibytes(desk: Desk) -> None:
+async def test_a_journal_holds_at_most_eight_mebibytes(desk: Queue) -> None:
     await desk.post(mail("m1"))
     claim = await claimed(desk)
     for n in range(8):
@@ -56,7 +56,7 @@ async def test_a_journal_holds_at_most_eight_mebibytes(desk: Desk) -> None:
     await desk.finish("s", claim.epoch, closing())  # there is still an end to it
 
 
-async def test_progress_is_said_in_order_before_the_closing_output(desk: Desk) -> None:
+async def test_progress_is_said_in_order_before_the_closing_output(desk: Queue) -> None:
     await desk.post(mail("m1"))
     claim = await claimed(desk)
     await desk.tell("s", claim.epoch, "chatter-output", "one")
@@ -65,12 +65,12 @@ async def test_progress_is_said_in_order_before_the_closing_output(desk: Desk) -
     assert (await state(desk)).said == ["one", "two", "end"]
 
 
-async def test_what_belongs_to_no_turn_can_be_said(desk: Desk) -> None:
+async def test_what_belongs_to_no_turn_can_be_said(desk: Queue) -> None:
     await desk.announce("chatter-output", "hello")
     assert (await state(desk)).said == ["hello"]
 
 
-async def test_the_end_answers_every_message_that_was_given(desk: Desk) -> None:
+async def test_the_end_answers_every_message_that_was_given(desk: Queue) -> None:
     await desk.post(mail("m1"))
     claim = await claimed(desk)
     await desk.post(mail("amend", place="join"))
@@ -81,7 +81,7 @@ async def test_the_end_answers_every_message_that_was_given(desk: Desk) -> None:
     assert (await state(desk)).inbox == []
 
 
-async def test_a_finish_whose_reply_was_lost_says_one_thing_once(lossy: Desk) -> None:
+async def test_a_finish_whose_reply_was_lost_says_one_thing_once(lossy: Queue) -> None:
     await lossy.post(mail("m1"))
     claim = await claimed(lossy)
     losses(lossy).lose = ["finish", "finish"]
@@ -93,7 +93,7 @@ async def test_a_finish_whose_reply_was_lost_says_one_thing_once(lossy: Desk) ->
     assert (await claimed(lossy)).window == [b"w"]
 
 
-async def test_mail_that_waits_makes_the_session_due_again(desk: Desk) -> None:
+async def test_mail_that_waits_makes_the_session_due_again(desk: Queue) -> None:
     await desk.post(mail("m1"))
     claim = await claimed(desk)
     await desk.post(mail("m2"))
@@ -102,7 +102,7 @@ async def test_mail_that_waits_makes_the_session_due_again(desk: Desk) -> None:
     assert given(await claimed(desk)) == ["m2", "too late to join"]
 
 
-async def test_the_window_grows_by_what_a_turn_adds_and_loses_what_it_drops(desk: Desk) -> None:
+async def test_the_window_grows_by_what_a_turn_adds_and_loses_what_it_drops(desk: Queue) -> None:
     for n, (drop, window) in enumerate([(0, [b"a", b"b"]), (0, [b"c", b"d"]), (2, [b"e", b"f"])]):
         await desk.post(mail(f"m{n}"))
         claim = await claimed(desk)
@@ -112,14 +112,14 @@ async def test_the_window_grows_by_what_a_turn_adds_and_loses_what_it_drops(desk
     assert (claim.window, claim.seq) == ([b"c", b"d", b"e", b"f"], 12)
 
 
-async def test_the_window_is_kept_for_as_long_as_was_said(desk: Desk) -> None:
+async def test_the_window_is_kept_for_as_long_as_was_said(desk: Queue) -> None:
     await desk.post(mail("m1"))
     claim = await claimed(desk)
     await desk.finish("s", claim.epoch, closing(window=[b"a"], seq=1, window_ms=50_000))
     assert 40_000 < await desk.bus.command("PTTL", f"{desk.prefix}window:s") <= 50_000
 
 
-async def test_a_turn_that_is_given_up_leaves_dead_letters_with_the_reason(desk: Desk) -> None:
+async def test_a_turn_that_is_given_up_leaves_dead_letters_with_the_reason(desk: Queue) -> None:
     await desk.post(mail("m1"))
     claim = await claimed(desk)
     await desk.post(mail("amend", place="join"))
@@ -131,7 +131,7 @@ async def test_a_turn_that_is_given_up_leaves_dead_letters_with_the_reason(desk:
     assert found.archived.count("dead") == 2
 
 
-async def test_a_dead_letter_holds_all_that_is_needed_to_play_it_again(desk: Desk) -> None:
+async def test_a_dead_letter_holds_all_that_is_needed_to_play_it_again(desk: Queue) -> None:
     await desk.post(mail("m1"))
     claim = await claimed(desk)
     await desk.finish("s", claim.epoch, closing(dead="poison"))
@@ -150,7 +150,7 @@ async def test_a_dead_letter_holds_all_that_is_needed_to_play_it_again(desk: Des
 # -- requests between agents --------------------------------------------------------------------------------
 
 
-async def asking(desk: Desk) -> int:
+async def asking(desk: Queue) -> int:
     """A turn that waits for the answer to request `m1.1.1`; its epoch."""
     await desk.post(mail("m1"))
     claim = await claimed(desk)
@@ -158,33 +158,33 @@ async def asking(desk: Desk) -> int:
     return claim.epoch
 
 
-async def test_an_answer_goes_to_the_turn_that_waits_for_it(desk: Desk) -> None:
+async def test_an_answer_goes_to_the_turn_that_waits_for_it(desk: Queue) -> None:
     epoch = await asking(desk)
     assert await desk.respond("m1.1.1", "agent:chatter", b"the answer") == "delivered"
     (entry,) = await desk.step("s", epoch, 0, 1, [])
     assert (entry.channel, entry.data) == ("agent:chatter", b"the answer")
 
 
-async def test_the_first_answer_wins(desk: Desk) -> None:
+async def test_the_first_answer_wins(desk: Queue) -> None:
     epoch = await asking(desk)
     assert await desk.respond("m1.1.1", "agent:chatter", b"first") == "delivered"
     assert await desk.respond("m1.1.1", "agent:chatter", b"second") == "late"
     assert [entry.data for entry in await desk.step("s", epoch, 0, 1, [])] == [b"first"]
 
 
-async def test_an_answer_whose_reply_was_lost_is_delivered_once(lossy: Desk) -> None:
+async def test_an_answer_whose_reply_was_lost_is_delivered_once(lossy: Queue) -> None:
     epoch = await asking(lossy)
     losses(lossy).lose = ["respond"]
     assert await lossy.respond("m1.1.1", "agent:chatter", b"the answer") == "late"
     assert [entry.data for entry in await lossy.step("s", epoch, 0, 1, [])] == [b"the answer"]
 
 
-async def test_an_answer_that_nobody_asked_for_is_told_so(desk: Desk) -> None:
+async def test_an_answer_that_nobody_asked_for_is_told_so(desk: Queue) -> None:
     assert await desk.respond("nobody", "agent:chatter", b"x") == "unasked"
     assert await desk.size() == 0
 
 
-async def test_an_answer_after_the_turns_end_opens_a_turn_of_its_own(desk: Desk) -> None:
+async def test_an_answer_after_the_turns_end_opens_a_turn_of_its_own(desk: Queue) -> None:
     epoch = await asking(desk)
     await desk.finish("s", epoch, closing())
     assert await desk.respond("m1.1.1", "agent:chatter", b"late") == "delivered"
@@ -192,7 +192,7 @@ async def test_an_answer_after_the_turns_end_opens_a_turn_of_its_own(desk: Desk)
     assert [entry.data for entry in claim.entries] == [b"late"]
 
 
-async def test_a_request_that_nobody_took_up_can_be_taken_back(desk: Desk) -> None:
+async def test_a_request_that_nobody_took_up_can_be_taken_back(desk: Queue) -> None:
     await desk.post(mail("r1", "r1"))
     assert await desk.withdraw("r1") == "withdrawn"
     assert (await state(desk)).inbox == []
@@ -200,7 +200,7 @@ async def test_a_request_that_nobody_took_up_can_be_taken_back(desk: Desk) -> No
     assert (await desk.post(mail("r1", "r1"))).state == "withdrawn"
 
 
-async def test_taking_back_twice_harms_nothing(lossy: Desk) -> None:
+async def test_taking_back_twice_harms_nothing(lossy: Queue) -> None:
     await lossy.post(mail("r1", "r1"))
     await lossy.post(mail("r2", "r2"))
     assert await lossy.withdraw("r1") == "withdrawn"
@@ -208,7 +208,7 @@ async def test_taking_back_twice_harms_nothing(lossy: Desk) -> None:
     assert given(await claimed(lossy)) == ["r2"]
 
 
-async def test_a_request_that_is_worked_on_is_told_to_stop(desk: Desk) -> None:
+async def test_a_request_that_is_worked_on_is_told_to_stop(desk: Queue) -> None:
     await desk.post(mail("r1", "r1"))
     claim = await claimed(desk)
     assert await desk.withdraw("r1") == "running"
@@ -216,7 +216,7 @@ async def test_a_request_that_is_worked_on_is_told_to_stop(desk: Desk) -> None:
     assert await desk.withdraw("r1") == "gone"
 
 
-async def test_taking_back_a_request_that_never_was_harms_nothing(desk: Desk) -> None:
+async def test_taking_back_a_request_that_never_was_harms_nothing(desk: Queue) -> None:
     assert await desk.withdraw("nothing") == "gone"
 
 

@@ -8,20 +8,20 @@ from dataclasses import replace
 import pytest
 
 from shared.errors import BusUnreachable, Fenced
-from shared.turns.queue import Desk
+from shared.turns.queue import Queue
 from shared.turns.turn import Turn
 from tests.turns.ground import claimed, closing, lapse, losses, mail, state
 
 LATE = 61.0  # seconds; the lease of `desk` is a minute
 
 
-async def mine(desk: Desk) -> Turn:
+async def mine(desk: Queue) -> Turn:
     """A turn that was just claimed."""
     await desk.post(mail("m1"))
     return Turn(desk, await claimed(desk))
 
 
-async def test_nobody_is_asked_whether_a_fresh_lease_is_ours(lossy: Desk) -> None:
+async def test_nobody_is_asked_whether_a_fresh_lease_is_ours(lossy: Queue) -> None:
     turn = await mine(lossy)
     before = list(losses(lossy).ran)
     await turn.ours()
@@ -29,7 +29,7 @@ async def test_nobody_is_asked_whether_a_fresh_lease_is_ours(lossy: Desk) -> Non
     assert losses(lossy).ran == before
 
 
-async def test_whoever_slept_beyond_the_lease_asks_and_goes_on_where_nobody_took_it(lossy: Desk) -> None:
+async def test_whoever_slept_beyond_the_lease_asks_and_goes_on_where_nobody_took_it(lossy: Queue) -> None:
     turn = await mine(lossy)
     turn.renewed -= LATE
     await turn.ours()
@@ -37,7 +37,7 @@ async def test_whoever_slept_beyond_the_lease_asks_and_goes_on_where_nobody_took
     assert time.monotonic() - turn.renewed < LATE / 2
 
 
-async def test_whoever_slept_beyond_the_lease_learns_that_another_has_the_turn(desk: Desk) -> None:
+async def test_whoever_slept_beyond_the_lease_learns_that_another_has_the_turn(desk: Queue) -> None:
     turn = await mine(desk)
     await lapse(desk)
     await claimed(desk, "w2")
@@ -48,7 +48,7 @@ async def test_whoever_slept_beyond_the_lease_learns_that_another_has_the_turn(d
         await turn.ours()  # and it is known from then on
 
 
-async def test_a_lease_counts_from_the_question_not_from_the_reply(desk: Desk) -> None:
+async def test_a_lease_counts_from_the_question_not_from_the_reply(desk: Queue) -> None:
     """Who is frozen between the two reads a reply that says nothing about now."""
     await desk.post(mail("m1"))
     before = time.monotonic()
@@ -61,7 +61,7 @@ async def test_a_lease_counts_from_the_question_not_from_the_reply(desk: Desk) -
         await late.ours()
 
 
-async def test_a_claim_whose_reply_was_lost_counts_from_its_first_try(lossy: Desk) -> None:
+async def test_a_claim_whose_reply_was_lost_counts_from_its_first_try(lossy: Queue) -> None:
     await lossy.post(mail("m1"))
     losses(lossy).lose = ["claim"]
     with pytest.raises(BusUnreachable, match="reply was lost"):
@@ -71,7 +71,7 @@ async def test_a_claim_whose_reply_was_lost_counts_from_its_first_try(lossy: Des
     assert claim.asked < between
 
 
-async def test_a_turn_that_nobody_else_had_goes_on_under_a_new_claim_of_ours(desk: Desk) -> None:
+async def test_a_turn_that_nobody_else_had_goes_on_under_a_new_claim_of_ours(desk: Queue) -> None:
     turn = await mine(desk)
     await turn.step({"k": "note", "text": "one"})
     await lapse(desk)
@@ -83,7 +83,7 @@ async def test_a_turn_that_nobody_else_had_goes_on_under_a_new_claim_of_ours(des
     assert (await state(desk)).said == ["end"]
 
 
-async def test_a_turn_that_another_got_on_with_is_not_regained(desk: Desk) -> None:
+async def test_a_turn_that_another_got_on_with_is_not_regained(desk: Queue) -> None:
     turn = await mine(desk)
     await lapse(desk)
     other = Turn(desk, await claimed(desk, "w2"))
@@ -92,7 +92,7 @@ async def test_a_turn_that_another_got_on_with_is_not_regained(desk: Desk) -> No
     assert not turn.regain(await claimed(desk))
 
 
-async def test_a_turn_that_another_ended_is_not_regained_by_the_next_message(desk: Desk) -> None:
+async def test_a_turn_that_another_ended_is_not_regained_by_the_next_message(desk: Queue) -> None:
     turn = await mine(desk)
     await desk.post(mail("m2"))
     await lapse(desk)
@@ -103,7 +103,7 @@ async def test_a_turn_that_another_ended_is_not_regained_by_the_next_message(des
 
 
 @pytest.mark.parametrize("gone", ["lost", "ended"])
-async def test_what_we_gave_up_is_not_regained(desk: Desk, gone: str) -> None:
+async def test_what_we_gave_up_is_not_regained(desk: Queue, gone: str) -> None:
     turn = await mine(desk)
     await lapse(desk)
     claim = await claimed(desk)

@@ -10,7 +10,7 @@ from shared.bus import messages
 from shared.worker.permissions.gate import asked_by
 
 
-def request(**more: Any) -> messages.Agent:
+def request(**more: Any) -> messages.AgentMessage:
     fields = {"id": "r1", "from": "chatter", "to": "backend", "type": "task", "payload": {}}
     return messages.agent({**fields, **more})
 

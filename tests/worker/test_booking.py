@@ -11,7 +11,7 @@ import structlog
 
 from shared.errors import BusUnreachable
 from shared.models.base import Usage
-from shared.worker.budgets.meter import Purse
+from shared.worker.budgets.meter import Meter
 
 
 class Money:
@@ -37,7 +37,7 @@ async def booked(monkeypatch: pytest.MonkeyPatch, failures: int) -> tuple[list[s
     turn = SimpleNamespace(desk=SimpleNamespace(agent="planner"), id="t", task_id=None)
     purse = cast(Any, SimpleNamespace(_money=money, _turn=turn, _session="s"))
     with structlog.testing.capture_logs() as logs:
-        await Purse._book(purse, 3, Usage(input=2, output=5, cost=0.5), 1.0, "shop")
+        await Meter._book(purse, 3, Usage(input=2, output=5, cost=0.5), 1.0, "shop")
     return money.charged[1:], pauses, len(logs)
 
 

@@ -15,7 +15,7 @@ from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
 from shared.errors import Fenced
 from shared.redaction import hide
-from shared.worker.event_stream import Live
+from shared.worker.event_stream import EventStream
 from shared.worker.runners.agent import waiting_notice
 from tests.support.valkey import until
 
@@ -39,7 +39,7 @@ async def test_events_are_published_and_kept_in_the_order_in_which_they_happened
     listener = redis.listener([channel], lambda _, data: heard.append(json.loads(data)), on_ready, channel)
     task = asyncio.create_task(listener.run())
     await ready.wait()
-    live = Live(redis, names, "s")
+    live = EventStream(redis, names, "s")
     live("start", {"turn_id": "t"})
     for word in ("one ", "two"):
         live("chunk", {"content": word})
@@ -59,7 +59,7 @@ async def test_events_are_published_and_kept_in_the_order_in_which_they_happened
 async def test_what_is_gathered_leaves_in_one_round_trip_and_closing_does_not_wait_for_more(
     redis: RedisBus, names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    warm = Live(redis, names, "other")  # the server knows the script from now on
+    warm = EventStream(redis, names, "other")  # the server knows the script from now on
     warm("start", {})
     await warm.close()
     asked: list[Argument] = []
@@ -71,7 +71,7 @@ async def test_what_is_gathered_leaves_in_one_round_trip_and_closing_does_not_wa
 
     monkeypatch.setattr(redis, "_call", counted)
     monkeypatch.setattr("shared.worker.event_stream._FLUSH", 30.0)
-    live = Live(redis, names, "s")
+    live = EventStream(redis, names, "s")
     for number in range(5):
         live("step", {"number": number})
     await live.close()
@@ -86,7 +86,7 @@ async def test_a_secret_is_in_no_event_however_its_text_is_cut(
     monkeypatch.setattr("shared.worker.event_stream._FLUSH", 0.0)
     secret = "sk-ant-api03-Live7Pw2Jx9Vb4Mn6"
     hide(secret)
-    live = Live(redis, names, "s")
+    live = EventStream(redis, names, "s")
     for kind in ("thinking", "chunk"):
         text = f"The key is {secret}, he said as"
         for at in range(0, len(text), size):

@@ -14,13 +14,13 @@ from shared.store.row import new_id
 from shared.store.sqlite import SqliteStore
 from shared.tasks import states
 from shared.turns.turn import Turn
-from shared.worker.resources import Parts
+from shared.worker.resources import Resources
 from shared.worker.runners import wording
 from shared.worker.runners.missed import missed
-from shared.worker.runners.task_run import Payload, Ticket, apply_tasks
+from shared.worker.runners.task_run import Payload, TaskRun, apply_tasks
 
 
-async def ticket_of(store: SqliteStore, **more: Any) -> Ticket:
+async def ticket_of(store: SqliteStore, **more: Any) -> TaskRun:
     """The ticket of a task that is under way."""
     row = Task(slug="calm-otter", project_id=project_key("default"), title="Dig", **more)
     await store.insert(row)
@@ -29,7 +29,7 @@ async def ticket_of(store: SqliteStore, **more: Any) -> Ticket:
     parts = SimpleNamespace(store=store, model=SimpleNamespace(demo=False))
     turn = SimpleNamespace(id="turn", epoch=1, records=[])
     request = SimpleNamespace(id="r", payload={"task_id": "calm-otter", "title": "Dig"})
-    return Ticket(cast(Parts, parts), "backend", cast(Turn, turn), cast(messages.Agent, request))
+    return TaskRun(cast(Resources, parts), "backend", cast(Turn, turn), cast(messages.AgentMessage, request))
 
 
 def told(payload: Payload) -> str:

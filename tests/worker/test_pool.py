@@ -9,9 +9,9 @@ import pytest
 
 from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
-from shared.turns.queue import Claim, Desk, Ending
+from shared.turns.queue import Claim, Completion, Queue
 from shared.turns.turn import Turn
-from shared.worker.pool import Hand
+from shared.worker.pool import Pool
 from tests.support.valkey import eventually, names, until, valkey
 from tests.turns.ground import claimed, lapse, mail
 
@@ -42,7 +42,7 @@ class _Runner:
         self.turn, self.came = turn, came
 
     async def run(self) -> None:
-        await self.turn.finish(Ending())
+        await self.turn.finish(Completion())
         await asyncio.sleep(0)
         self.came.append(self.turn.id)
 
@@ -55,8 +55,8 @@ async def test_a_turn_comes_to_its_end_though_the_next_of_its_session_was_claime
 ) -> None:
     """The claim may be read before the reply to the end: nothing of what follows the end is cut off."""
     bus = _Closing(valkey)
-    desk, came = Desk(bus, names, "chatter", lease_ms=60_000), list[str]()
-    hand = Hand(desk, lambda turn: _Runner(turn, came), lambda: None, 8)
+    desk, came = Queue(bus, names, "chatter", lease_ms=60_000), list[str]()
+    hand = Pool(desk, lambda turn: _Runner(turn, came), lambda: None, 8)
     try:
         for identity in ("m1", "m2"):
             await desk.post(mail(identity))
@@ -81,7 +81,7 @@ class _Waiting(_Runner):
         await asyncio.Event().wait()
 
 
-async def _suspect(desk: Desk) -> Claim:
+async def _suspect(desk: Queue) -> Claim:
     """A message with which two workers died."""
     await desk.post(mail("bad", "bad"))
     for _ in range(2):
@@ -95,8 +95,8 @@ async def test_what_is_given_to_whoever_may_take_nothing_more_goes_back_at_once(
     valkey: str, names: Names, busy: str
 ) -> None:
     bus = RedisBus(valkey, silence=5.0)
-    desk = Desk(bus, names, "chatter", lease_ms=60_000)
-    hand = Hand(desk, lambda turn: _Waiting(turn, []), lambda: None, 8)
+    desk = Queue(bus, names, "chatter", lease_ms=60_000)
+    hand = Pool(desk, lambda turn: _Waiting(turn, []), lambda: None, 8)
     try:
         hand.draining = busy == "draining"
         if busy == "suspects":
@@ -126,8 +126,8 @@ async def test_a_worker_is_idle_when_its_only_turn_ends_and_another_may_begin_be
     valkey: str, names: Names
 ) -> None:
     bus = RedisBus(valkey, silence=5.0)
-    desk = Desk(bus, names, "chatter", lease_ms=60_000)
-    one, two = (Hand(desk, lambda turn: _Waiting(turn, []), lambda: None, turns) for turns in (1, 2))
+    desk = Queue(bus, names, "chatter", lease_ms=60_000)
+    one, two = (Pool(desk, lambda turn: _Waiting(turn, []), lambda: None, turns) for turns in (1, 2))
     try:
         for number, (hand, told) in enumerate([(one, False), (two, True), (two, False)]):
             await desk.post(mail(f"m{number}", f"s{number}"))
@@ -160,13 +160,13 @@ class _Late(_Runner):
 
     async def failed(self, error: Exception, dead: str = "") -> None:
         self.came.append(str(error))
-        await self.turn.finish(Ending())
+        await self.turn.finish(Completion())
 
 
 async def test_a_deadline_ends_what_runs_but_not_while_a_person_is_asked(valkey: str, names: Names) -> None:
     bus, came = RedisBus(valkey, silence=5.0), list[str]()
-    desk = Desk(bus, names, "chatter", lease_ms=60_000)
-    hand = Hand(desk, lambda turn: _Late(turn, came, turn.claimed_at + 300), lambda: None, 8)
+    desk = Queue(bus, names, "chatter", lease_ms=60_000)
+    hand = Pool(desk, lambda turn: _Late(turn, came, turn.claimed_at + 300), lambda: None, 8)
     try:
         await desk.post(mail("asks", "asks"))
         await desk.post(mail("late", "late"))

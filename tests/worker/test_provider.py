@@ -10,7 +10,7 @@ import pytest
 
 from shared.models.base import Request
 from shared.settings import load
-from shared.worker.provider import Choice
+from shared.worker.provider import ReloadingModel
 from tests.house.tree import variables
 from tests.support.messages_api import MessagesApi
 
@@ -30,8 +30,8 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-async def choice(file: Path) -> AsyncIterator[Choice]:
-    made = Choice(load(), load)
+async def choice(file: Path) -> AsyncIterator[ReloadingModel]:
+    made = ReloadingModel(load(), load)
     yield made
     await made.close()
 
@@ -41,7 +41,9 @@ def _write(file: Path, **values: str) -> None:
     os.utime(file, ns=(0, file.stat().st_mtime_ns + 1_000_000))
 
 
-async def test_a_key_and_an_address_that_are_set_later_are_taken_up(file: Path, choice: Choice) -> None:
+async def test_a_key_and_an_address_that_are_set_later_are_taken_up(
+    file: Path, choice: ReloadingModel
+) -> None:
     assert choice.demo
     with MessagesApi(keys={KEY}) as one, MessagesApi(keys={OTHER}) as two:
         _write(file, ANTHROPIC_API_KEY=KEY, ANTHROPIC_BASE_URL=one.url)
@@ -56,6 +58,8 @@ async def test_a_key_and_an_address_that_are_set_later_are_taken_up(file: Path, 
     assert (await choice.answer(Request(model="demo", system="", messages=[], max_tokens=10))).model
 
 
-async def test_a_file_that_cannot_be_used_leaves_the_model_as_it_is(file: Path, choice: Choice) -> None:
+async def test_a_file_that_cannot_be_used_leaves_the_model_as_it_is(
+    file: Path, choice: ReloadingModel
+) -> None:
     _write(file, ANTHROPIC_API_KEY=KEY, ANTHROPIC_BASE_URL="nonsense")
     assert choice.demo

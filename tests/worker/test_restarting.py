@@ -11,7 +11,7 @@ from shared.bus.keys import Names
 from shared.bus.signing import Signer
 from shared.errors import ToolError
 from shared.settings import Settings
-from shared.worker.runners.peers import Colleagues
+from shared.worker.runners.peers import Peers
 
 
 class _Bus:
@@ -27,10 +27,10 @@ class _Bus:
         self.said.append(data)
 
 
-def _colleagues(bus: _Bus, who: dict[str, Any], approvers: str) -> Colleagues:
+def _colleagues(bus: _Bus, who: dict[str, Any], approvers: str) -> Peers:
     settings = Settings.model_validate({"APPROVER_ROLES": approvers})
     parts = SimpleNamespace(names=Names(), settings=settings, bus=bus, signer=Signer("x" * 64))
-    return Colleagues(cast(Any, parts), "chatter", cast(Any, None), who, 0, cast(Any, None), cast(Any, None))
+    return Peers(cast(Any, parts), "chatter", cast(Any, None), who, 0, cast(Any, None), cast(Any, None))
 
 
 @pytest.mark.parametrize(

@@ -19,17 +19,17 @@ from shared.store.base import Store
 from shared.store.records import Log, Project, Setting, Task, TaskEvent
 from shared.store.row import new_id
 from shared.store.sqlite import SqliteStore
-from shared.tools.execute import Handler
-from shared.turns.outbox import Archive
-from shared.turns.queue import Desk
+from shared.tools.execute import ToolExecutor
+from shared.turns.outbox import Outbox
+from shared.turns.queue import Queue
 from shared.worker import store_events
 from shared.worker.changes import Changes
-from shared.worker.resources import Parts
+from shared.worker.resources import Resources
 from shared.worker.services import hooks as hooking
 from shared.worker.services import scheduler
-from shared.worker.services.hooks import Hooking
-from shared.worker.services.scheduler import Scheduling
-from shared.worker.store_events import Announcing
+from shared.worker.services.hooks import HookService
+from shared.worker.services.scheduler import SchedulerService
+from shared.worker.store_events import AnnouncingStore
 from tests.support.counting import Counting
 from tests.support.valkey import eventually, free_port, until
 
@@ -48,7 +48,7 @@ async def test_it_is_said_which_tables_changed_of_those_that_somebody_acts_on(
     listener = redis.listener([names.board], lambda _, data: heard.append(data), listening, names.board)
     running = asyncio.create_task(listener.run())
     await ready.wait()
-    said = Announcing(store, redis, names)
+    said = AnnouncingStore(store, redis, names)
     task = Task(slug="t", project_id=PROJECT.id, title="T")
 
     async def says(count: int) -> None:
@@ -88,7 +88,7 @@ async def test_a_write_whose_answer_was_lost_is_said_and_what_could_not_be_said_
         raise StoreUnavailable("the answer is lost")
 
     store = cast(Store, SimpleNamespace(name="", insert=lost, update=lost, delete=lost))
-    announces = Announcing(store, cast(Bus, SimpleNamespace(publish=publish)), names)
+    announces = AnnouncingStore(store, cast(Bus, SimpleNamespace(publish=publish)), names)
     with pytest.raises(StoreUnavailable):
         await announces.insert(PROJECT)
     await until(lambda: said == ["projects", "projects"])
@@ -103,7 +103,7 @@ async def test_a_write_whose_answer_was_lost_is_said_and_what_could_not_be_said_
 
 async def test_with_redis_away_a_task_is_written_all_the_same(names: Names, store: SqliteStore) -> None:
     bus = RedisBus(f"redis://127.0.0.1:{free_port()}", silence=5.0)
-    said = Announcing(store, bus, names)
+    said = AnnouncingStore(store, bus, names)
     await said.insert(PROJECT)
     async with asyncio.timeout(4):  # less than the bus waits for a server
         await said.insert(Task(slug="t", project_id=PROJECT.id, title="T"))
@@ -119,18 +119,18 @@ class Board:
         given = {
             "bus": redis, "names": names, "store": self.store, "presence": Presence(redis, names),
             "settings": SimpleNamespace(lease_ms=lease_ms, budget_day=None),
-            "desk": lambda agent: Desk(redis, names, agent),
+            "desk": lambda agent: Queue(redis, names, agent),
         }  # fmt: skip
-        self.parts = cast(Parts, SimpleNamespace(**given))
-        self.said = Announcing(store, redis, names)
+        self.parts = cast(Resources, SimpleNamespace(**given))
+        self.said = AnnouncingStore(store, redis, names)
         self._names, self._redis = names, redis
         self.running: list[asyncio.Task[None]] = []
 
     def start(self, instance: str, *, hooks: bool = False) -> asyncio.Task[None]:
         changes = Changes(self._redis, self._names)
-        work: Any = Scheduling(self.parts, instance, changes)
+        work: Any = SchedulerService(self.parts, instance, changes)
         if hooks:
-            work = Hooking(self.parts, cast(Handler, None), cast(Archive, None), instance, changes)
+            work = HookService(self.parts, cast(ToolExecutor, None), cast(Outbox, None), instance, changes)
         task = asyncio.create_task(work.run())
         self.running += [task, asyncio.create_task(changes.run())]
         return task

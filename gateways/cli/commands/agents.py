@@ -9,7 +9,7 @@ import typer
 from gateways.cli import complete, screen
 from gateways.cli.options import Json, group
 from gateways.cli.run import run
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.views import agents as roster
 from shared.settings import Settings
 
@@ -33,7 +33,7 @@ def forget(
 
 
 async def _list(settings: Settings, as_json: bool) -> None:
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         found = await roster.known(visitor)
     if as_json:
         screen.document("agents", agents=[one.card() for one in found])
@@ -43,7 +43,7 @@ async def _list(settings: Settings, as_json: bool) -> None:
 
 
 async def _forget(settings: Settings, name: str, force: bool, as_json: bool) -> None:
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         gone = await roster.forget(visitor, name, force)
     if as_json:
         screen.document("agent_forgotten", agent=name, entries=gone)

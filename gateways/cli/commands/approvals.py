@@ -11,7 +11,7 @@ from gateways.cli.calling import call
 from gateways.cli.options import group
 from gateways.cli.run import me, run
 from shared.bus.messages import Decision
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.text.safe import line
 from shared.errors import Denied
 from shared.settings import Settings
@@ -77,7 +77,7 @@ def revoke(permission: Id, user: User, as_json: Json = False) -> NoReturn:
 async def _list(settings: Settings, everything: bool, as_json: bool) -> None:
     from shared.client.views import approvals as requests
 
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         waiting = await requests.listing(visitor, everything)
         standing = await requests.standing(visitor)
     if as_json:
@@ -109,7 +109,7 @@ def _row(one: dict[str, Any]) -> tuple[str, ...]:
 async def _show(settings: Settings, approval: str, as_json: bool) -> None:
     from shared.client.views import approvals as requests
 
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         one = await requests.shown(visitor, approval)
     if as_json:
         screen.document("approval", **one)
@@ -144,7 +144,7 @@ async def _answer(
 ) -> None:
     from shared.client.views import approvals as requests
 
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         told = await requests.answer(
             *(visitor, approval, decision, user),
             pattern=pattern,

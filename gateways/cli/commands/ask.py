@@ -16,13 +16,13 @@ from gateways.cli.leave import Leave
 from gateways.cli.run import me
 from shared.bus.messages import CLOSING, Output, default_session
 from shared.bus.messages import leave as decides
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.feed import Feed, newest
 from shared.client.local.typed import told
 from shared.client.text.stream import Stream
 from shared.client.types import Heard
 from shared.client.views import approvals, pending, status
-from shared.client.views.progress import Work
+from shared.client.views.progress import TurnProgress
 from shared.errors import BadMessage, PromptDockError, TimedOut, UsageError
 from shared.settings import Settings
 
@@ -48,7 +48,7 @@ class Order:
             self._more.clear()
             await self._more.wait()
 
-    def tell(self, visitor: Visitor, text: str) -> None:
+    def tell(self, visitor: Client, text: str) -> None:
         """A line that came by an event, behind the outputs that were said before it."""
 
         async def told() -> None:
@@ -90,11 +90,11 @@ async def ask(settings: Settings, asking: Asking) -> int:
             "there is nothing to ask", "the text is empty", 'e.g. promptdock ask "Plan a login page"'
         )
     message_id = str(uuid4())
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         await visitor.reach()
         if sys.stderr.isatty() and not asking.as_json:
             await repo.offer(visitor)
-        work = Work()
+        work = TurnProgress()
         try:
             async with visitor.outputs() as heard:
                 return await _asked(visitor, heard, asking, text, message_id, work)
@@ -104,7 +104,7 @@ async def ask(settings: Settings, asking: Asking) -> int:
 
 
 async def _asked(
-    visitor: Visitor, heard: Feed, asking: Asking, text: str, message_id: str, work: Work
+    visitor: Client, heard: Feed, asking: Asking, text: str, message_id: str, work: TurnProgress
 ) -> int:
     session = asking.session or default_session(asking.user)
     if (word := approvals.worded(text)) != text and await approvals.waiting(visitor, session, asking.user):
@@ -152,7 +152,7 @@ async def _asked(
     return _answer(output, asking, stream)
 
 
-async def _remind(visitor: Visitor, session: str, asking: Asking, text: str, leave: Leave | None) -> None:
+async def _remind(visitor: Client, session: str, asking: Asking, text: str, leave: Leave | None) -> None:
     """What this message waits behind: a request that the person has not answered yet."""
     if decides(text):
         return
@@ -217,9 +217,9 @@ async def _briefly(ended: asyncio.Event) -> None:
 
 
 async def _watch(
-    visitor: Visitor,
+    visitor: Client,
     session: str,
-    work: Work,
+    work: TurnProgress,
     after: str,
     ended: asyncio.Event,
     stream: Stream | None,
@@ -236,7 +236,7 @@ async def _watch(
             ended.set()
 
 
-async def _stop(visitor: Visitor, asking: Asking, message_id: str, work: Work) -> None:
+async def _stop(visitor: Client, asking: Asking, message_id: str, work: TurnProgress) -> None:
     """Whoever leaves ends the work too, but only if it is this message that is worked on."""
     task = asyncio.current_task()
     if task is not None:

@@ -11,7 +11,7 @@ from gateways.cli import complete, screen
 from gateways.cli.calling import told
 from gateways.cli.options import Project, group
 from gateways.cli.run import me, run
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.text import times
 from shared.client.text.safe import dollars
 from shared.errors import UsageError
@@ -107,7 +107,7 @@ async def _set(settings: Settings, tool: str, user: str, as_json: bool, **argume
 async def _show(settings: Settings, as_json: bool) -> None:
     from shared.client.views import budgets  # reads the Store, which no other command's start should pay for
 
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         found = await budgets.budgets(visitor)
     if as_json:
         screen.document("budgets", budgets=found)
@@ -129,7 +129,7 @@ async def _spent(settings: Settings, by: str, since: str, project: str | None, a
     from shared.client.views import budgets, lookup
 
     start = times.back(since)
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         slug = await lookup.project(visitor, project) if project else None
         found = await budgets.spent(visitor, by, start, slug)
     total = budgets.total(found)

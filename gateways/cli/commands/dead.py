@@ -6,7 +6,7 @@ import json
 import time
 
 from gateways.cli import screen
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.views import dead_letters as letters
 from shared.client.views import pending as waiting
 from shared.errors import UsageError
@@ -15,7 +15,7 @@ from shared.settings import Settings
 
 async def pending(settings: Settings, as_json: bool) -> None:
     """Accepted messages that have not ended."""
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         rows = await waiting.pending(visitor)
     if as_json:
         screen.document("pending", pending=rows)
@@ -39,7 +39,7 @@ async def pending(settings: Settings, as_json: bool) -> None:
 
 async def show(settings: Settings, as_json: bool) -> None:
     """The dead letters."""
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         found = await letters.letters(visitor)
     if as_json:
         screen.document("dead", dead=[letter.card() for letter in found])
@@ -60,7 +60,7 @@ async def drop(settings: Settings, name: str | None, everything: bool, as_json: 
     """Away with one, or with all."""
     if (name is None) != everything:
         raise UsageError("which dead letters?", "", "name one, or say --all: promptdock dead drop --all")
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         await visitor.reach()
         count = await letters.drop(visitor, name)
     if as_json:
@@ -71,7 +71,7 @@ async def drop(settings: Settings, name: str | None, everything: bool, as_json: 
 
 async def one(settings: Settings, name: str, as_json: bool) -> None:
     """One of them, whole."""
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         letter = await letters.find(visitor, name)
     card = letters.whole(letter)
     if as_json:
@@ -84,7 +84,7 @@ async def one(settings: Settings, name: str, as_json: bool) -> None:
 
 async def replay(settings: Settings, name: str, as_json: bool) -> None:
     """Once more."""
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         sent = await letters.replay(visitor, name)
     if as_json:
         screen.document("replay", id=sent.id, outcome=sent.outcome)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateways.cli import screen
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.local.typed import runnable
 from shared.client.text.safe import line
 from shared.client.views import inbox as waiting
@@ -12,7 +12,7 @@ from shared.settings import Settings
 
 async def show(settings: Settings, user: str, as_json: bool) -> None:
     """The list; works with the cluster down."""
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         items = await waiting.inbox(visitor, user)
     if as_json:
         screen.document("inbox", items=[item.card() for item in items])

@@ -12,7 +12,7 @@ from gateways.cli.calling import call
 from gateways.cli.commands.tasks.after import sure
 from gateways.cli.options import Json, Session, User, Yes, group
 from gateways.cli.run import run
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.views import lookup, notes, projects
 from shared.errors import UsageError
 from shared.settings import Settings
@@ -85,12 +85,12 @@ def delete(
     run(lambda settings: _delete(settings, name, yes, project, user, session, as_json))
 
 
-async def _project(visitor: Visitor, typed: str | None, user: str, session: str | None) -> str:
+async def _project(visitor: Client, typed: str | None, user: str, session: str | None) -> str:
     return await (lookup.project(visitor, typed) if typed else projects.active(visitor, user, session))
 
 
 async def _list(settings: Settings, typed: str | None, user: str, session: str | None, as_json: bool) -> None:
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         project = await _project(visitor, typed, user, session)
     found = (await call(settings, "list_notes", user, {"project_id": project}, exact=True))["notes"]
     for note in found:
@@ -116,7 +116,7 @@ async def _meant(
     settings: Settings, name: str, typed: str | None, user: str, session: str | None
 ) -> dict[str, Any]:
     """The note that a person named, as the tools take it."""
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         project = await _project(visitor, typed, user, session)
         return {"project_id": project, "title": await notes.named(visitor, project, name)}
 
@@ -143,7 +143,7 @@ async def _add(
     if not text:
         raise UsageError("there is nothing to note", "the text is empty", "write it behind notes add")
     called, content = (title, text) if title else _titled(text)
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         meant = {"project_id": await _project(visitor, project, user, session), "title": called}
     result = await call(settings, "append_note", user, {**meant, "content": content}, exact=True)
     name = result["path"].removeprefix("notes/").removesuffix(".md")
@@ -167,7 +167,7 @@ async def _search(
     settings: Settings, query: str, limit: int, typed: str | None, user: str,
     session: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         project = await _project(visitor, typed, user, session)
         found = await notes.search(visitor, project, query, limit)
     if as_json:

@@ -10,7 +10,7 @@ from gateways.cli import complete, screen
 from gateways.cli.calling import call
 from gateways.cli.options import group
 from gateways.cli.run import me, run
-from shared.client import Visitor
+from shared.client import Client
 from shared.settings import Settings
 
 app = group()
@@ -97,7 +97,7 @@ async def _trust(
 async def _list(settings: Settings, as_json: bool) -> None:
     from shared.client.views import permissions as profiles
 
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         found = await profiles.listing(visitor)
     if as_json:
         screen.document("permissions", profiles=found)
@@ -110,7 +110,7 @@ async def _list(settings: Settings, as_json: bool) -> None:
 async def _show(settings: Settings, name: str, as_json: bool) -> None:
     from shared.client.views import permissions as profiles
 
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         card = profiles.shown(await profiles.named(visitor, name))
     if as_json:
         screen.document("permission_profile", **card)
@@ -126,7 +126,7 @@ async def _show(settings: Settings, name: str, as_json: bool) -> None:
 async def _simulate(settings: Settings, name: str, limit: int, as_json: bool) -> None:
     from shared.client.views import permissions as profiles
 
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         told = await profiles.simulate(visitor, await profiles.named(visitor, name), limit)
     if as_json:
         screen.document("permissions_simulation", profile=name, **told)

@@ -12,7 +12,7 @@ from gateways.cli.calling import call, told
 from gateways.cli.commands.tasks.after import sure
 from gateways.cli.options import Json, Session, User, Yes, group
 from gateways.cli.run import run
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.views import lookup, projects
 from shared.errors import UsageError
 from shared.settings import Settings
@@ -114,7 +114,7 @@ def delete(project: Id, user: User, yes: Yes = False, as_json: Json = False) -> 
 
 
 async def _list(settings: Settings, user: str, session: str | None, everything: bool, as_json: bool) -> None:
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         found = await projects.listing(visitor)
         away = 0 if everything else sum(card["status"] == "ARCHIVED" for card in found)
         found = [card for card in found if everything or card["status"] != "ARCHIVED"]
@@ -139,7 +139,7 @@ async def _list(settings: Settings, user: str, session: str | None, everything: 
 
 
 async def _show(settings: Settings, typed: str | None, user: str, session: str | None, as_json: bool) -> None:
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         active = await projects.active(visitor, user, session)
         card = await projects.card(visitor, await lookup.project(visitor, typed) if typed else active)
     if as_json:
@@ -195,7 +195,7 @@ async def _create(
 async def _edit(settings: Settings, typed: str, changes: dict[str, Any], user: str, as_json: bool) -> None:
     if not changes:
         raise UsageError("nothing is to be changed", "no option was given", "promptdock help project edit")
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         slug = await lookup.project(visitor, typed)
     result = await call(settings, "edit_project", user, {"project_id": slug, **changes}, exact=True)
     if as_json:
@@ -222,7 +222,7 @@ async def _switch(settings: Settings, verb: str, typed: str, user: str, as_json:
 
 
 async def _delete(settings: Settings, typed: str, yes: bool, user: str, as_json: bool) -> None:
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         card = await projects.card(visitor, await lookup.project(visitor, typed))
     slug, tasks = card["id"], sum(card["tasks"].values())
     count = f"{tasks} task{'' if tasks == 1 else 's'}"

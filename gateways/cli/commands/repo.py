@@ -10,7 +10,7 @@ from typing import Any
 
 from gateways.cli import screen
 from gateways.cli.calling import call
-from shared.client import Visitor, elsewhere
+from shared.client import Client, elsewhere
 from shared.client.views import projects, tasks
 from shared.errors import UsageError
 from shared.settings import Settings
@@ -77,7 +77,7 @@ async def remove(
         screen.talk(f"its files stay as they are, in {kept}")
 
 
-async def offer(visitor: Visitor) -> None:
+async def offer(visitor: Client) -> None:
     """One line where a person stands in a repository that agents do not know."""
     top = await projects.unregistered(visitor, Path.cwd())
     if top and (other := elsewhere.find(visitor.settings.home, Path.cwd())):
@@ -89,7 +89,7 @@ async def offer(visitor: Visitor) -> None:
 
 async def show(settings: Settings, as_json: bool) -> None:
     """All of them, from the Store."""
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         rows = await tasks.repos(visitor)
     if as_json:
         screen.document("repos", repos=rows)

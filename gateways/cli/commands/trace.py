@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from gateways.cli import screen
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.views import trace
 from shared.settings import Settings
 
 
 async def show(settings: Settings, name: str, user: str, as_json: bool) -> None:
     """Each turn with its steps; the turns of agents that were asked stand below, further in."""
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         turns = await trace.trace(visitor, name, user)
     if as_json:
         screen.document("trace", turns=turns)

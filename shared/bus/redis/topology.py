@@ -51,7 +51,7 @@ def of(url: str, options: dict[str, Any]) -> Topology:
         if found is None:
             return Single(url, options)
         rest = f"{found['kind']}://{url[found.end() :]}"
-        return Sentinels(rest, options) if found["how"].lower() == "sentinel" else Cluster(rest, options)
+        return Sentinels(rest, options) if found["how"].lower() == "sentinel" else RedisCluster(rest, options)
     except ValueError as error:
         raise ConfigurationError(
             "REDIS_URL cannot be read", str(error), "write it as redis://host:6379"
@@ -110,7 +110,7 @@ class Sentinels(Topology):
             await client.aclose()
 
 
-class Cluster(Topology):
+class RedisCluster(Topology):
     """The nodes of a cluster; where a slot lies is asked of the cluster when it is not known or has moved."""
 
     def __init__(self, url: str, options: dict[str, Any]) -> None:

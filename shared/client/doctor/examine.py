@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from shared.bus.keys import CHATTER, SCHEMA
-from shared.client.client import Visitor
+from shared.client.client import Client
 from shared.client.doctor import machine
 from shared.client.findings import Finding
 from shared.client.local import supervision
@@ -21,7 +21,7 @@ _KINDS = {"inbox": b"stream", "out": b"stream", "archive": b"stream", "dead": b"
 _PATIENCE = 20.0  # seconds that the model provider may take
 
 
-async def examine(visitor: Visitor, env_file: Path) -> AsyncGenerator[Finding, None]:
+async def examine(visitor: Client, env_file: Path) -> AsyncGenerator[Finding, None]:
     """All findings, one after the other."""
     settings = visitor.settings
     yield machine.python()
@@ -59,7 +59,7 @@ async def examine(visitor: Visitor, env_file: Path) -> AsyncGenerator[Finding, N
         yield Finding("outbox", "warn", told, "they go out with the next promptdock ask or chat")
 
 
-async def _redis(visitor: Visitor) -> AsyncGenerator[Finding, None]:
+async def _redis(visitor: Client) -> AsyncGenerator[Finding, None]:
     try:
         await visitor.reach()
     except BusUnreachable as error:
@@ -126,7 +126,7 @@ def _kept(facts: dict[str, str]) -> list[Finding]:
     return found
 
 
-async def _large(visitor: Visitor) -> Finding | None:
+async def _large(visitor: Client) -> Finding | None:
     """Whether one message can be so large that the server cuts off whoever listens."""
     try:
         limits = await visitor.bus.command("CONFIG", "GET", "client-output-buffer-limit")
@@ -143,7 +143,7 @@ async def _large(visitor: Visitor) -> Finding | None:
     return Finding("messages", "warn", told, fix)
 
 
-async def _anybody(visitor: Visitor) -> Finding | None:
+async def _anybody(visitor: Client) -> Finding | None:
     """What a program of this machine may do on this Redis without a password."""
     try:
         flat = await visitor.bus.command("ACL", "GETUSER", "default")
@@ -160,7 +160,7 @@ async def _anybody(visitor: Visitor) -> Finding | None:
     return Finding("password", "warn", told, fix)
 
 
-async def _password(visitor: Visitor) -> Finding | None:
+async def _password(visitor: Client) -> Finding | None:
     parts = urlsplit(visitor.url)
     if parts.scheme == "unix" or (parts.hostname or "").startswith(_LOOPBACK):
         return await _anybody(visitor)
@@ -186,7 +186,7 @@ async def _private_network(host: str, port: int) -> bool:
     return bool(addresses) and all(address.is_private for address in addresses)
 
 
-async def _schema(visitor: Visitor) -> Finding:
+async def _schema(visitor: Client) -> Finding:
     schema, cluster = await visitor.bus.command("HMGET", visitor.names.meta, "schema", "cluster")
     if schema is None:
         return Finding("cluster", "warn", "no worker has joined this Redis yet", "promptdock up")
@@ -205,7 +205,7 @@ async def _schema(visitor: Visitor) -> Finding:
     return Finding("cluster", "ok", f"cluster {cluster.decode()}")
 
 
-async def _spoiled(visitor: Visitor) -> list[Finding]:
+async def _spoiled(visitor: Client) -> list[Finding]:
     """What lies in Redis that nobody can read."""
     found = []
     wrong = []
@@ -225,7 +225,7 @@ async def _spoiled(visitor: Visitor) -> list[Finding]:
     return found
 
 
-async def _present(visitor: Visitor) -> Finding:
+async def _present(visitor: Client) -> Finding:
     state = await status.status(visitor)
     here = sorted({str(card["agent"]) for card in state["agents"]})
     late = [card for card in state["agents"] if int(card["age_ms"]) > 10_000]
@@ -250,7 +250,7 @@ async def _present(visitor: Visitor) -> Finding:
     return Finding("presence", "ok", f"here: {' '.join(here)}")
 
 
-def _start(visitor: Visitor, agent: str) -> str:
+def _start(visitor: Client, agent: str) -> str:
     """How an agent that should be here is started."""
     found = supervision.running(visitor.settings.home)
     if found is None:
@@ -258,7 +258,7 @@ def _start(visitor: Visitor, agent: str) -> str:
     return f"promptdock logs {agent}" if agent in found.agents else f"promptdock up -d --with {agent}"
 
 
-async def store(visitor: Visitor) -> Finding:
+async def store(visitor: Client) -> Finding:
     """Whether what is to stay can be stored."""
     where = "Supabase" if visitor.settings.supabase_url else f"SQLite in {visitor.settings.home}"
     try:

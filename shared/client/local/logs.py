@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from shared.client.client import Visitor
+from shared.client.client import Client
 from shared.client.text import times
 from shared.errors import UsageError
 
@@ -53,7 +53,7 @@ class Wanted:
         return self.since is None or at is None or at >= self.since
 
 
-async def last(visitor: Visitor, wanted: Wanted) -> list[Line]:
+async def last(visitor: Client, wanted: Wanted) -> list[Line]:
     """The last lines, in the order of their times."""
     found = files(visitor.settings.home, wanted.agent)
     if not wanted.count:
@@ -64,7 +64,7 @@ async def last(visitor: Visitor, wanted: Wanted) -> list[Line]:
     return await _stored(visitor, wanted)
 
 
-async def _stored(visitor: Visitor, wanted: Wanted) -> list[Line]:
+async def _stored(visitor: Client, wanted: Wanted) -> list[Line]:
     from shared.store.records import Log
 
     store = await visitor.store()
@@ -128,7 +128,7 @@ class _Tail:
         yield from (_line(self.agent, line) for line in lines if line.strip())
 
 
-async def follow(visitor: Visitor, wanted: Wanted) -> AsyncGenerator[Line, None]:
+async def follow(visitor: Client, wanted: Wanted) -> AsyncGenerator[Line, None]:
     """The lines of this home that come from now on, also of agents that start later."""
     home, agent = visitor.settings.home, wanted.agent
     tails = {name: _Tail(name, path, path.stat().st_size) for name, path in files(home, agent).items()}

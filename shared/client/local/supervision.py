@@ -40,7 +40,7 @@ class Supervised:
 
 
 @dataclass(frozen=True)
-class Change:
+class PlanChange:
     """What `up` is asked for beyond the five agents."""
 
     without: Sequence[str] = ()
@@ -106,18 +106,18 @@ def refuse_second(home: Path) -> None:
         )
 
 
-def alter(home: Path, change: Change) -> None:
+def alter(home: Path, change: PlanChange) -> None:
     """Have the cluster that runs take up a change; UsageError for an agent that there is not."""
-    plan = plans.read(home) or plans.Plan()
+    plan = plans.read(home) or plans.ClusterPlan()
     plans.write(home, plan.changed(change.added, change.without, change.scale).checked(home))
 
 
-def check(home: Path, change: Change) -> None:
+def check(home: Path, change: PlanChange) -> None:
     """UsageError for an agent that there is not."""
-    plans.Plan().changed(change.added, change.without, change.scale).checked(home)
+    plans.ClusterPlan().changed(change.added, change.without, change.scale).checked(home)
 
 
-def kept(home: Path, change: Change) -> list[str]:
+def kept(home: Path, change: PlanChange) -> list[str]:
     """The options of an earlier `up` that still hold, since nobody ended what it started."""
     plan = plans.kept(home)
     changed = plans.words(plan.changed(change.added, change.without, change.scale))
@@ -126,7 +126,7 @@ def kept(home: Path, change: Change) -> list[str]:
 
 def wanted(home: Path) -> list[str]:
     """The replicas that the plan of this home asks for, as far as it can be read."""
-    return (plans.read(home) or plans.Plan()).replicas(home)
+    return (plans.read(home) or plans.ClusterPlan()).replicas(home)
 
 
 def log_file(home: Path) -> Path:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from shared.client.client import Visitor
+from shared.client.client import Client
 from shared.client.local import supervision
 from shared.client.views import pending
 from shared.errors import UsageError
-from shared.turns.queue import Desk
+from shared.turns.queue import Queue
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Known:
         return asdict(self)
 
 
-async def known(visitor: Visitor) -> list[Known]:
+async def known(visitor: Client) -> list[Known]:
     """All of them by name, also those of one's own that have not run yet."""
     await visitor.reach()
     home, cards = visitor.settings.home, await visitor.presence.here()
@@ -61,7 +61,7 @@ def _kind(name: str, own: list[str], cards: list[dict[str, Any]]) -> str:
     return "bridge" if any(card.get("kind") == "bridge" for card in cards) else "foreign"
 
 
-async def forget(visitor: Visitor, name: str, force: bool) -> int:
+async def forget(visitor: Client, name: str, force: bool) -> int:
     """Take an agent that is not here off the roster; how many messages went with it, which `force` allows.
 
     UsageError where there is none of that name, where it is here, or where something lies on its desk.
@@ -92,7 +92,7 @@ async def forget(visitor: Visitor, name: str, force: bool) -> int:
             f"{told} on its desk",
             f"start it again, or let them go too: promptdock agents forget {name} --force",
         )
-    desk = Desk(visitor.bus, visitor.names, name, lease_ms=visitor.settings.lease_ms)
+    desk = Queue(visitor.bus, visitor.names, name, lease_ms=visitor.settings.lease_ms)
     for row in await pending.pending(visitor):
         if row["agent"] == name:
             await desk.withdraw(row["session"])

@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from shared.bus.messages import Decision, Output
-from shared.client.client import Visitor
+from shared.client.client import Client
 from shared.errors import Denied, PromptDockError, TimedOut, UsageError
 from shared.guard.permissions import about, bound, grants
 from shared.guard.permissions.about import About
+from shared.guard.permissions.requests import ApprovalRequest as Asked
 from shared.guard.permissions.requests import Approvals, Decided
-from shared.guard.permissions.requests import Card as Asked
 from shared.redaction import redacted
 from shared.store.records import Approval
 
@@ -27,7 +27,7 @@ _LEAST = 4  # letters of an id that name a request
 _NEWEST = 500  # of the requests of before
 
 
-async def listing(visitor: Visitor, everything: bool = False, limit: int = 200) -> list[Card]:
+async def listing(visitor: Client, everything: bool = False, limit: int = 200) -> list[Card]:
     """The open requests, the oldest first; with `everything`, the newest of all of them. Reads the Store."""
     store = await visitor.store()
     if everything:
@@ -38,7 +38,7 @@ async def listing(visitor: Visitor, everything: bool = False, limit: int = 200) 
     return [_listed(row, cards.get(row.approval_id) or of_row(row)) for row in rows]
 
 
-async def _cards(visitor: Visitor, ids: list[str]) -> dict[str, Asked]:
+async def _cards(visitor: Client, ids: list[str]) -> dict[str, Asked]:
     """The requests as they were put, by their ids; {} while the cluster is down."""
     if not ids:
         return {}
@@ -91,7 +91,7 @@ def _listed(row: Approval, card: Asked) -> Card:
     }
 
 
-async def shown(visitor: Visitor, name: str) -> Card:
+async def shown(visitor: Client, name: str) -> Card:
     """One request, whole: `lines` is how every surface puts it. UsageError for an unknown one."""
     store = await visitor.store()
     rows = await store.select(Approval, {"approval_id": name}, limit=1)
@@ -104,7 +104,7 @@ async def shown(visitor: Visitor, name: str) -> Card:
     return _listed(rows[0], card) | {"lines": about.lines(card)}
 
 
-async def find(visitor: Visitor, name: str) -> Asked:
+async def find(visitor: Client, name: str) -> Asked:
     """The request of that id, or the open one whose id begins so; UsageError for none, or for several."""
     approvals = Approvals(visitor.bus, visitor.names)
     if card := await approvals.find(name):
@@ -122,12 +122,12 @@ def _unknown(name: str, found: list[str]) -> UsageError:
     return UsageError(f"there is no request for permission {name!r}", "", "promptdock approvals list")
 
 
-async def decided(visitor: Visitor, id: str) -> bool:
+async def decided(visitor: Client, id: str) -> bool:
     """Whether a request has its answer."""
     return await became(visitor, id) is not None
 
 
-async def became(visitor: Visitor, id: str) -> Decided | None:
+async def became(visitor: Client, id: str) -> Decided | None:
     """What became of a request; None while it is open."""
     return await Approvals(visitor.bus, visitor.names).decision(id)
 
@@ -139,14 +139,14 @@ def worded(text: str) -> str:
     return f"{NUMBERED[number]} {rest}".strip() if number in NUMBERED else text
 
 
-async def mine(visitor: Visitor, user_id: str) -> list[Asked]:
+async def mine(visitor: Client, user_id: str) -> list[Asked]:
     """The requests that wait for this person, in whichever session, the oldest first."""
     await visitor.reach()
     everywhere = await Approvals(visitor.bus, visitor.names).everywhere()
     return [card for card in everywhere if card.user_id == user_id]
 
 
-async def waiting(visitor: Visitor, session: str, user_id: str) -> list[Output]:
+async def waiting(visitor: Client, session: str, user_id: str) -> list[Output]:
     """The requests that wait for this person in a session, the oldest first, as they were put."""
     cards = await Approvals(visitor.bus, visitor.names).waiting(session)
     return [
@@ -165,14 +165,14 @@ async def waiting(visitor: Visitor, session: str, user_id: str) -> list[Output]:
     ]
 
 
-async def standing(visitor: Visitor) -> list[Card]:
+async def standing(visitor: Client) -> list[Card]:
     """What people allowed for good, the oldest first."""
     found = await grants.read(await visitor.store())
     return [{**one, "bound_to": bound.told(one.get("bound") or {})} for one in found]
 
 
 async def answer(
-    visitor: Visitor,
+    visitor: Client,
     approval_id: str,
     decision: Decision,
     user_id: str,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from shared.client.client import Visitor
+from shared.client.client import Client
 from shared.store.base import Store
 from shared.store.records import Hook, HookRun, Project, Task, TokenUsage
 from shared.store.row import now
@@ -17,7 +17,7 @@ _COUNTS = ("calls", "input", "output", "cache_read", "cache_write", "cost")
 Card = dict[str, Any]
 
 
-async def budgets(visitor: Visitor) -> list[Card]:
+async def budgets(visitor: Client) -> list[Card]:
     """The day first, whether or not it has a budget; then projects, open tasks and hooks that have one."""
     store = await visitor.store()
     midnight = now().replace(hour=0, minute=0, second=0, microsecond=0)
@@ -44,7 +44,7 @@ def _card(scope: str, name: str, budget: float | None, spent: float) -> Card:
     return {"scope": scope, "name": name, "budget": budget, "spent": round(spent, 4), "unit": "dollars"}
 
 
-async def spent(visitor: Visitor, by: str, since: datetime, project: str | None = None) -> list[Card]:
+async def spent(visitor: Client, by: str, since: datetime, project: str | None = None) -> list[Card]:
     """What model calls used since then by agent, model, task, project or day; `name` is None where there is none.
 
     The dearest first, days the newest first. A call for a task counts for its project, wherever it was made.

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from shared import log
 from shared.bus import messages
-from shared.client.client import Visitor
+from shared.client.client import Client
 from shared.client.text.matching import pick
 from shared.client.types import Sent
 from shared.client.views.pending import preview
@@ -43,7 +43,7 @@ class Dead:
         }
 
 
-async def letters(visitor: Visitor, limit: int = 1000) -> list[Dead]:
+async def letters(visitor: Client, limit: int = 1000) -> list[Dead]:
     """All dead letters, the newest first."""
     await visitor.reach()
     found = []
@@ -66,7 +66,7 @@ def _moment(key: str) -> tuple[int, int]:
     return int(ms), int(number)
 
 
-async def find(visitor: Visitor, name: str) -> Dead:
+async def find(visitor: Client, name: str) -> Dead:
     """The dead letter of that key, or the newest of that message id; a part is enough."""
     found = await letters(visitor, 10_000)
     names = {text for letter in found for text in (letter.key, letter.id) if text}
@@ -74,7 +74,7 @@ async def find(visitor: Visitor, name: str) -> Dead:
     return next(letter for letter in found if meant in (letter.key, letter.id))
 
 
-async def drop(visitor: Visitor, name: str | None) -> int:
+async def drop(visitor: Client, name: str | None) -> int:
     """Throw away the dead letter of that key or id, or all for None; how many."""
     dropped = [await find(visitor, name)] if name is not None else await letters(visitor, 100_000)
     for letter in dropped:
@@ -83,7 +83,7 @@ async def drop(visitor: Visitor, name: str | None) -> int:
     return len(dropped)
 
 
-async def replay(visitor: Visitor, name: str) -> Sent:
+async def replay(visitor: Client, name: str) -> Sent:
     """Post it again under a new id; it leaves the dead letters once it is accepted."""
     letter = await find(visitor, name)
     try:

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from shared.bus.keys import CHATTER, HUMAN_INPUT
 from shared.bus.messages import default_session
-from shared.client.client import Visitor
+from shared.client.client import Client
 from shared.client.views import approvals
 from shared.client.views import questions as asked
 from shared.errors import PromptDockError
@@ -50,14 +50,14 @@ class Item:
         return {**asdict(self), "options": list(self.options)}
 
 
-async def inbox(visitor: Visitor, user_id: str) -> list[Item]:
+async def inbox(visitor: Client, user_id: str) -> list[Item]:
     """What waits for this person: requests, questions, tasks, of each the oldest first; with the cluster down, as it
     is stored.
     """
     return [item for part in _PARTS for item in await part(visitor, user_id)]
 
 
-async def known(visitor: Visitor, user_id: str) -> list[Item]:
+async def known(visitor: Client, user_id: str) -> list[Item]:
     """The same, as far as it can be known now: where the Store is away, the requests alone."""
     found: list[Item] = []
     for part in _PARTS:
@@ -66,7 +66,7 @@ async def known(visitor: Visitor, user_id: str) -> list[Item]:
     return found
 
 
-async def _permissions(visitor: Visitor, user_id: str) -> list[Item]:
+async def _permissions(visitor: Client, user_id: str) -> list[Item]:
     try:
         async with asyncio.timeout(_REACH):
             cards = await approvals.mine(visitor, user_id)
@@ -89,7 +89,7 @@ async def _permissions(visitor: Visitor, user_id: str) -> list[Item]:
     ]
 
 
-async def _questions(visitor: Visitor, user_id: str) -> list[Item]:
+async def _questions(visitor: Client, user_id: str) -> list[Item]:
     """What Chatter asked; that a task's money is spent is told with the task."""
     items = []
     for one in await asked.questions(visitor, user_id):
@@ -103,7 +103,7 @@ async def _questions(visitor: Visitor, user_id: str) -> list[Item]:
     return items
 
 
-async def _tasks(visitor: Visitor, user_id: str) -> list[Item]:
+async def _tasks(visitor: Client, user_id: str) -> list[Item]:
     store = await visitor.store()
     rows: list[Task] = []
     for states in (_WAITING, _DONE):  # apart: many that are done hide none that wait
@@ -201,7 +201,7 @@ def _raises(row: Task, project: str) -> str:
     return f"promptdock budget task {row.slug} DOLLARS; promptdock tasks resume {row.slug}"
 
 
-async def _dead(visitor: Visitor, _user_id: str) -> list[Item]:
+async def _dead(visitor: Client, _user_id: str) -> list[Item]:
     try:
         async with asyncio.timeout(_REACH):
             await visitor.reach()
@@ -212,7 +212,7 @@ async def _dead(visitor: Visitor, _user_id: str) -> list[Item]:
     return [Item("dead", "dead", told, "promptdock dead list")] if count else []
 
 
-async def changes(visitor: Visitor, changed: Callable[[], None]) -> None:
+async def changes(visitor: Client, changed: Callable[[], None]) -> None:
     """Say, until cancelled, that the list may have changed: rows did, or somebody said or decided something."""
 
     def take(_channel: str, _data: bytes) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from shared.bus.keys import CHATTER
-from shared.client.client import Visitor
+from shared.client.client import Client
 from shared.client.text.matching import pick
 from shared.errors import StoreUnavailable
 from shared.store.records import Approval, Hook, Project, Repo, Row, Session, Task
@@ -16,19 +16,19 @@ _ANEW = "default"  # the project that is made when it is first used
 _SESSIONS = 50
 
 
-async def task(visitor: Visitor, typed: str) -> str:
+async def task(visitor: Client, typed: str) -> str:
     """The id of a task; UsageError where none or several may be meant, here and below."""
     return await _pick(visitor, typed, Task, "slug", "task", "promptdock tasks list shows them")
 
 
-async def project(visitor: Visitor, typed: str) -> str:
+async def project(visitor: Client, typed: str) -> str:
     """The id of a project."""
     if typed == _ANEW:
         return typed
     return await _pick(visitor, typed, Project, "slug", "project", "promptdock project list shows them")
 
 
-async def repo(visitor: Visitor, typed: str) -> str:
+async def repo(visitor: Client, typed: str) -> str:
     """The name of a repository; a path or url is one already."""
     if "/" in typed or typed in (".", "..", "~"):
         return _whole(typed)
@@ -41,29 +41,29 @@ def _whole(place: str) -> str:
     return str(folder.resolve()) if folder.is_dir() else place
 
 
-async def hook(visitor: Visitor, typed: str) -> str:
+async def hook(visitor: Client, typed: str) -> str:
     """The id of a hook."""
     return await _pick(visitor, typed, Hook, "slug", "hook", "promptdock hooks list shows them")
 
 
-async def session(visitor: Visitor, typed: str) -> str:
+async def session(visitor: Client, typed: str) -> str:
     """The key of a conversation that there is."""
     return await _pick(visitor, typed, Session, "key", "conversation", "")
 
 
-async def approval(visitor: Visitor, typed: str) -> str:
+async def approval(visitor: Client, typed: str) -> str:
     """The id of a request for permission."""
     return await _pick(
         visitor, typed, Approval, "approval_id", "request", "promptdock approvals list --all shows them"
     )
 
 
-async def agent(visitor: Visitor, typed: str) -> str:
+async def agent(visitor: Client, typed: str) -> str:
     """The name of an agent that is or was here."""
     return pick(typed, await visitor.presence.agents(), "agent", "promptdock status shows them")
 
 
-_FIELDS: dict[str, Callable[[Visitor, str], Awaitable[str]]] = {
+_FIELDS: dict[str, Callable[[Client, str], Awaitable[str]]] = {
     "task_id": task,
     "project_id": project,
     "repo_id": repo,
@@ -71,7 +71,7 @@ _FIELDS: dict[str, Callable[[Visitor, str], Awaitable[str]]] = {
 }
 
 
-async def meant(visitor: Visitor, arguments: dict[str, Any]) -> dict[str, Any]:
+async def meant(visitor: Client, arguments: dict[str, Any]) -> dict[str, Any]:
     """Arguments of a tool with whole names; as they were typed where no Store can be read from here."""
     whole = dict(arguments)
     for field, find in _FIELDS.items():
@@ -83,7 +83,7 @@ async def meant(visitor: Visitor, arguments: dict[str, Any]) -> dict[str, Any]:
     return whole
 
 
-async def listed(visitor: Visitor, kind: Literal["project", "hook", "session"]) -> list[tuple[str, str]]:
+async def listed(visitor: Client, kind: Literal["project", "hook", "session"]) -> list[tuple[str, str]]:
     """All names of a kind, conversations the last used first, each with what tells it apart."""
     store = await visitor.store()
     if kind == "project":
@@ -96,7 +96,7 @@ async def listed(visitor: Visitor, kind: Literal["project", "hook", "session"]) 
     return [(row.key, row.title) for row in rows]
 
 
-async def _pick(visitor: Visitor, typed: str, kind: type[Row], field: str, word: str, fix: str) -> str:
+async def _pick(visitor: Client, typed: str, kind: type[Row], field: str, word: str, fix: str) -> str:
     store = await visitor.store()
     if await store.select(kind, {field: typed}, limit=1):
         return typed

@@ -16,7 +16,7 @@ _DATED = r"(-\d{8}|-latest)?"  # a name without a date means the newest of its k
 
 
 @dataclass(frozen=True)
-class Missing:
+class MissingModel:
     """A name that the provider does not list, the setting that has it, and names that may be meant."""
 
     name: str
@@ -53,12 +53,14 @@ def chosen(settings: Settings) -> dict[str, str]:
     return found | settings.own_models()
 
 
-def missing(settings: Settings, names: Sequence[str]) -> list[Missing]:
+def missing(settings: Settings, names: Sequence[str]) -> list[MissingModel]:
     """Those that are not among these names. A provider that lists nothing says nothing."""
     if not names:
         return []
     return [
-        Missing(name, setting, tuple(difflib.get_close_matches(name, names, _NEAR, 0.4) or names[:_NEAR]))
+        MissingModel(
+            name, setting, tuple(difflib.get_close_matches(name, names, _NEAR, 0.4) or names[:_NEAR])
+        )
         for setting, name in chosen(settings).items()
         if not _lists(names, name)
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from shared.client.client import Visitor
+from shared.client.client import Client
 from shared.client.text.matching import pick
 from shared.client.text.safe import line
 from shared.store.origin import marked
@@ -15,12 +15,12 @@ _SHOWN = 160  # characters of the line that a search found
 Card = dict[str, Any]
 
 
-async def names(visitor: Visitor, project: str) -> list[tuple[str, str]]:
+async def names(visitor: Client, project: str) -> list[tuple[str, str]]:
     """The names of a project's notes, each with its title."""
     return [(row.slug, row.title) for row in await _notes(visitor, project)]
 
 
-async def named(visitor: Visitor, project: str, typed: str) -> str:
+async def named(visitor: Client, project: str, typed: str) -> str:
     """The name of the note that is meant by its name, its title or a part of it; UsageError for none or several."""
     from shared.tools.lookup import kebab
 
@@ -34,7 +34,7 @@ async def named(visitor: Visitor, project: str, typed: str) -> str:
     )
 
 
-async def search(visitor: Visitor, project: str, query: str, limit: int) -> list[Card]:
+async def search(visitor: Client, project: str, query: str, limit: int) -> list[Card]:
     """The notes that hold words of the query, the best first, each with the line that holds most of them."""
     owner = await _owner(visitor, project)
     if owner is None:
@@ -43,14 +43,14 @@ async def search(visitor: Visitor, project: str, query: str, limit: int) -> list
     return [_hit(row, score, query) for row, score in found.rows]
 
 
-async def _notes(visitor: Visitor, project: str) -> list[Note]:
+async def _notes(visitor: Client, project: str) -> list[Note]:
     owner = await _owner(visitor, project)
     if owner is None:
         return []
     return await (await visitor.store()).select(Note, {"project_id": owner}, order=[("slug", "asc")])
 
 
-async def _owner(visitor: Visitor, project: str) -> UUID | None:
+async def _owner(visitor: Client, project: str) -> UUID | None:
     """The id of a project; None for one that was never used, as `default` before its first use."""
     owners = await (await visitor.store()).select(Project, {"slug": project}, limit=1)
     return owners[0].id if owners else None

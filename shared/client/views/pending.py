@@ -7,7 +7,7 @@ from typing import Any
 
 from shared import log
 from shared.bus.keys import CHATTER
-from shared.client.client import Visitor
+from shared.client.client import Client
 from shared.client.text.safe import line
 from shared.client.views import status
 from shared.guard.permissions import about
@@ -18,7 +18,7 @@ _QUOTED = 60  # of the one that another waits for
 _PREVIEW = 200  # characters of a message
 
 
-async def pending(visitor: Visitor, limit: int = 1000) -> list[Row]:
+async def pending(visitor: Client, limit: int = 1000) -> list[Row]:
     """Every accepted message that has not ended: agent, id, session, since when, what it waits for."""
     await visitor.reach()
     found, sessions = [], set()
@@ -47,14 +47,14 @@ async def pending(visitor: Visitor, limit: int = 1000) -> list[Row]:
     return found
 
 
-async def behind(visitor: Visitor, session: str, message_id: str) -> str:
+async def behind(visitor: Client, session: str, message_id: str) -> str:
     """What a message of a conversation waits behind there, in its words; "" where it is the next."""
     rows = [row for row in await pending(visitor) if (row["agent"], row["session"]) == (CHATTER, session)]
     before = next(iter(rows), None)  # the oldest, which is worked on first
     return "" if before is None or before["id"] == message_id else line(before["content"], _QUOTED)
 
 
-async def _explain(visitor: Visitor, rows: list[Row], sessions: set[str]) -> None:
+async def _explain(visitor: Client, rows: list[Row], sessions: set[str]) -> None:
     """Say what each waits for: a permission, the message before it, a worker."""
     approvals = Approvals(visitor.bus, visitor.names)
     cards = {(c.agent, c.home): c for session in sessions for c in await approvals.waiting(session)}

@@ -10,12 +10,12 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from shared.client.client import Visitor
+from shared.client.client import Client
 from shared.errors import ConfigurationError, StoreUnavailable, UsageError
 from shared.guard.permissions.policy import Policy
 from shared.guard.permissions.presets import Policies, Preset, preset
 from shared.guard.sandbox.sandbox import Sandbox
-from shared.store.records import Audit, Profile
+from shared.store.records import Audit, ProfileRow
 
 Card = dict[str, Any]
 _SHIPPED = Path(__file__).parents[3] / "agents"
@@ -30,7 +30,7 @@ class Named:
     policy: Policy
 
 
-async def listing(visitor: Visitor) -> list[Card]:
+async def listing(visitor: Client) -> list[Card]:
     """All that can be named: presets, agents, and profiles in the Store."""
     confined = await _confined(visitor)
     found = [Named(name, "preset", preset(name, confined)) for name in get_args(Preset)]
@@ -41,7 +41,7 @@ async def listing(visitor: Visitor) -> list[Card]:
     return [{"name": one.name, "source": one.source, "policy": one.policy.name} for one in found]
 
 
-async def named(visitor: Visitor, name: str) -> Named:
+async def named(visitor: Client, name: str) -> Named:
     """The profile of that name; UsageError for an unknown one."""
     confined = await _confined(visitor)
     if name in get_args(Preset):
@@ -73,7 +73,7 @@ def shown(found: Named) -> Card:
     return {"name": found.name, "source": found.source, "rules": rules, "tools": votes}
 
 
-async def simulate(visitor: Visitor, found: Named, limit: int = 1000) -> Card:
+async def simulate(visitor: Client, found: Named, limit: int = 1000) -> Card:
     """Replay the newest checks of the audit log under this profile: what it would have said, and where else."""
     from shared.client.views import replay
     from shared.tools import catalog
@@ -84,12 +84,12 @@ async def simulate(visitor: Visitor, found: Named, limit: int = 1000) -> Card:
     return await asyncio.to_thread(replay.replay, found.policy, rows, registry, journal)
 
 
-async def _confined(visitor: Visitor) -> bool:
+async def _confined(visitor: Client) -> bool:
     """Whether commands here run without network: what `builder` allows depends on it."""
     return (await asyncio.to_thread(Sandbox.probe, visitor.settings.sandbox)).offline
 
 
-def _folders(visitor: Visitor) -> list[Path]:
+def _folders(visitor: Client) -> list[Path]:
     found = {
         folder.name: folder
         for place in (_SHIPPED, visitor.settings.home / "agents")
@@ -113,14 +113,14 @@ def _agent(folder: Path, confined: bool) -> Named:
     return Named(folder.name, "agent", made)
 
 
-async def _rows(visitor: Visitor) -> list[Profile]:
+async def _rows(visitor: Client) -> list[ProfileRow]:
     try:
-        return await (await visitor.store()).select(Profile, order=[("slug", "asc")])
+        return await (await visitor.store()).select(ProfileRow, order=[("slug", "asc")])
     except StoreUnavailable:
         return []
 
 
-def _row(row: Profile, confined: bool) -> Named:
+def _row(row: ProfileRow, confined: bool) -> Named:
     written: dict[str, Any] = {"preset": row.permission_profile or None, **row.permissions}
     try:
         return Named(row.slug, "profile", Policies.model_validate(written).make(row.slug, confined))

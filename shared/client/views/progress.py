@@ -20,7 +20,7 @@ _ENDED = {
 
 
 @dataclass
-class Consult:
+class ConsultProgress:
     """One request to another agent."""
 
     agent: str
@@ -62,16 +62,16 @@ class Consult:
 
 
 @dataclass
-class Work:
+class TurnProgress:
     """What the events of one session say about its newest turn."""
 
     turn: str = ""  # that runs, or ran last
     running: bool = False
-    consults: dict[str, Consult] = field(default_factory=dict)
+    consults: dict[str, ConsultProgress] = field(default_factory=dict)
     tasks: list[str] = field(default_factory=list)  # that the turn assigned
     _asked: dict[str, str] = field(default_factory=dict)
 
-    def take(self, kind: str, payload: dict[str, Any]) -> Consult | None:
+    def take(self, kind: str, payload: dict[str, Any]) -> ConsultProgress | None:
         """Take an event in; the consult that it changed, if it was one."""
         match kind:
             case "start":
@@ -104,16 +104,16 @@ class Work:
         if isinstance(content, dict) and content.get("status") == "assigned" and content.get("task_id"):
             self.tasks.append(str(content["task_id"]))
 
-    def _consult(self, payload: dict[str, Any]) -> Consult:
+    def _consult(self, payload: dict[str, Any]) -> ConsultProgress:
         agent, request = str(payload.get("agent", "")), str(payload.get("request_id", ""))
         consult = self.consults.get(request)
         if consult is None:
-            consult = Consult(agent, request, self._asked.get(agent, ""), time.monotonic())
+            consult = ConsultProgress(agent, request, self._asked.get(agent, ""), time.monotonic())
             self.consults[request] = consult
         consult.state, consult.ms = str(payload.get("state", "sent")), int(payload.get("ms") or 0)
         return consult
 
     @property
-    def open(self) -> list[Consult]:
+    def open(self) -> list[ConsultProgress]:
         """The consults whose answers are awaited."""
         return [consult for consult in self.consults.values() if consult.open]

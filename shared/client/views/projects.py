@@ -9,7 +9,7 @@ from typing import Any
 
 from shared.bus.messages import default_session
 from shared.client import elsewhere
-from shared.client.client import Visitor
+from shared.client.client import Client
 from shared.conversation import sessions
 from shared.errors import Missing, PromptDockError, UsageError
 from shared.store.records import Project, Repo, Task, Workspace
@@ -17,12 +17,12 @@ from shared.store.records import Project, Repo, Task, Workspace
 Card = dict[str, Any]
 
 
-async def active(visitor: Visitor, user: str, session: str | None = None) -> str:
+async def active(visitor: Client, user: str, session: str | None = None) -> str:
     """The project that a conversation works on; without one, the person's own."""
     return await sessions.active_project(await visitor.store(), session or default_session(user))
 
 
-async def listing(visitor: Visitor) -> list[Card]:
+async def listing(visitor: Client) -> list[Card]:
     """All projects by name; `default` is one of them before its first use."""
     store = await visitor.store()
     rows = await store.select(Project, order=[("slug", "asc")])
@@ -33,7 +33,7 @@ async def listing(visitor: Visitor) -> list[Card]:
     return [_card(row) | {"repositories": repos[row.id], "open_tasks": tasks[row.id]} for row in rows]
 
 
-async def card(visitor: Visitor, slug: str) -> Card:
+async def card(visitor: Client, slug: str) -> Card:
     """One project, with what is in it; UsageError that names the others where there is none of that id."""
     store = await visitor.store()
     rows = await store.select(Project, order=[("slug", "asc")])
@@ -74,7 +74,7 @@ def _card(row: Project) -> Card:
     }
 
 
-async def unregistered(visitor: Visitor, folder: Path) -> str:
+async def unregistered(visitor: Client, folder: Path) -> str:
     """The git repository in which a person stands and that agents do not know; "" for none that could be added."""
     from shared.guard.files import roots
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from shared.bus.keys import CHATTER
 from shared.bus.messages import Output
-from shared.client.client import Visitor
+from shared.client.client import Client
 from shared.errors import PromptDockError
 from shared.store.base import Store
-from shared.store.records import ConversationMessage, Session, Setting, Turn
+from shared.store.records import ConversationMessage, Session, Setting, TurnRow
 from shared.tasks import budgets
 
 _TOOL = "escalate_to_human"  # the call that ends a turn with a question
@@ -57,15 +57,15 @@ class Question:
         )
 
 
-async def questions(visitor: Visitor, user_id: str, session: str = "") -> list[Question]:
+async def questions(visitor: Client, user_id: str, session: str = "") -> list[Question]:
     """Those that are open, in that session or in any, the oldest first. Reads the Store."""
     store = await visitor.store()
     where: dict[str, Any] = {"user_id": user_id, "agent": CHATTER, "state": "awaiting_input"}
     where["created_at"] = ("gt", datetime.now(UTC) - timedelta(days=_DAYS))
     if session:
         where["session_id"] = session
-    newest: dict[str, Turn] = {}
-    for turn in await store.select(Turn, where, order=[("created_at", "desc")], limit=_MOST):
+    newest: dict[str, TurnRow] = {}
+    for turn in await store.select(TurnRow, where, order=[("created_at", "desc")], limit=_MOST):
         newest.setdefault(turn.session_id or "", turn)
     found = [one for turn in newest.values() if (one := await _open(store, turn))]
     if found:
@@ -74,7 +74,7 @@ async def questions(visitor: Visitor, user_id: str, session: str = "") -> list[Q
     return sorted(found, key=lambda one: one.at)
 
 
-async def _open(store: Store, turn: Turn) -> Question | None:
+async def _open(store: Store, turn: TurnRow) -> Question | None:
     """The question with which a turn ended, if nobody has said anything in its session since, nor cleared it."""
     session = turn.session_id or ""
     mine = {"session_id": session, "turn_id": turn.turn_id}
@@ -100,7 +100,7 @@ def _escalated(rows: Sequence[ConversationMessage]) -> dict[str, Any] | None:
     return dict(calls[-1].get("input") or {}) if calls else None
 
 
-async def _money(store: Store, turn: Turn) -> Question | None:
+async def _money(store: Store, turn: TurnRow) -> Question | None:
     """What is asked where a budget is spent, which no call asks."""
     where = {"scope": f"session:{turn.session_id}", "key": budgets.ASKED}
     kept = await store.select(Setting, where, limit=1)
@@ -113,7 +113,7 @@ async def _money(store: Store, turn: Turn) -> Question | None:
     )
 
 
-async def _answering(visitor: Visitor) -> set[str]:
+async def _answering(visitor: Client) -> set[str]:
     """The sessions in which a person has said something that Chatter has not answered yet."""
     found = set()
     with contextlib.suppress(PromptDockError, TimeoutError):

@@ -32,7 +32,7 @@ _VOTES = {
 
 
 @dataclass(frozen=True)
-class Journal:
+class CheckJournal:
     """What journals of turns say of calls in rows that do not say it: their arguments, and that a model made them."""
 
     arguments: Mapping[str, Card] = field(default_factory=dict)  # by the keys of calls
@@ -59,7 +59,7 @@ class Check:
         return told(one.rpartition(":")[2] for one in self.touched)  # type: ignore[misc]
 
 
-def read(row: Audit, registry: Registry, journal: Journal) -> Check:
+def read(row: Audit, registry: Registry, journal: CheckJournal) -> Check:
     """What this row was about."""
     _, _, rest = row.action.partition(":")
     name, _, detail = rest.partition(":")
@@ -89,12 +89,14 @@ def _touched(tool: Tool, arguments: Card) -> tuple[str, ...]:
         return tool.touched()
 
 
-def replay(policy: Policy, rows: Sequence[Audit], registry: Registry, journal: Journal | None = None) -> Card:
+def replay(
+    policy: Policy, rows: Sequence[Audit], registry: Registry, journal: CheckJournal | None = None
+) -> Card:
     """What it would have said: the votes, each check that would come out otherwise, and these by their reasons."""
     counts: Counter[str] = Counter()
     changed: list[Card] = []
     for row in rows:
-        check = read(row, registry, journal or Journal())
+        check = read(row, registry, journal or CheckJournal())
         ruling = policy.decide(check.tool, check.category, (check.detail,), check.touched)
         counts[ruling.vote] += 1
         was = _VOTES.get(row.decision, row.decision)
@@ -132,7 +134,7 @@ def _reasons(changed: Iterable[Card]) -> list[Card]:
     return [{**dict(zip(names, key, strict=True)), "checks": count} for key, count in counts.most_common()]
 
 
-async def journal(store: Store, rows: Iterable[Audit], registry: Registry) -> Journal:
+async def journal(store: Store, rows: Iterable[Audit], registry: Registry) -> CheckJournal:
     """Of those rows that do not say what was touched, what the journals of their turns say."""
     silent = (row for row in rows if not row.detail.get("touches") and _widens(row.action, registry))
     turns = list(dict.fromkeys(row.turn_id for row in silent if row.turn_id))
@@ -146,7 +148,7 @@ async def journal(store: Store, rows: Iterable[Audit], registry: Registry) -> Jo
             calls = [block for block in blocks if block.get("type") == "tool_use"]
             for number, block in enumerate(calls, 1):
                 found[f"{step.turn_id}.{rounds[step.turn_id]}.{number}"] = dict(block.get("input") or {})
-    return Journal(found, frozenset(turns), frozenset(rounds))
+    return CheckJournal(found, frozenset(turns), frozenset(rounds))
 
 
 def _widens(action: str, registry: Registry) -> bool:

@@ -13,7 +13,7 @@ from shared.bus.activity import Activity, act, stream_of
 from shared.bus.activity import doing as activities
 from shared.bus.keys import CHATTER
 from shared.bus.presence import instance_of
-from shared.client.client import Visitor
+from shared.client.client import Client
 from shared.client.findings import Finding
 from shared.client.local import supervision
 from shared.client.local.release import release as release
@@ -31,7 +31,7 @@ def usual_port_taken(redis: dict[str, Any]) -> bool:
     return elsewhere and embedded.free_port(USUAL_PORT) != USUAL_PORT
 
 
-async def status(visitor: Visitor) -> dict[str, Any]:
+async def status(visitor: Client) -> dict[str, Any]:
     """The cluster at a glance; `agents` are presence cards, `queues` counts what has not ended yet."""
     await visitor.reach()
     cards = sorted(
@@ -86,7 +86,7 @@ def other_homes(cards: list[dict[str, Any]]) -> Finding | None:
     return Finding("homes", "fail", told, "give each home its own PROMPTDOCK_NAMESPACE, or set SUPABASE_URL")
 
 
-async def redis(visitor: Visitor) -> dict[str, Any]:
+async def redis(visitor: Client) -> dict[str, Any]:
     """What the server says of itself; where it hides that, only the address."""
     facts = await info(visitor)
     server = "Valkey" if facts.get("server_name") == "valkey" or "valkey_version" in facts else "Redis"
@@ -99,7 +99,7 @@ async def redis(visitor: Visitor) -> dict[str, Any]:
     }
 
 
-async def info(visitor: Visitor) -> dict[str, str]:
+async def info(visitor: Client) -> dict[str, str]:
     """INFO as pairs; {} where the server hides it."""
     try:
         text = (await visitor.bus.command("INFO")).decode("utf-8", "replace")
@@ -110,15 +110,15 @@ async def info(visitor: Visitor) -> dict[str, str]:
     return dict(part.split(":", 1) for part in text.split("\r\n") if ":" in part)
 
 
-async def _size(visitor: Visitor, agent: str) -> int:
+async def _size(visitor: Client, agent: str) -> int:
     return await _length(visitor, agent, "inbox")
 
 
-async def _length(visitor: Visitor, agent: str, stream: str) -> int:
+async def _length(visitor: Client, agent: str, stream: str) -> int:
     return int(await visitor.bus.command("XLEN", f"{visitor.names.desk(agent)}{stream}"))
 
 
-async def _newest_dead(visitor: Visitor, agent: str) -> int:
+async def _newest_dead(visitor: Client, agent: str) -> int:
     """When an agent's newest dead letter came, in milliseconds since 1970; 0 where it has none."""
     stream = f"{visitor.names.desk(agent)}dead"
     found = await visitor.bus.command("XREVRANGE", stream, "+", "-", "COUNT", 1)
@@ -133,7 +133,7 @@ class Pulse:
     doing: str
 
 
-async def pulse(visitor: Visitor, agent: str, request_id: str) -> Pulse:
+async def pulse(visitor: Client, agent: str, request_id: str) -> Pulse:
     """Look how an agent is and what it last did for a request."""
     cards = await visitor.presence.here(agent)
     doing = await _last(visitor, stream_of(agent, request_id))
@@ -158,7 +158,7 @@ class Working:
         return {"agent": self.agent, **self.activity.card(), "seconds": round(self.seconds, 1)}
 
 
-async def doing(visitor: Visitor, cards: Sequence[dict[str, Any]] | None = None) -> list[Working]:
+async def doing(visitor: Client, cards: Sequence[dict[str, Any]] | None = None) -> list[Working]:
     """Who works on what now, each with what it did last; those that work the longest come first."""
     cards = await visitor.presence.here() if cards is None else cards
     found = []
@@ -171,7 +171,7 @@ async def doing(visitor: Visitor, cards: Sequence[dict[str, Any]] | None = None)
     return sorted(found, key=lambda working: -working.seconds)
 
 
-async def _last(visitor: Visitor, session: str) -> str:
+async def _last(visitor: Client, session: str) -> str:
     newest = await visitor.bus.command("XREVRANGE", visitor.names.stream(session), "+", "-", "COUNT", _RECENT)
     return next((told for _, fields in newest if (told := _act(fields[1]))), "")
 
@@ -186,13 +186,13 @@ def _act(data: bytes) -> str:
     return act(str(event.get("event")), event)
 
 
-async def processes(visitor: Visitor, pids: Iterable[int]) -> set[int]:
+async def processes(visitor: Client, pids: Iterable[int]) -> set[int]:
     """Those of these processes of this machine that are here as workers."""
     instances = [str(card.get("instance")) for card in await visitor.presence.here()]
     return {pid for pid in pids if any(one.startswith(instance_of(pid)) for one in instances)}
 
 
-async def serves(visitor: Visitor, agent: str = CHATTER) -> bool:
+async def serves(visitor: Client, agent: str = CHATTER) -> bool:
     """Whether anybody would take a message for this agent now."""
     return bool(await visitor.presence.here(agent)) or bool(
         await visitor.bus.listeners(visitor.names.agent(agent))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 from uuid import UUID
 
-from shared.client.client import Visitor
+from shared.client.client import Client
 from shared.client.text.matching import pick
 from shared.client.text.times import ago
 from shared.client.views import lookup
@@ -22,7 +22,7 @@ from shared.tasks.fate import fates, waiting
 
 if TYPE_CHECKING:
     from shared.guard.git.commands import Git
-    from shared.tasks.worktree.mirrors import Repos
+    from shared.tasks.worktree.mirrors import Mirrors
 
 Card = dict[str, Any]
 _STATES = f"name one of: {', '.join(get_args(TaskStatus))}"
@@ -39,7 +39,7 @@ class Filter:
     limit: int = 50
 
 
-async def _where(visitor: Visitor, wanted: Filter) -> Where:
+async def _where(visitor: Client, wanted: Filter) -> Where:
     """As the Store is asked; UsageError for a state or a project that there is not."""
     where: dict[str, Any] = {} if wanted.everything else {"archived": False}
     if wanted.statuses:
@@ -55,7 +55,7 @@ async def _where(visitor: Visitor, wanted: Filter) -> Where:
     return where
 
 
-async def tasks(visitor: Visitor, wanted: Filter | None = None) -> list[Card]:
+async def tasks(visitor: Client, wanted: Filter | None = None) -> list[Card]:
     """Tasks, the newest first."""
     wanted = wanted or Filter()
     store = await visitor.store()
@@ -106,13 +106,13 @@ def state(card: Card) -> str:
     return ", ".join(part for part in (card["status"], work, again) if part)
 
 
-async def find(visitor: Visitor, name: str) -> Task:
+async def find(visitor: Client, name: str) -> Task:
     """The task that is meant, by its id or a part of it."""
     store = await visitor.store()
     return (await store.select(Task, {"slug": await lookup.task(visitor, name)}, limit=1))[0]
 
 
-async def task(visitor: Visitor, name: str) -> Card:
+async def task(visitor: Client, name: str) -> Card:
     """A task with its history, and what each attempt did as the harness recorded it."""
     row = await find(visitor, name)
     store = await visitor.store()
@@ -156,7 +156,7 @@ def _result(row: TaskResult) -> Card:
     }
 
 
-async def repos(visitor: Visitor) -> list[Card]:
+async def repos(visitor: Client) -> list[Card]:
     """The registered repositories."""
     store = await visitor.store()
     slugs = {row.id: row.slug for row in await store.select(Project)}
@@ -174,7 +174,7 @@ async def repos(visitor: Visitor) -> list[Card]:
     ]
 
 
-async def diff(visitor: Visitor, name: str) -> str:
+async def diff(visitor: Client, name: str) -> str:
     """What a task changed, by git, between the base and the last commit of its receipt."""
     row = await find(visitor, name)
     store = await visitor.store()
@@ -196,7 +196,7 @@ async def diff(visitor: Visitor, name: str) -> str:
     )
 
 
-async def gits(visitor: Visitor, task: Task) -> list[Git]:
+async def gits(visitor: Client, task: Task) -> list[Git]:
     """git in the repositories of this machine in which the task may have worked."""
     found = []
     for repo in await _candidates(visitor, task):
@@ -205,20 +205,20 @@ async def gits(visitor: Visitor, task: Task) -> list[Git]:
     return found
 
 
-async def _candidates(visitor: Visitor, row: Task) -> list[Repo]:
+async def _candidates(visitor: Client, row: Task) -> list[Repo]:
     store = await visitor.store()
     where: dict[str, Any] = {"id": row.repo_id} if row.repo_id else {"project_id": row.project_id}
     return await store.select(Repo, where)
 
 
-def _repos(visitor: Visitor) -> Repos:
+def _repos(visitor: Client) -> Mirrors:
     """The repositories as they lie on this home; git is only read here."""
     from shared.guard.files.host_id import home_id
     from shared.guard.sandbox.sandbox import Sandbox
-    from shared.tasks.worktree.mirrors import Repos
+    from shared.tasks.worktree.mirrors import Mirrors
 
     home = visitor.settings.home
-    return Repos(
+    return Mirrors(
         home,
         home_id(home),
         Sandbox.probe(visitor.settings.sandbox, [home]),

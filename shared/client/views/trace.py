@@ -9,10 +9,10 @@ from typing import Any
 from shared.bus.activity import act
 from shared.bus.keys import CHATTER
 from shared.bus.messages import COMMANDS
-from shared.client.client import Visitor
+from shared.client.client import Client
 from shared.errors import UsageError
 from shared.store.base import Store
-from shared.store.records import ConversationMessage, Task, TokenUsage, Turn, TurnStep
+from shared.store.records import ConversationMessage, Task, TokenUsage, TurnRow, TurnStep
 
 Card = dict[str, Any]
 _RECENT = 500  # turns among which the beginning of an id is looked for
@@ -22,7 +22,7 @@ _ASIDE = (COMMANDS, "approval:", "asks:")  # sessions in which no words are said
 _SHOWN = ("model", "result", "ask", "decided", "note")
 
 
-async def trace(visitor: Visitor, name: str, user: str) -> list[Card]:
+async def trace(visitor: Client, name: str, user: str) -> list[Card]:
     """The turns that belong to an id of a message, a turn or a task, asker before asked; "" is this person's last."""
     store = await visitor.store()
     found: list[Card] = []
@@ -33,12 +33,12 @@ async def trace(visitor: Visitor, name: str, user: str) -> list[Card]:
             card, asked = await _card(store, turn, depth)
             found.append(card)
             children += asked
-        turns = await store.select(Turn, {"turn_id": ("in", children)}) if children else []
+        turns = await store.select(TurnRow, {"turn_id": ("in", children)}) if children else []
         depth += 1
     return sorted(found, key=lambda card: str(card["started_at"]))
 
 
-async def _named(store: Store, name: str, user: str) -> Sequence[Turn]:
+async def _named(store: Store, name: str, user: str) -> Sequence[TurnRow]:
     if not name:
         mine = await _own(store, user)
         if not mine:
@@ -47,16 +47,16 @@ async def _named(store: Store, name: str, user: str) -> Sequence[Turn]:
             )
         return mine
     if tasks := await store.select(Task, {"slug": name}, limit=1):
-        turns = await store.select(Turn, {"task_id": tasks[0].id})
+        turns = await store.select(TurnRow, {"task_id": tasks[0].id})
         if tasks[0].request_id and not turns:
-            turns = await store.select(Turn, {"turn_id": tasks[0].request_id})
+            turns = await store.select(TurnRow, {"turn_id": tasks[0].request_id})
         if turns:
             return turns
         raise UsageError(
             f"no turn of {name} is stored yet", f"it is {tasks[0].status}", "promptdock tasks watch ID"
         )
-    exact = await store.select(Turn, {"turn_id": name})
-    recent = exact or await store.select(Turn, order=[("created_at", "desc")], limit=_RECENT)
+    exact = await store.select(TurnRow, {"turn_id": name})
+    recent = exact or await store.select(TurnRow, order=[("created_at", "desc")], limit=_RECENT)
     fitting = exact or [turn for turn in recent if turn.turn_id.startswith(name)]
     if len({turn.turn_id.split(".")[0] for turn in fitting}) != 1:
         why = "several begin so" if fitting else "no turn that is stored, and no task, is called so"
@@ -67,10 +67,10 @@ async def _named(store: Store, name: str, user: str) -> Sequence[Turn]:
     return [turn for turn in fitting if len(turn.turn_id) == top]
 
 
-async def _own(store: Store, user: str) -> Sequence[Turn]:
+async def _own(store: Store, user: str) -> Sequence[TurnRow]:
     """The last turn that this person's words opened: none of a command, or of the news of a task."""
     where = {"user_id": user, "agent": CHATTER}
-    found = await store.select(Turn, where, order=[("created_at", "desc")], limit=_RECENT)
+    found = await store.select(TurnRow, where, order=[("created_at", "desc")], limit=_RECENT)
     turns = [turn for turn in found if not (turn.session_id or "").startswith(_ASIDE)]
     for at in range(0, len(turns), _LOOKED):
         part = turns[at : at + _LOOKED]
@@ -84,7 +84,7 @@ async def _own(store: Store, user: str) -> Sequence[Turn]:
     return []
 
 
-async def _card(store: Store, turn: Turn, depth: int) -> tuple[Card, list[str]]:
+async def _card(store: Store, turn: TurnRow, depth: int) -> tuple[Card, list[str]]:
     """A turn, and the ids of the requests that it may have made."""
     steps = await store.select(
         TurnStep, {"turn_id": turn.turn_id, "agent": turn.agent}, order=[("number", "asc")]

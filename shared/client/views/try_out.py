@@ -6,13 +6,13 @@ import contextlib
 import tempfile
 from pathlib import Path
 
-from shared.client.client import Visitor
+from shared.client.client import Client
 from shared.client.views import tasks
 from shared.errors import PromptDockError, ToolError, UsageError
 from shared.store.records import Task
 
 
-async def begin(visitor: Visitor, name: str, folder: Path | None) -> Path:
+async def begin(visitor: Client, name: str, folder: Path | None) -> Path:
     """Check out the newest commit of the task's branch, without the branch itself: its agent may go on with it."""
     task = await tasks.find(visitor, name)
     if (there := _noted(visitor, task)) is not None:
@@ -52,7 +52,7 @@ def _place(task: Task, folder: Path | None) -> Path:
     return place
 
 
-async def end(visitor: Visitor, name: str) -> Path:
+async def end(visitor: Client, name: str) -> Path:
     """Remove the checkout; refused where there are changes in it that are not committed."""
     task = await tasks.find(visitor, name)
     place = _noted(visitor, task)
@@ -75,11 +75,11 @@ async def end(visitor: Visitor, name: str) -> Path:
     )
 
 
-def _note(visitor: Visitor, task: Task) -> Path:
+def _note(visitor: Client, task: Task) -> Path:
     return visitor.settings.home / "tries" / task.slug
 
 
-def _noted(visitor: Visitor, task: Task) -> Path | None:
+def _noted(visitor: Client, task: Task) -> Path | None:
     """Where it is checked out; None where it is not, also where the folder was removed by hand."""
     try:
         place = Path(_note(visitor, task).read_text())

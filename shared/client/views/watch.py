@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from shared.bus.activity import act, stream_of
-from shared.client.client import Visitor
+from shared.client.client import Client
 from shared.client.text.blocks import Block, Writing
 from shared.client.text.times import ago
 from shared.client.types import Event
@@ -36,10 +36,10 @@ class Seen:
     block: Block | None = None
 
 
-class Watch:
+class TaskWatch:
     """An async iterator over what happens to a task until it has ended; then `ok` says how."""
 
-    def __init__(self, visitor: Visitor, name: str) -> None:
+    def __init__(self, visitor: Client, name: str) -> None:
         self._visitor, self._name, self._slug = visitor, name, name
         self.ok: bool | None = None
         self._told: set[str] = set()  # the changes of its state that were seen

@@ -51,7 +51,7 @@ _REASONS = {
 
 
 @dataclass(frozen=True)
-class Entry:
+class JailEntry:
     """A name in a folder; `size` in bytes is that of files, else 0. A link is not followed."""
 
     name: str
@@ -70,7 +70,7 @@ class Stat:
     links: int
 
 
-Entries = list[Entry]  # named here, since inside the class `list` is the method
+Entries = list[JailEntry]  # named here, since inside the class `list` is the method
 Parts = list[str]
 
 
@@ -160,7 +160,7 @@ class Jail:
                     what = item.stat(follow_symlinks=False)
                     kind = _kind(what.st_mode)
                     name = os.fsencode(item.name).decode("utf-8", "backslashreplace")
-                    entries.append(Entry(name, kind, what.st_size if kind == "file" else 0))
+                    entries.append(JailEntry(name, kind, what.st_size if kind == "file" else 0))
         return sorted(entries, key=lambda entry: entry.name)
 
     def stat(self, path: str) -> Stat:

@@ -13,7 +13,7 @@ from shared.guard.processes.process import Finished
 
 
 @dataclass(frozen=True)
-class Command:
+class BatchCommand:
     """One of them. What it reads stands in a file, since all of them share one standard input."""
 
     arguments: tuple[str, ...]
@@ -28,11 +28,11 @@ class Batch:
     """A script that runs them, and the mark that it prints behind each: nothing that they print can hold it."""
 
     git: Sequence[str]
-    commands: Sequence[Command]
+    commands: Sequence[BatchCommand]
     mark: str
 
     @classmethod
-    def of(cls, git: Sequence[str], commands: Sequence[Command]) -> Batch:
+    def of(cls, git: Sequence[str], commands: Sequence[BatchCommand]) -> Batch:
         """With a new mark."""
         return cls(git, commands, f"\n{secrets.token_hex(16)} ")
 

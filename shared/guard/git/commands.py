@@ -13,13 +13,13 @@ from pathlib import Path
 from shared.errors import ToolError
 from shared.guard.files.git_folder import Layout, layout
 from shared.guard.git import heads, leftovers, staging, worktrees
-from shared.guard.git.batch import Command
+from shared.guard.git.batch import BatchCommand
 from shared.guard.git.refs import check_commit, check_ref, check_remote
-from shared.guard.git.route import Way, lead
-from shared.guard.git.runner import OUTPUT, Runner, checked
+from shared.guard.git.route import GitRoute, lead
+from shared.guard.git.runner import OUTPUT, GitRunner, checked
 from shared.guard.sandbox.addresses import PUBLIC, Reach
 
-__all__ = ["STEP", "Change", "Commit", "Git", "check_commit", "check_ref", "check_remote"]
+__all__ = ["STEP", "Commit", "FileChange", "Git", "check_commit", "check_ref", "check_remote"]
 
 STEP = "PromptDock-Step"
 PERSON = "person"  # as whom a person's own commands act
@@ -53,14 +53,14 @@ class Commit:
 
 
 @dataclass(frozen=True)
-class Change:
+class FileChange:
     """A path and what happened to it, as git's two letters of `status --porcelain` say it."""
 
     code: str
     path: str
 
 
-class Git(Runner):
+class Git(GitRunner):
     """Every method is a ToolError where git says no, and where an argument or the repository is not safe."""
 
     # Asking
@@ -150,16 +150,16 @@ class Git(Runner):
         """What `to` holds above the commit `base`: its newest commits, the files they changed, a summary of that."""
         await self._span(base, to)
         ran = await self._gits(
-            Command((*_log(count), f"{base}..{to}", "--"), then=0),
-            Command(("diff", *NAMES, base, to, "--"), then=0, errors="surrogateescape"),
-            Command(("diff", *_DIFF, "--stat=100", base, to, "--")),
+            BatchCommand((*_log(count), f"{base}..{to}", "--"), then=0),
+            BatchCommand(("diff", *NAMES, base, to, "--"), then=0, errors="surrogateescape"),
+            BatchCommand(("diff", *_DIFF, "--stat=100", base, to, "--")),
         )
         commits, names, stat = [checked(done, "log and diff").stdout for done in ran]
         return _commits(commits), sorted({shown(name) for name in names.split("\0") if name}), stat[:OUTPUT]
 
-    async def status(self) -> list[Change]:
+    async def status(self) -> list[FileChange]:
         """What is not committed."""
-        return [Change(entry[:2], shown(entry[3:])) for entry in await self._names("status", *_STATUS)]
+        return [FileChange(entry[:2], shown(entry[3:])) for entry in await self._names("status", *_STATUS)]
 
     async def blame(self, path: str, first: int, last: int, commit: str = "HEAD", limit: int = OUTPUT) -> str:
         """Who wrote lines `first` to `last` of a file."""
@@ -181,8 +181,8 @@ class Git(Runner):
         default = await self.default_branch()
         known = known or (default and await self.commit_of(f"refs/remotes/{remote}/{default}")) or ""
         count, stat = await self._gits(
-            Command(("rev-list", "--count", head, "--not", f"--remotes={remote}", "--")),
-            Command(("diff", *_DIFF, "--shortstat", known or _EMPTY[len(head)], head, "--")),
+            BatchCommand(("rev-list", "--count", head, "--not", f"--remotes={remote}", "--")),
+            BatchCommand(("diff", *_DIFF, "--shortstat", known or _EMPTY[len(head)], head, "--")),
         )
         return head, _amount(int(checked(count, "rev-list").stdout), checked(stat, "diff").stdout)
 
@@ -190,8 +190,8 @@ class Git(Runner):
         """What `to` holds above `base`, in words: commits, files, lines."""
         await self._span(base, to)
         count, stat = await self._gits(
-            Command(("rev-list", "--count", f"{base}..{to}", "--")),
-            Command(("diff", *_DIFF, "--shortstat", f"{base}...{to}", "--")),
+            BatchCommand(("rev-list", "--count", f"{base}..{to}", "--")),
+            BatchCommand(("diff", *_DIFF, "--shortstat", f"{base}...{to}", "--")),
         )
         return _amount(int(checked(count, "rev-list").stdout), checked(stat, "diff").stdout)
 
@@ -230,9 +230,9 @@ class Git(Runner):
         form = f"--format=%H %(trailers:key={STEP},valueonly,separator=%x2C)"
         ours = ("--cached", "--ignored", f"--exclude-from={leftovers.file()}", "-z")
         log, status, kept = await self._gits(
-            Command(("log", f"-{_RECENT}", form, "HEAD", "--")),
-            Command(("status", *_STATUS), errors="surrogateescape"),
-            Command(("ls-files", *ours, "--"), errors="surrogateescape"),
+            BatchCommand(("log", f"-{_RECENT}", form, "HEAD", "--")),
+            BatchCommand(("status", *_STATUS), errors="surrogateescape"),
+            BatchCommand(("ls-files", *ours, "--"), errors="surrogateescape"),
         )
         if not log.ok and await self.head():
             raise ToolError("the last commits cannot be read", log.stderr.strip()[:400], "")
@@ -272,12 +272,12 @@ class Git(Runner):
         flags = ("--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=verbatim")
         listed = ("--all", "--pathspec-from-file=-", "--pathspec-file-nul")
         # What is ignored by our own list is not among them, but for what git has.
-        named = Command(("add", *listed), _UNLISTED, os.fsencode("\0".join(paths)), then=0)
+        named = BatchCommand(("add", *listed), _UNLISTED, os.fsencode("\0".join(paths)), then=0)
         steps = [named] if paths else []
         if not merging:
-            steps.append(Command(("diff", "--cached", "--quiet", "--no-ext-diff"), then=1))
+            steps.append(BatchCommand(("diff", "--cached", "--quiet", "--no-ext-diff"), then=1))
         message = text.encode("utf-8", "replace")
-        steps.append(Command(("commit", *flags, "--file=-"), author, message))
+        steps.append(BatchCommand(("commit", *flags, "--file=-"), author, message))
         ran = await self._gits(*steps)
         for step, done in zip(steps, ran, strict=False):
             if done.exit_code != (step.then or 0):
@@ -301,7 +301,8 @@ class Git(Runner):
     async def tidy(self) -> None:
         """Bring the files back to the last commit; what git ignores stays, and so do repositories within."""
         ran = await self._gits(
-            Command(("reset", "--quiet", "--hard"), then=0), Command(("clean", "--quiet", "-d", "--force"))
+            BatchCommand(("reset", "--quiet", "--hard"), then=0),
+            BatchCommand(("clean", "--quiet", "-d", "--force")),
         )
         for done in ran:
             checked(done, "reset and clean")
@@ -389,7 +390,7 @@ class Git(Runner):
             await self._raw("config", "--file", str(self.path / "config"), "--replace-all", key, value)
         await self.fetch(way=way)
 
-    async def fetch(self, remote: str = "origin", reach: Reach = PUBLIC, way: Way | None = None) -> None:
+    async def fetch(self, remote: str = "origin", reach: Reach = PUBLIC, way: GitRoute | None = None) -> None:
         """Bring the remote's branches here, and learn which one is its default. `way`: it was looked up before."""
         way = way or await lead(await self._urls(remote, reach), reach)
         arguments = (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from shared import log
 from shared.errors import ToolError
-from shared.guard.git.batch import Command
+from shared.guard.git.batch import BatchCommand
 from shared.guard.git.checkout import Checkout
 from shared.guard.git.commands import NAMES, PERSON, check_commit, check_ref, shown, unmarked
 from shared.guard.git.runner import checked
@@ -38,10 +38,10 @@ class Merger(Checkout):
         for ref in (into, commit):
             await self._need_commit(ref)
         base, tried, changed = await self._gits(
-            Command(("merge-base", into, commit)),
+            BatchCommand(("merge-base", into, commit)),
             _merge_tree(into, commit),
             # Without a base there is no merge either.
-            Command(("diff", *NAMES, f"{into}...{commit}", "--"), errors="surrogateescape"),
+            BatchCommand(("diff", *NAMES, f"{into}...{commit}", "--"), errors="surrogateescape"),
         )
         tree, clashes = _merged(tried, commit)
         files = checked(changed, "diff").stdout.split("\0")
@@ -177,9 +177,9 @@ class Merger(Checkout):
         )
 
 
-def _merge_tree(one: str, other: str) -> Command:
+def _merge_tree(one: str, other: str) -> BatchCommand:
     words = ("--write-tree", "--name-only", "--no-messages", "-z", check_commit(one), check_commit(other))
-    return Command(("merge-tree", *words), errors="surrogateescape")
+    return BatchCommand(("merge-tree", *words), errors="surrogateescape")
 
 
 def _merged(done: Finished, commit: str) -> tuple[str, list[str]]:

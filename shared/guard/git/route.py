@@ -21,7 +21,7 @@ _KNOWN = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
 
 
 @dataclass(frozen=True)
-class Way:
+class GitRoute:
     """Options before git's command, and what it needs on the way: ssh, the owner's proxy, a path of this machine."""
 
     options: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class Way:
         return _proxies().get("https", "") if self.proxied else ""
 
 
-async def lead(urls: Sequence[str], reach: Reach) -> Way:
+async def lead(urls: Sequence[str], reach: Reach) -> GitRoute:
     """The way to these addresses; each host is looked up once. ToolError for one that may not be used.
 
     Where the owner's proxy is asked, it is the one that looks names up: nothing is pinned then.
@@ -63,9 +63,9 @@ async def lead(urls: Sequence[str], reach: Reach) -> Way:
         check_remote(url, reach)
     targets = list(dict.fromkeys(found for url in urls if (found := target(url)) is not None))
     if not targets:
-        return Way(local=True)
+        return GitRoute(local=True)
     if all(map(_by_proxy, targets)):
-        return Way(proxied=True)
+        return GitRoute(proxied=True)
     options, ssh = list[str](), list[Target]()
     for one in targets:
         places = await _places(one, reach)
@@ -75,7 +75,7 @@ async def lead(urls: Sequence[str], reach: Reach) -> Way:
             options += _pinned(one, places)
     if len(ssh) > 1:
         raise ToolError("this remote cannot be used", "it has several addresses for ssh", "leave one of them")
-    return Way(tuple(options), ssh=bool(ssh))
+    return GitRoute(tuple(options), ssh=bool(ssh))
 
 
 async def _places(one: Target, reach: Reach) -> list[Address]:

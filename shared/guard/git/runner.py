@@ -18,8 +18,8 @@ from shared import failpoints
 from shared.errors import ToolError
 from shared.guard.files.git_folder import Layout, layout
 from shared.guard.git import config, leftovers
-from shared.guard.git.batch import Batch, Command
-from shared.guard.git.route import Way
+from shared.guard.git.batch import Batch, BatchCommand
+from shared.guard.git.route import GitRoute
 from shared.guard.git.staging import Left
 from shared.guard.processes.process import Finished, Lock, environment, run
 from shared.guard.sandbox.sandbox import Sandbox
@@ -67,7 +67,7 @@ _SETTINGS = (
 
 
 @dataclass
-class Runner:
+class GitRunner:
     """One repository or checkout at `path`, found when this object is made.
 
     With a `lock`, no command starts once a successor has taken the checkout over (Fenced).
@@ -96,7 +96,7 @@ class Runner:
         check: bool = True,
         stdin: bytes | None = None,
         limit: int = OUTPUT,
-        way: Way | None = None,
+        way: GitRoute | None = None,
         write: Sequence[Path] = (),
         errors: str = "replace",
     ) -> Finished:
@@ -119,7 +119,7 @@ class Runner:
             async with self._held():
                 raise ToolError(f"git {name} was ended", "by a signal", "try again")
 
-    async def _gits(self, *commands: Command) -> list[Finished]:
+    async def _gits(self, *commands: BatchCommand) -> list[Finished]:
         """Run commands that need no network, one after the other in one sandbox; how each ended that was run.
 
         Only for commands that belong together: a successor who takes the checkout over ends all of them.
@@ -160,7 +160,7 @@ class Runner:
         self,
         argv: list[str],
         write: Sequence[Path] = (),
-        way: Way | None = None,
+        way: GitRoute | None = None,
         read: Sequence[str] = (),
     ) -> list[str]:
         """The command in the sandbox, where there is one that can hold it."""
@@ -226,7 +226,7 @@ def _protected(where: Layout) -> list[Path]:
     return [*(where.common / name for name in names), where.folder / "config.worktree", *dot]
 
 
-def _variables(way: Way | None = None) -> dict[str, str]:
+def _variables(way: GitRoute | None = None) -> dict[str, str]:
     return {
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": "/dev/null",
@@ -242,7 +242,7 @@ def _variables(way: Way | None = None) -> dict[str, str]:
     }
 
 
-def _surroundings(way: Way | None = None) -> dict[str, str]:
+def _surroundings(way: GitRoute | None = None) -> dict[str, str]:
     """The environment; on a way also the person's ssh agent and proxy, as remotes may need them."""
     proxy = way.proxy() if way else ""
     passed = {**way.variables(), **({"HTTPS_PROXY": proxy} if proxy else {})} if way else {}
@@ -250,7 +250,7 @@ def _surroundings(way: Way | None = None) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _secret(way: Way | None) -> Iterator[tuple[list[str], list[str]]]:
+def _secret(way: GitRoute | None) -> Iterator[tuple[list[str], list[str]]]:
     """The proxy with its password in a file of ours, as everybody may read arguments; and the words that read it."""
     if way is None or not way.proxy():
         yield [], []

@@ -15,7 +15,7 @@ from shared.guard.permissions import bound
 from shared.guard.permissions.display import plainly
 
 if TYPE_CHECKING:
-    from shared.guard.permissions.requests import Card
+    from shared.guard.permissions.requests import ApprovalRequest
 
 SHORT = 8  # letters of an id by which a person may name a request
 _REASON = 400  # characters of a model's own words
@@ -46,17 +46,17 @@ class About:
         return {**texts, "facts": [plainly(fact, _FACT) for fact in self.facts[:_FACTS]]}
 
 
-def does(card: Card) -> str:
+def does(card: ApprovalRequest) -> str:
     """What will happen, in one line."""
     return log.redact(About.of(card.shown()["about"]).does) or f"use {card.tool}"
 
 
-def command(card: Card) -> str:
+def command(card: ApprovalRequest) -> str:
     """How it is answered from anywhere."""
     return f"promptdock approvals allow {card.id[:SHORT]}"
 
 
-def always(card: Card, each_time: bool = False) -> str:
+def always(card: ApprovalRequest, each_time: bool = False) -> str:
     """What `always` would cover, as it is where nobody writes a pattern; `each_time`: it holds for no such call."""
     if not card.user_id:
         return "nothing: nobody asked for this, so that nobody could hold it"
@@ -69,7 +69,7 @@ def always(card: Card, each_time: bool = False) -> str:
     return f"{call}{kept}, by {card.agent}, in this conversation" + (f", {where}" if where else "")
 
 
-def lines(card: Card, verb: str = "asks for permission") -> list[str]:
+def lines(card: ApprovalRequest, verb: str = "asks for permission") -> list[str]:
     """The request as a person reads it, on every surface."""
     shown = card.shown()
     about = About.of(shown["about"])

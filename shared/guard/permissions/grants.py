@@ -14,7 +14,7 @@ from shared import failpoints
 from shared.errors import ConfigurationError, UsageError
 from shared.guard.permissions import bound
 from shared.guard.permissions.policy import SHELLS, clean, literal, pattern, policy
-from shared.guard.permissions.requests import Card, Decided, storable
+from shared.guard.permissions.requests import ApprovalRequest, Decided, storable
 from shared.store.base import Store
 from shared.store.records import Setting
 from shared.store.row import derived
@@ -54,7 +54,7 @@ async def revoke(store: Store, id: str) -> None:
         )
 
 
-def check(card: Card, wanted: str, scope: str) -> tuple[str, str]:
+def check(card: ApprovalRequest, wanted: str, scope: str) -> tuple[str, str]:
     """The pattern and scope of an `always`; UsageError where they cannot be used for what was asked."""
     scope = scope or "session"
     if scope not in get_args(Scope):
@@ -79,7 +79,7 @@ def check(card: Card, wanted: str, scope: str) -> tuple[str, str]:
     return text, scope
 
 
-def row(card: Card, decided: Decided) -> Setting:
+def row(card: ApprovalRequest, decided: Decided) -> Setting:
     """The grant that an `always` makes; written twice it is written once."""
     value = {
         "pattern": decided.pattern,

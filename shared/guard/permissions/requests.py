@@ -38,7 +38,7 @@ def fingerprint(arguments: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class Card:
+class ApprovalRequest:
     """One question. `id` follows from the agent and the key of its call; times are the server's milliseconds.
 
     `session` and `user_id` are of the person who is asked; `turn` and `home` (a session of the agent's
@@ -157,31 +157,31 @@ class Approvals:
     def __init__(self, bus: Bus, names: Names) -> None:
         self._bus, self._names = bus, names
 
-    async def open(self, card: Card) -> None:
+    async def open(self, card: ApprovalRequest) -> None:
         """Lay down a card; one that lies there already stays as it is."""
         key = self._names.approval(card.id)
         await self._bus.command("HSETNX", key, "card", json.dumps(asdict(card), ensure_ascii=True))
         await self._bus.command("PEXPIREAT", key, card.expires_at + _KEPT_MS)
 
-    async def find(self, id: str) -> Card | None:
+    async def find(self, id: str) -> ApprovalRequest | None:
         """The card of that id; None for an unknown one."""
         data = await self._bus.command("HGET", self._names.approval(id), "card")
-        return Card(**json.loads(data)) if data else None
+        return ApprovalRequest(**json.loads(data)) if data else None
 
     def open_in(self, session: str) -> str:
         """The key of the requests that are open in a person's session: a hash of id -> when it expires."""
         return f"{self._names.desk(CHATTER)}asks:{session}"
 
-    async def waiting(self, session: str) -> list[Card]:
+    async def waiting(self, session: str) -> list[ApprovalRequest]:
         """The requests that are open in a person's session, the oldest first."""
         ids = await self._bus.command("HKEYS", self.open_in(session))
         found = [await self.find(id.decode()) for id in ids]
         cards = [card for card in found if card is not None and await self.decision(card.id) is None]
         return sorted(cards, key=lambda card: card.at)
 
-    async def everywhere(self) -> list[Card]:
+    async def everywhere(self) -> list[ApprovalRequest]:
         """The requests that are open in any session, the oldest first."""
-        before, found = self.open_in(""), list[Card]()
+        before, found = self.open_in(""), list[ApprovalRequest]()
         pattern, cursor = re.sub(r"([\\\[\]*?])", r"\\\1", before) + "*", b"0"
         while True:
             cursor, keys = await self._bus.command("SCAN", cursor, "MATCH", pattern, "COUNT", 1000)

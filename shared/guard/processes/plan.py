@@ -23,14 +23,14 @@ _FILE = "plan.json"
 
 
 @dataclass(frozen=True)
-class Plan:
+class ClusterPlan:
     """Agents that were asked for, those that were left out, and how many replicas of some."""
 
     agents: tuple[str, ...] = AGENTS
     without: tuple[str, ...] = ()
     scale: Mapping[str, int] = field(default_factory=dict)
 
-    def changed(self, added: Iterable[str], without: Iterable[str], scale: Mapping[str, int]) -> Plan:
+    def changed(self, added: Iterable[str], without: Iterable[str], scale: Mapping[str, int]) -> ClusterPlan:
         """With these agents too, without those, with so many replicas."""
         left, more = tuple(dict.fromkeys(without)), tuple(dict.fromkeys([*added, *scale]))
         kept = [name for name in (*self.agents, *more) if name not in left]
@@ -53,7 +53,7 @@ class Plan:
             for number in range(1, self.scale.get(name, 1) + 1)
         ]
 
-    def checked(self, home: Path) -> Plan:
+    def checked(self, home: Path) -> ClusterPlan:
         """UsageError where it names an agent that there is not, or both wants and leaves out one."""
         there = [*AGENTS, *(name for name in own(home) if name not in AGENTS)]
         unknown = sorted({*self.agents, *self.without, *self.scale} - {*there})
@@ -100,38 +100,38 @@ def counts(given: Iterable[str]) -> dict[str, int]:
     return found
 
 
-def read(home: Path) -> Plan | None:
+def read(home: Path) -> ClusterPlan | None:
     """What was written down; None where there is nothing, or nothing that can be read."""
     try:
         kept = json.loads((home / _FILE).read_text("utf-8"))
         scale = {str(name): min(MOST, max(1, int(count))) for name, count in kept["scale"].items()}
-        return Plan(tuple(map(str, kept["agents"])), tuple(map(str, kept["without"])), scale)
+        return ClusterPlan(tuple(map(str, kept["agents"])), tuple(map(str, kept["without"])), scale)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def kept(home: Path) -> Plan:
+def kept(home: Path) -> ClusterPlan:
     """What was asked for last where nobody ended the cluster: it was killed, or the machine went down.
 
     Beside a project the shipped agents alone: the files there may have come with the project.
     """
     found = read(home) if (home / "cluster.json").exists() else None
     if found is None:
-        return Plan()
+        return ClusterPlan()
     there = {*AGENTS, *(() if home.name == HOME_NAME else own(home))}
     scale = {name: count for name, count in found.scale.items() if name in there}
     agents, without = ([one for one in names if one in there] for names in (found.agents, found.without))
-    return Plan(tuple(agents), tuple(without), scale)
+    return ClusterPlan(tuple(agents), tuple(without), scale)
 
 
-def words(plan: Plan) -> list[str]:
+def words(plan: ClusterPlan) -> list[str]:
     """The options of `up` that ask for it."""
     told = [f"--scale {name}={count}" for name, count in plan.scale.items() if count > 1]
     told += [f"--with {name}" for name in plan.agents if name not in (*AGENTS, *plan.scale)]
     return told + [f"--without {name}" for name in plan.without]
 
 
-def write(home: Path, plan: Plan) -> None:
+def write(home: Path, plan: ClusterPlan) -> None:
     """Write it down, whole or not at all."""
     atomic.put(home / _FILE, json.dumps(asdict(plan)))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from shared.models.demo.scene import Call, Scene, clip, dig
+from shared.models.demo.scene import Scene, SceneCall, clip, dig
 
 LABEL = "[demo]"
 WHICH = f"{LABEL} In which repository?"
@@ -170,7 +170,7 @@ def planned(scene: Scene) -> str:
     """The Planner's last words."""
     call = scene.good("submit_plan")
     if call:
-        return f"{LABEL} The plan:\n" + _outline(Call(call.name, {}, "", call.input))
+        return f"{LABEL} The plan:\n" + _outline(SceneCall(call.name, {}, "", call.input))
     if scene.calls:
         return told(scene, ("submit_plan",))
     subject = clip(scene.said, 200)
@@ -180,7 +180,7 @@ def planned(scene: Scene) -> str:
 def researched(scene: Scene, word: str) -> str:
     """The Researcher's last words."""
     call = scene.good("report_findings")
-    lines = [_cited(Call("", {}, "", call.input))] if call else []
+    lines = [_cited(SceneCall("", {}, "", call.input))] if call else []
     lines += [part for name in ("grep", "report_findings") for part in _failures(scene, name)]
     return f"{LABEL} I searched for “{word}”.\n" + "\n".join(lines or ["Nothing was found."])
 
@@ -235,22 +235,22 @@ def _missing(name: str) -> str:
     return f"`{name}` is not offered to me here, so I cannot go on with that."
 
 
-def _name(call: Call) -> str:
+def _name(call: SceneCall) -> str:
     if call.name == "consult_agent":
         return str(call.input.get("agent", "the agent")).capitalize()
     return _NAMES.get(call.name, f"`{call.name}`")
 
 
-def _content(call: Call) -> str:
+def _content(call: SceneCall) -> str:
     return {"consult_planner": _outline, "consult_researcher": _cited}.get(call.name, _plain)(call)
 
 
-def _plain(call: Call) -> str:
+def _plain(call: SceneCall) -> str:
     said = dig(call.data, "summary", "answer", "text", "content", "message")
     return clip(said if isinstance(said, str) else call.text, 800)
 
 
-def _outline(call: Call) -> str:
+def _outline(call: SceneCall) -> str:
     tasks = dig(call.data, "tasks")
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
         return _plain(call)
@@ -258,7 +258,7 @@ def _outline(call: Call) -> str:
     return "\n".join(lines)
 
 
-def _cited(call: Call) -> str:
+def _cited(call: SceneCall) -> str:
     places = dig(call.data, "citations") or dig(call.data, "findings")
     if isinstance(places, list):
         return "\n".join(f"- {_citation(place)}" for place in places) or "No findings."
@@ -275,7 +275,7 @@ def _citation(place: Any) -> str:
     return f"{clip(str(place.get('claim') or place.get('text') or ''), 200)} (`{where}`)"
 
 
-def _state(call: Call) -> str:
+def _state(call: SceneCall) -> str:
     agent = call.input.get("agent", "agent")
     if call.error:
         return f"{agent}: {call.error}. {call.advice or _ADVICE}"

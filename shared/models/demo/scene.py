@@ -23,7 +23,7 @@ _ABSENT = frozenset({"offline", "timeout", "silent", "late"})
 
 
 @dataclass(frozen=True)
-class Call:
+class SceneCall:
     """A tool call since the last message, and its result as text and, where it is JSON, as data."""
 
     name: str
@@ -71,7 +71,7 @@ class Scene:
     said: str
     before: tuple[str, ...] = ()
     added: tuple[str, ...] = ()  # said while the turn ran
-    calls: tuple[Call, ...] = ()
+    calls: tuple[SceneCall, ...] = ()
     asked: bool = False  # the last message answers a question that the person was asked
     question: str = ""  # that question
     options: tuple[str, ...] = ()  # of that question
@@ -81,11 +81,11 @@ class Scene:
     repositories: tuple[str, ...] = ()  # of the project, without the demo's own where there are others
     waits: tuple[str, ...] = ()  # tasks that wait for the person's answer to a question
 
-    def called(self, name: str) -> list[Call]:
+    def called(self, name: str) -> list[SceneCall]:
         """The calls of this tool since the last message."""
         return [call for call in self.calls if call.name == name]
 
-    def good(self, name: str) -> Call | None:
+    def good(self, name: str) -> SceneCall | None:
         """The last call of this tool that did not fail."""
         return next((call for call in reversed(self.called(name)) if not call.error), None)
 
@@ -202,7 +202,7 @@ def _text(content: Any) -> str:
     return "\n".join(block["text"] for block in content or () if block.get("type") == "text")
 
 
-def _calls(messages: tuple[Message, ...]) -> Iterator[Call]:
+def _calls(messages: tuple[Message, ...]) -> Iterator[SceneCall]:
     results = {
         block["tool_use_id"]: block
         for message in messages
@@ -214,7 +214,7 @@ def _calls(messages: tuple[Message, ...]) -> Iterator[Call]:
             result = results.get(block["id"], {})
             text = _text(result.get("content"))
             marked = bool(result.get("is_error")) or not result
-            yield Call(block["name"], dict(block["input"]), text, _json(text), marked)
+            yield SceneCall(block["name"], dict(block["input"]), text, _json(text), marked)
 
 
 def _planned(messages: tuple[Message, ...]) -> tuple[Planned, ...]:

@@ -15,8 +15,8 @@ from shared.guard.git.merging import Merger
 from shared.store.records import Repo
 from shared.tasks.names import slug
 from shared.tasks.worktree import bases
-from shared.tasks.worktree.lock import Hold
-from shared.tasks.worktree.mirrors import Repos
+from shared.tasks.worktree.lock import WorktreeLock
+from shared.tasks.worktree.mirrors import Mirrors
 
 PREFIX = "promptdock/"
 
@@ -33,12 +33,12 @@ class Worktree:
     branch: str
     base: str
     git: Git
-    lock: Hold
+    lock: WorktreeLock
     source: Merger
 
     @classmethod
     async def acquire(
-        cls, repos: Repos, repo: Repo, task: str, epoch: int, needs: Sequence[str] = (), began: str = ""
+        cls, repos: Mirrors, repo: Repo, task: str, epoch: int, needs: Sequence[str] = (), began: str = ""
     ) -> Worktree:
         """Take the task's worktree, ending what an earlier owner left running, and going on with its files.
 
@@ -48,7 +48,7 @@ class Worktree:
         """
         name = slug(task)
         path, branch = place(repos, repo, task), PREFIX + name
-        lock = Hold(path.parent, name, epoch)
+        lock = WorktreeLock(path.parent, name, epoch)
         notes = await lock.take()
         try:
             # Fetched, since a worker on another machine may have pushed what the task has made so far: just now,
@@ -69,7 +69,7 @@ class Worktree:
             await lock.release()
             raise
 
-    async def begun(self, repos: Repos, repo: Repo) -> str:
+    async def begun(self, repos: Mirrors, repo: Repo) -> str:
         """The commit of the default branch that the work stands on, which holds no other agent's work."""
         return await self.source.merge_base(await repos.base(repo, self.source), self.base) or self.base
 
@@ -91,13 +91,13 @@ class Worktree:
             self.path.parent.rmdir()
 
 
-def place(repos: Repos, repo: Repo, task: str) -> Path:
+def place(repos: Mirrors, repo: Repo, task: str) -> Path:
     """Where a task's worktree lies on this home."""
     return repos.home / "worktrees" / slug(repo.name) / slug(task)
 
 
 async def _base(
-    source: Merger, repos: Repos, repo: Repo, branch: str, needs: Sequence[str], began: str
+    source: Merger, repos: Mirrors, repo: Repo, branch: str, needs: Sequence[str], began: str
 ) -> str:
     """Where the branch starts: where it left the default branch, if the task has worked on it before."""
     start = await repos.base(repo, source)

@@ -25,7 +25,7 @@ from shared.guard.git.commands import Git
 from shared.guard.processes.process import Lock, run
 from shared.guard.processes.reserve import Reserve
 from shared.guard.sandbox.sandbox import Sandbox
-from shared.tasks.worktree.receipt import Command, digest
+from shared.tasks.worktree.receipt import CheckRun, digest
 
 FILE = "promptdock.toml"
 MOST, SECONDS = 20, 900.0
@@ -40,7 +40,7 @@ class _Checks(BaseModel):
 
 
 @dataclass(frozen=True)
-class Plan:
+class CheckPlan:
     """The commands to run, in order, and how long each may take. `origin` says where they stand."""
 
     commands: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class Plan:
 class Ran:
     """One check that ran, and the end of what it printed."""
 
-    command: Command
+    command: CheckRun
     output: str
 
     @property
@@ -60,36 +60,36 @@ class Ran:
         return self.command.exit_code == 0
 
 
-def given(commands: Any, origin: str) -> Plan | None:
+def given(commands: Any, origin: str) -> CheckPlan | None:
     """The plan that a task carries; None where it carries none."""
     if not isinstance(commands, list):
         return None
     texts = tuple(text for text in commands if isinstance(text, str) and text.strip() and "\0" not in text)
-    return Plan(texts[:MOST], origin=origin) if texts else None
+    return CheckPlan(texts[:MOST], origin=origin) if texts else None
 
 
-async def of_repository(git: Git, commit: str) -> Plan:
+async def of_repository(git: Git, commit: str) -> CheckPlan:
     """What the repository says at that commit; Lasting where its file cannot be used."""
     try:
         text = await git.file(commit, FILE)
     except ToolError:
-        return Plan()
+        return CheckPlan()
     try:
         checks = _Checks.model_validate(tomllib.loads(text).get("checks", {}))
     except (tomllib.TOMLDecodeError, ValidationError) as error:
         raise Lasting(f"the checks in {FILE} cannot be read", str(error)[:400], f"correct {FILE}") from None
-    return Plan(tuple(checks.commands), checks.seconds, FILE)
+    return CheckPlan(tuple(checks.commands), checks.seconds, FILE)
 
 
-def both(one: Plan, other: Plan | None) -> Plan:
+def both(one: CheckPlan, other: CheckPlan | None) -> CheckPlan:
     """The commands of both, each once."""
     if other is None or not one.commands:
         return other or one
     commands = tuple(dict.fromkeys(one.commands + other.commands))
-    return Plan(commands, max(one.seconds, other.seconds), f"{one.origin} and {other.origin}")
+    return CheckPlan(commands, max(one.seconds, other.seconds), f"{one.origin} and {other.origin}")
 
 
-async def run_all(git: Git, sandbox: Sandbox, plan: Plan, lock: Lock) -> list[Ran]:
+async def run_all(git: Git, sandbox: Sandbox, plan: CheckPlan, lock: Lock) -> list[Ran]:
     """Run them all in the worktree, in order, also after one has failed; confined as any command is."""
     return [await _one(git, sandbox, command, plan.seconds, lock) for command in plan.commands]
 
@@ -100,7 +100,7 @@ async def _one(git: Git, sandbox: Sandbox, command: str, seconds: float, lock: L
     done = await run(argv, cwd=git.path, timeout=seconds, limit=_KEPT, lock=lock, reserve=reserve)
     told = f"\n[ended after {seconds:g} s]" if done.timed_out else ""
     told += f"\n[{done.ended}]" if done.ended else ""
-    record = Command(
+    record = CheckRun(
         command=command,
         exit_code=done.exit_code if done.ok or done.exit_code else -9,
         stdout_digest=digest(done.stdout),

@@ -17,7 +17,7 @@ LIFE = 1200.0  # seconds
 _MOST = 2000  # files of one task that are published
 
 
-class Paths:
+class Claims:
     """The files of one task in one repository."""
 
     def __init__(self, bus: Bus, names: Names, repo: str, task: str) -> None:

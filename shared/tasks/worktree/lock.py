@@ -47,7 +47,7 @@ class _Starting:
         _write(self._record, record)
 
 
-class Hold:
+class WorktreeLock:
     """The lock of one worktree, to be handed to `process.run`; see the head of this file."""
 
     def __init__(self, folder: Path, name: str, epoch: int) -> None:

@@ -18,10 +18,10 @@ from shared.tasks import fate, graph
 from shared.tasks import states as machine
 from shared.tasks.names import slug
 from shared.tasks.worktree.acquire import PREFIX, place
-from shared.tasks.worktree.lock import Hold
+from shared.tasks.worktree.lock import WorktreeLock
 from shared.tasks.worktree.message import merge as message
 from shared.tasks.worktree.message import title
-from shared.tasks.worktree.mirrors import Repos
+from shared.tasks.worktree.mirrors import Mirrors
 from shared.tasks.worktree.receipt import Clash, Receipt, told
 
 DONE = ("COMPLETED", "AWAITING_APPROVAL", "FAILED", "BLOCKED")
@@ -40,7 +40,7 @@ class Merged:
     along: list[str] = field(default_factory=list)
 
 
-async def source(repos: Repos, repo: Repo, fresh: bool = False) -> Merger:
+async def source(repos: Mirrors, repo: Repo, fresh: bool = False) -> Merger:
     """The repository, to merge in."""
     git = await repos.source(repo, fresh)
     return Merger(git.path, git.sandbox, git.lock, git.where, git.known)
@@ -67,7 +67,7 @@ async def _branch(store: Store, task: Task, states: tuple[str, ...], what: str) 
     return task.branch
 
 
-async def merge(repos: Repos, repo: Repo, store: Store, task: Task, actor: str, key: str) -> Merged:
+async def merge(repos: Mirrors, repo: Repo, store: Store, task: Task, actor: str, key: str) -> Merged:
     """Merge a task's branch into the default branch, and complete the task where it waited for that.
 
     A linked repository gets it as it lies there; a mirror's is pushed, where the repository grants it.
@@ -154,7 +154,7 @@ class Unmerged:
     along: list[str] = field(default_factory=list)
 
 
-async def unmerge(repos: Repos, repo: Repo, store: Store, task: Task, actor: str, key: str) -> Unmerged:
+async def unmerge(repos: Mirrors, repo: Repo, store: Store, task: Task, actor: str, key: str) -> Unmerged:
     """Undo the merge of a task's branch, which stays. Nothing that came after it, and no person's change, is lost.
 
     Where nothing came after and nobody else can have it, the default branch is what it was before; else a commit
@@ -187,7 +187,7 @@ async def unmerge(repos: Repos, repo: Repo, store: Store, task: Task, actor: str
 
 
 async def _out(
-    repos: Repos, repo: Repo, git: Merger, old: str, last: TaskEvent, task: Task, actor: str
+    repos: Mirrors, repo: Repo, git: Merger, old: str, last: TaskEvent, task: Task, actor: str
 ) -> str:
     """Take out of the default branch, which stands at `old`, what a merge brought; the commit that does it, or ""."""
     merged, into = str(last.detail.get("commit")), repo.default_branch
@@ -246,7 +246,7 @@ async def _along(store: Store, repo: Repo, git: Merger, task: Task, actor: str, 
     return came
 
 
-async def _put(repos: Repos, repo: Repo, git: Merger, old: str, made: str) -> None:
+async def _put(repos: Mirrors, repo: Repo, git: Merger, old: str, made: str) -> None:
     if repo.path:
         await git.advance(repo.default_branch, old, made)
         return
@@ -256,7 +256,7 @@ async def _put(repos: Repos, repo: Repo, git: Merger, old: str, made: str) -> No
         await git.push(repo.default_branch, reach=repos.reach)
 
 
-async def discard(repos: Repos, repo: Repo, store: Store, task: Task, actor: str, key: str) -> None:
+async def discard(repos: Mirrors, repo: Repo, store: Store, task: Task, actor: str, key: str) -> None:
     """Throw away what a task made: its branch and its worktree. Its receipt stays."""
     branch = await _branch(store, task, DONE, "discarded")
     await clear(repos, repo, task.slug)
@@ -274,10 +274,10 @@ async def discard(repos: Repos, repo: Repo, store: Store, task: Task, actor: str
         )
 
 
-async def clear(repos: Repos, repo: Repo, name: str) -> bool:
+async def clear(repos: Mirrors, repo: Repo, name: str) -> bool:
     """Remove a task's worktree where one is left that nobody works in; whether there was one."""
     path = place(repos, repo, name)
-    lock = Hold(path.parent, slug(name), 0)
+    lock = WorktreeLock(path.parent, slug(name), 0)
     if lock.living():
         raise Busy(f"the task {name} is being worked on", "its worker is alive", "stop_task ends it")
     if not path.exists() and not lock.known():

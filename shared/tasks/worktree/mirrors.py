@@ -29,7 +29,7 @@ _WAIT = 300.0  # seconds that another process's fetch of the same mirror may tak
 
 
 @dataclass(frozen=True)
-class Repos:
+class Mirrors:
     """The repositories as they lie on this home. Rows are made and read here, never stored.
 
     `allow_local` lets urls name paths and servers of this machine; `hosts` may lie in a private network.

@@ -14,20 +14,20 @@ from shared.store.base import Store
 from shared.store.records import Repo, Task
 from shared.tasks.names import slug
 from shared.tasks.worktree.acquire import Worktree
-from shared.tasks.worktree.lock import Hold
-from shared.tasks.worktree.mirrors import Repos
+from shared.tasks.worktree.lock import WorktreeLock
+from shared.tasks.worktree.mirrors import Mirrors
 
 _ENDED = ("COMPLETED", "FAILED", "BLOCKED", "AWAITING_APPROVAL")
 _UNKNOWN = 24 * 3600.0  # seconds after which one of a task without a row is taken for left behind
 
 
-async def sweep(repos: Repos, store: Store) -> list[str]:
+async def sweep(repos: Mirrors, store: Store) -> list[str]:
     """Commit what was left in them to their branches, and remove them; the names of their tasks."""
     found = []
     await asyncio.to_thread(_clear, repos.home)
     for record in await asyncio.to_thread(_records, repos.home):
         name = record.stem
-        if Hold(record.parent, name, 0).living():
+        if WorktreeLock(record.parent, name, 0).living():
             continue
         rows = await store.select(Task, {"slug": name}, limit=1)
         if rows[0].status not in _ENDED if rows else time.time() - record.stat().st_mtime < _UNKNOWN:
@@ -64,7 +64,7 @@ async def _repo(store: Store, task: Task | None, folder: str) -> Repo | None:
     return rows[0] if len(rows) == 1 else None
 
 
-async def _end(repos: Repos, repo: Repo, name: str, epoch: int) -> None:
+async def _end(repos: Mirrors, repo: Repo, name: str, epoch: int) -> None:
     tree = await Worktree.acquire(repos, repo, name, epoch)
     try:
         await tree.git.commit_all("Left behind by a worker that died", step=f"left:{name}:{epoch}")

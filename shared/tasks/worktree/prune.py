@@ -14,7 +14,7 @@ from shared.store.records import Repo, Task, TaskDependency
 from shared.tasks import fate, states
 from shared.tasks.worktree import merge
 from shared.tasks.worktree.acquire import PREFIX, place
-from shared.tasks.worktree.mirrors import Repos
+from shared.tasks.worktree.mirrors import Mirrors
 
 _MOST = 500  # tasks of one look
 
@@ -29,7 +29,7 @@ class Leftovers:
 
 
 async def prune(
-    repos: Repos,
+    repos: Mirrors,
     store: Store,
     project: UUID | None = None,
     before: datetime | None = None,
@@ -60,7 +60,7 @@ def _by_repo(tasks: list[Task]) -> dict[UUID, list[Task]]:
 
 
 async def _branches(
-    repos: Repos,
+    repos: Mirrors,
     repo: Repo,
     store: Store,
     tasks: list[Task],

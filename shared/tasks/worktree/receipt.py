@@ -16,7 +16,7 @@ FILES, COMMANDS, COMMITS = 500, 200, 200
 Verified = Literal["verified", "partly", "unverified"]
 
 
-class Command(BaseModel, defer_build=True):
+class CheckRun(BaseModel, defer_build=True):
     """One command that ran in the worktree; `stdout_digest` is the SHA-256 of what it printed, as kept."""
 
     command: str
@@ -28,7 +28,7 @@ class Command(BaseModel, defer_build=True):
     at: float = 0.0  # when it ended, in seconds since the epoch
 
 
-class Made(BaseModel, defer_build=True):
+class Produced(BaseModel, defer_build=True):
     """One commit of the task's branch."""
 
     sha: str
@@ -48,10 +48,10 @@ class Receipt(BaseModel, defer_build=True):
     summary: str = ""
     branch: str = ""
     base: str = ""
-    commits: list[Made] = Field(default_factory=list)
+    commits: list[Produced] = Field(default_factory=list)
     files_changed: list[str] = Field(default_factory=list)
     diff_stat: str = ""
-    commands: list[Command] = Field(default_factory=list)
+    commands: list[CheckRun] = Field(default_factory=list)
     tokens: int = 0
     verified: Verified = "unverified"
     clashes: list[Clash] = Field(default_factory=list)
@@ -62,7 +62,7 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def verdict(commands: Iterable[Command], committed: bool, changed: float = 0.0) -> Verified:
+def verdict(commands: Iterable[CheckRun], committed: bool, changed: float = 0.0) -> Verified:
     """Whether checks stand behind the work: each check's last run counts, if it ended after the last change.
 
     Where we ran checks ourselves, those alone count. verified: there is a commit, and all checks passed;
@@ -106,7 +106,7 @@ async def build(
     git: Git,
     branch: str,
     base: str,
-    commands: Iterable[Command | Mapping[str, Any]] = (),
+    commands: Iterable[CheckRun | Mapping[str, Any]] = (),
     summary: str = "",
     tokens: int = 0,
 ) -> Receipt:
@@ -114,13 +114,13 @@ async def build(
 
     Only committed work counts. Raises ToolError where git cannot say.
     """
-    ran = [Command.model_validate(command) for command in commands]
+    ran = [CheckRun.model_validate(command) for command in commands]
     made, changed, stat = await git.work(base, await git.commit_of(f"refs/heads/{branch}"), COMMITS)
     return Receipt(
         summary=summary,
         branch=branch,
         base=base,
-        commits=[Made(sha=commit.sha, subject=commit.subject) for commit in reversed(made)],
+        commits=[Produced(sha=commit.sha, subject=commit.subject) for commit in reversed(made)],
         files_changed=changed[:FILES],
         diff_stat=stat if made else "",
         commands=ran[-COMMANDS:],

@@ -14,7 +14,7 @@ from shared.errors import ToolError
 from shared.guard.git.merging import Merger
 from shared.store.records import Repo
 from shared.tasks.worktree.acquire import Worktree
-from shared.tasks.worktree.mirrors import Repos
+from shared.tasks.worktree.mirrors import Mirrors
 
 _MARK = re.compile(rb"^(<{7}|>{7}) ", re.MULTILINE)
 _SHOWN, _READ = 50, 8 * 1024 * 1024
@@ -57,7 +57,7 @@ class Renewal:
         )
 
 
-async def begin(tree: Worktree, repos: Repos, repo: Repo, agent: str) -> Renewal | None:
+async def begin(tree: Worktree, repos: Mirrors, repo: Repo, agent: str) -> Renewal | None:
     """Merge the default branch into the worktree where the two clash; None where there is nothing to resolve.
 
     A merge that a worker before us began is gone on with. ToolError where it cannot be begun.

@@ -15,7 +15,7 @@ from shared.tasks.defaults import meant
 from shared.tasks.estimate import estimate, recall
 from shared.tasks.worktree import message
 from shared.tools import lookup
-from shared.tools.context import Cluster, Context
+from shared.tools.context import ClusterCalls, Context
 from shared.tools.registry import Category, Result
 from shared.tools.tasks import names
 
@@ -26,7 +26,7 @@ _KINDS = ("frontend", "backend", "both")
 _PRIORITY = {"low": 200, "medium": 100, "high": 50}
 
 
-def _cluster(here: Context) -> Cluster:
+def _cluster(here: Context) -> ClusterCalls:
     if here.cluster is None:
         raise ToolError("no cluster is at hand", "this tool runs inside a turn only")
     return here.cluster

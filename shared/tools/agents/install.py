@@ -22,7 +22,7 @@ from shared.guard.permissions.touching import Kind, When, touching
 from shared.guard.processes import starts
 from shared.guard.processes.process import environment, run
 from shared.store.origin import Origin
-from shared.store.records import Profile
+from shared.store.records import ProfileRow
 from shared.tools import checkouts, lookup
 from shared.tools.agents import profiles
 from shared.tools.categories import tier
@@ -87,7 +87,7 @@ def manifest(given: Any) -> dict[str, list[str]]:
     return {kind: list(names) for kind, names in given.items()}
 
 
-def _folder(here: Context, row: Profile) -> Path:
+def _folder(here: Context, row: ProfileRow) -> Path:
     return checkouts.repos(here).home / "profiles" / row.slug
 
 
@@ -200,7 +200,7 @@ async def import_profile(
     row = _row(here, content, id, name)
     if "://" in source[:12]:
         row = row.model_copy(update={"origin": replace(here.origin, foreign=source.strip()[:200]).kept()})
-    old = await lookup.first(here.store, Profile, slug=row.slug)
+    old = await lookup.first(here.store, ProfileRow, slug=row.slug)
     if old is not None and old.id != row.id:
         if not overwrite:
             raise ToolError(f"there is a profile {row.slug!r} already", "", "give another id, or overwrite")
@@ -213,7 +213,7 @@ async def import_profile(
     return told | profiles.unknown(here, row.tools)
 
 
-def _row(here: Context, content: dict[str, Any], id: str | None, name: str | None) -> Profile:
+def _row(here: Context, content: dict[str, Any], id: str | None, name: str | None) -> ProfileRow:
     tools = content.get("allowed_tools", [])
     if not isinstance(tools, list) or not all(isinstance(tool, str) and tool for tool in tools):
         raise ToolError("this profile cannot be used", "allowed_tools is a list of names")
@@ -222,7 +222,7 @@ def _row(here: Context, content: dict[str, Any], id: str | None, name: str | Non
     servers = content.get("mcp_servers") or {}
     if not isinstance(servers, dict):
         raise ToolError("this profile cannot be used", "mcp_servers are servers by name")
-    return Profile(
+    return ProfileRow(
         id=lookup.identity(here, "profile"),
         slug=profiles.slug_of(str(id or content.get("id") or called)),
         name=called[:200],

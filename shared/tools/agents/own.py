@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from shared import log
 from shared.errors import ToolError
 from shared.guard.permissions.presets import Policies
-from shared.store.records import Profile
+from shared.store.records import ProfileRow
 from shared.tools.context import Context
 
 PREFIX = "self:"  # of the ids of the rows that hold agents' own changes; no profile that people make has such an id
@@ -43,7 +43,7 @@ def slug(agent: str) -> str:
     return f"{PREFIX}{agent}"
 
 
-def permissions(row: Profile, folder: Policies) -> Policies:
+def permissions(row: ProfileRow, folder: Policies) -> Policies:
     """The permissions of an agent with these changes; such as cannot be read let it read only."""
     if not row.permissions:
         return folder
@@ -54,7 +54,7 @@ def permissions(row: Profile, folder: Policies) -> Policies:
         return Policies(preset="locked")
 
 
-def let_go(here: Context, row: Profile) -> None:
+def let_go(here: Context, row: ProfileRow) -> None:
     """Before an agent's own changes are deleted: what may make it more powerful needs who may grant that."""
     mine = own(here)
     if row.permissions and not mine.approver:
@@ -65,6 +65,6 @@ def let_go(here: Context, row: Profile) -> None:
         )
 
 
-async def tell(here: Context, row: Profile) -> None:
+async def tell(here: Context, row: ProfileRow) -> None:
     """Let the workers of an agent whose changes these are read them anew."""
     await own(here).tell(row.slug.removeprefix(PREFIX))

@@ -10,7 +10,7 @@ from pydantic import Field
 from shared.errors import Conflict, ToolError
 from shared.guard.permissions.touching import touching
 from shared.store.origin import marked
-from shared.store.records import Agent, Profile, Project, Task
+from shared.store.records import Agent, ProfileRow, Project, Task
 from shared.tools import lookup
 from shared.tools.agents import own
 from shared.tools.categories import tier
@@ -58,7 +58,7 @@ def _written(arguments: dict[str, Any]) -> str:
 @category.tool(effect="pure", touches=touching("records"))
 async def list_profiles(here: Context) -> Result:
     """List all agent profiles."""
-    found = await here.store.select(Profile, order=[("slug", "asc")])
+    found = await here.store.select(ProfileRow, order=[("slug", "asc")])
     return {
         "profiles": [
             {
@@ -89,7 +89,7 @@ async def create_profile(
 ) -> Result:
     """Create a new agent profile. permission_mode is one of open, standard, guarded, locked, builder."""
     slug = slug_of(id)
-    row = Profile(
+    row = ProfileRow(
         id=lookup.identity(here, "profile"),
         slug=slug,
         name=name,
@@ -105,9 +105,9 @@ async def create_profile(
     return {"created": slug, "name": name} | unknown(here, row.tools)
 
 
-async def insert(here: Context, row: Profile) -> None:
+async def insert(here: Context, row: ProfileRow) -> None:
     """Write a new profile; ToolError where its id is taken, unless by this very call before a crash."""
-    found = await lookup.first(here.store, Profile, slug=row.slug)
+    found = await lookup.first(here.store, ProfileRow, slug=row.slug)
     if found is not None and found.id == row.id:
         return
     try:
@@ -177,7 +177,7 @@ def unknown(here: Context, tools: list[str]) -> Result:
     return {"warning": f"no tool is called: {', '.join(missing[:20])}"} if missing else {}
 
 
-def shown(row: Profile) -> dict[str, Any]:
+def shown(row: ProfileRow) -> dict[str, Any]:
     """A profile as people see it; the values of servers' variables may be secrets, and stay where they are."""
     servers = {
         name: server | ({"env": dict.fromkeys(server["env"], "…")} if server.get("env") else {})
@@ -262,7 +262,7 @@ async def delete_profile(here: Context, profile_id: str) -> Result:
     mine = row.slug.startswith(own.PREFIX)
     if mine:
         own.let_go(here, row)
-    if not await here.store.delete(Profile, {"id": row.id, "version": row.version}):
+    if not await here.store.delete(ProfileRow, {"id": row.id, "version": row.version}):
         raise Conflict("the profile was changed meanwhile", "", "look at it, then try again")
     if mine:
         await own.tell(here, row)

@@ -21,7 +21,7 @@ from shared.guard.permissions import compare
 from shared.guard.permissions.presets import Policies
 from shared.guard.permissions.touching import touching
 from shared.store.base import Store
-from shared.store.records import Profile, derived
+from shared.store.records import ProfileRow, derived
 from shared.tools import lookup
 from shared.tools.agents import own, profiles
 from shared.tools.agents.own import Own
@@ -55,7 +55,7 @@ async def _possible(here: Context, **arguments: Any) -> None:
     """Before anybody is asked for permission: who may not grant a change need not be asked for it."""
     mine = _own(here)
     if "new_profile" in arguments:
-        row = await lookup.first(here.store, Profile, slug=own.slug(here.agent))
+        row = await lookup.first(here.store, ProfileRow, slug=own.slug(here.agent))
         wanted = await _wanted(here, mine, **arguments)
         _need_grant(mine, own.permissions(row, mine.folder) if row else mine.folder, wanted)
 
@@ -128,7 +128,7 @@ async def self_edit_permissions(
             "the permissions cannot be changed here", mine.fixed_permissions, "change that instead"
         )
 
-    def changed(row: Profile) -> tuple[Any, Changes]:
+    def changed(row: ProfileRow) -> tuple[Any, Changes]:
         now = own.permissions(row, mine.folder)  # as they are, not as they were when this turn began
         _need_grant(mine, now, wanted)
         kept = {} if wanted == mine.folder else wanted.model_dump()
@@ -161,7 +161,7 @@ async def _wanted(
         return mine.folder
     base: Changes = {"preset": new_profile}
     if new_profile not in profiles.MODES:
-        row = await lookup.first(here.store, Profile, slug=new_profile)
+        row = await lookup.first(here.store, ProfileRow, slug=new_profile)
         if row is None or new_profile.startswith(own.PREFIX):
             raise ToolError(
                 f"there is no permission profile {new_profile!r}",
@@ -178,7 +178,7 @@ async def _wanted(
 
 
 async def _section(here: Context, mine: Own, name: str, text: str) -> Result:
-    def changed(row: Profile) -> tuple[Any, Changes]:
+    def changed(row: ProfileRow) -> tuple[Any, Changes]:
         old = next((part.get("text") for part in row.sections if part.get("name") == name), None)
         kept = [part for part in row.sections if part.get("name") != name]
         if text:
@@ -196,7 +196,7 @@ async def _section(here: Context, mine: Own, name: str, text: str) -> Result:
 
 
 async def _keep(
-    here: Context, mine: Own, what: str, changed: Callable[[Profile], tuple[Any, Changes]]
+    here: Context, mine: Own, what: str, changed: Callable[[ProfileRow], tuple[Any, Changes]]
 ) -> Result:
     """Write a change as a new version, and tell all workers of this agent."""
     row = await _row(here.store, here.agent)
@@ -218,11 +218,11 @@ async def _keep(
     return told
 
 
-async def _row(store: Store, agent: str) -> Profile:
+async def _row(store: Store, agent: str) -> ProfileRow:
     slug = own.slug(agent)
-    if found := await lookup.first(store, Profile, slug=slug):
+    if found := await lookup.first(store, ProfileRow, slug=slug):
         return found
-    row = Profile(id=derived("profile", slug), slug=slug, name=f"{agent}, as it changed itself")
+    row = ProfileRow(id=derived("profile", slug), slug=slug, name=f"{agent}, as it changed itself")
     try:
         await store.insert(row)
     except Conflict:  # another worker was first

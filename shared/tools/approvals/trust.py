@@ -15,7 +15,7 @@ from shared.store.records import (
     Hook,
     Memory,
     Note,
-    Profile,
+    ProfileRow,
     ProjectProfile,
     Prompt,
     Repo,
@@ -46,7 +46,7 @@ CONVERSATION: What = "conversation"
 _KINDS: dict[str, type[Row]] = {
     "task": Task,
     "hook": Hook,
-    "profile": Profile,
+    "profile": ProfileRow,
     "note": Note,
     "prompt": Prompt,
     "memory": Memory,

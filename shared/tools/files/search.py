@@ -27,7 +27,7 @@ from typing import Literal
 from shared import failpoints
 from shared.errors import ToolError
 from shared.guard.files.jail import Jail
-from shared.guard.git.batch import Batch, Command
+from shared.guard.git.batch import Batch, BatchCommand
 from shared.guard.permissions.secret_files import is_secret
 from shared.guard.processes import starts
 from shared.guard.processes.process import Finished, run
@@ -129,7 +129,7 @@ def _printable(*texts: str) -> None:
 async def _confined(places: Sequence[Place], query: Query, limit: int, sandbox: Sandbox) -> list[Found]:
     """In one sandbox for all places, as it takes longer to start than most searches run."""
     roots = [place.root.resolve() for place in places]
-    command = Command(("PLACE", *_argv(query)))
+    command = BatchCommand(("PLACE", *_argv(query)))
     wanted = [
         replace(
             command, arguments=(str(root / place.under) if place.under else str(root), *command.arguments[1:])

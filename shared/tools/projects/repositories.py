@@ -12,7 +12,7 @@ from shared.guard.git.commands import Git, check_ref
 from shared.guard.permissions.touching import Kind, chosen, touching
 from shared.store.origin import marked
 from shared.store.records import Project, Repo, RepoKind, Task, TaskEvent, Workspace, derived
-from shared.tasks.worktree.mirrors import Repos
+from shared.tasks.worktree.mirrors import Mirrors
 from shared.tools import binding, checkouts, lookup
 from shared.tools.categories import tier
 from shared.tools.context import Context
@@ -99,7 +99,7 @@ async def add_repo(
     }
 
 
-async def _opened_at(here: Context, repos: Repos, project: Project, given: str, name: str | None) -> Repo:
+async def _opened_at(here: Context, repos: Mirrors, project: Project, given: str, name: str | None) -> Repo:
     try:
         return await repos.add(given, project.id, name or "")
     except UsageError as error:
@@ -160,7 +160,7 @@ async def remove_repo(
 
 
 async def _place(
-    here: Context, repos: Repos, source: Source, given: str | None, name: str | None, slug: str
+    here: Context, repos: Mirrors, source: Source, given: str | None, name: str | None, slug: str
 ) -> str:
     """Where the repository is; one that is to be made lies beneath this home, and is made."""
     if source == "init":
@@ -179,7 +179,7 @@ async def _place(
     return given
 
 
-async def _init(repos: Repos, path: Path) -> None:
+async def _init(repos: Mirrors, path: Path) -> None:
     await asyncio.to_thread(path.mkdir, parents=True, exist_ok=True)
     git = Git(path, repos.sandbox)
     if git.is_repo():

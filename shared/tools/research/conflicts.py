@@ -22,8 +22,8 @@ from shared.tools.files.search import Place, Query, search
 from shared.tools.paths import of_kind, read_text
 from shared.tools.research import routes_python, routes_script, shapes
 from shared.tools.research.pins import MANIFESTS, Pin, pins
-from shared.tools.research.routes import ANY, CALLS, SERVES, Call, Facts, Route, fits, resolve
-from shared.tools.research.shapes import Shape
+from shared.tools.research.routes import ANY, CALLS, SERVES, Facts, HttpCall, HttpRoute, fits, resolve
+from shared.tools.research.shapes import TypeShape
 
 FILES = 5000  # of one root that one detector reads
 MOST = 200
@@ -48,7 +48,7 @@ class Citation(BaseModel):
     text: str = Field(min_length=1, max_length=2000)
 
 
-class Conflict(BaseModel):
+class SourceConflict(BaseModel):
     """Two places that do not agree; `right` is empty where the other side has nothing to show."""
 
     model_config = ConfigDict(extra="forbid", defer_build=True)
@@ -59,10 +59,10 @@ class Conflict(BaseModel):
     right: Citation | None = None
 
 
-async def detect_conflicts(roots: Mapping[str, Root], sandbox: Sandbox) -> list[Conflict]:
+async def detect_conflicts(roots: Mapping[str, Root], sandbox: Sandbox) -> list[SourceConflict]:
     """Compare the roots of a turn; at most MOST conflicts, those of one kind together."""
     served = {root.name: await _routes(root, sandbox) for root in roots.values()}
-    found: list[Conflict] = []
+    found: list[SourceConflict] = []
     for root in of_kind(roots, "backend"):
         found += duplicate_routes(root, served[root.name])
     for root in of_kind(roots, "frontend"):
@@ -106,10 +106,10 @@ async def _gather(
     return await asyncio.to_thread(lambda: [item for file, text in texts for item in extract(file, text)])
 
 
-async def _routes(root: Root, sandbox: Sandbox) -> list[Route]:
+async def _routes(root: Root, sandbox: Sandbox) -> list[HttpRoute]:
     texts = await _texts(root, sandbox, SERVES, (*PYTHON, *SCRIPT))
 
-    def told() -> list[Route]:
+    def told() -> list[HttpRoute]:
         facts: dict[str, Facts] = {}
         for file, text in texts:
             python = file.endswith(".py")
@@ -127,14 +127,14 @@ def _cite(root: Root, file: str, line: int) -> Citation:
 # Routes -------------------------------------------------------------------------------------------
 
 
-def duplicate_routes(root: Root, routes: Sequence[Route]) -> Iterator[Conflict]:
+def duplicate_routes(root: Root, routes: Sequence[HttpRoute]) -> Iterator[SourceConflict]:
     """The same method and path twice in one application: only the first is ever reached."""
-    first: dict[tuple[object, str, str], Route] = {}
+    first: dict[tuple[object, str, str], HttpRoute] = {}
     for route in routes:
         key = (route.scope, route.method, route.path)
         earlier = first.setdefault(key, route)
         if (earlier.file, earlier.line) != (route.file, route.line):
-            yield Conflict(
+            yield SourceConflict(
                 kind="duplicate_route",
                 summary=f"{route.method} {route.path} is defined twice in {root.name}",
                 left=_cite(root, earlier.file, earlier.line),
@@ -143,8 +143,8 @@ def duplicate_routes(root: Root, routes: Sequence[Route]) -> Iterator[Conflict]:
 
 
 def unserved_calls(
-    root: Root, calls: Sequence[Call], served: Sequence[tuple[Root, Route]]
-) -> Iterator[Conflict]:
+    root: Root, calls: Sequence[HttpCall], served: Sequence[tuple[Root, HttpRoute]]
+) -> Iterator[SourceConflict]:
     """What the frontend calls and no route serves; a near route is named, since it may be the one meant."""
     for call in calls:
         reached = [(other, route) for other, route in served if _reaches(call, route.path)]
@@ -155,20 +155,20 @@ def unserved_calls(
         if reached:
             other, route = reached[0]
             summary = f"{what}, but {other.name} serves it as {route.method}"
-            yield Conflict(
+            yield SourceConflict(
                 kind="type_mismatch", summary=summary, left=left, right=_cite(other, route.file, route.line)
             )
         elif near := next(((o, r) for o, r in served if _alike(r.path) == _alike(call.path)), None):
             other, route = near
             summary = f"{what}, but {other.name} names that route {route.path}"
-            yield Conflict(
+            yield SourceConflict(
                 kind="naming", summary=summary, left=left, right=_cite(other, route.file, route.line)
             )
         else:
-            yield Conflict(kind="missing_field", summary=f"{what}, which no route serves", left=left)
+            yield SourceConflict(kind="missing_field", summary=f"{what}, which no route serves", left=left)
 
 
-def _reaches(call: Call, route: str) -> bool:
+def _reaches(call: HttpCall, route: str) -> bool:
     """Also where either side has a prefix that the other does not show: a base address, or a proxy."""
     if fits(route, call.path):
         return True
@@ -189,7 +189,7 @@ def _alike(path: str) -> str:
 
 def version_mismatches(
     left: Root, ours: Sequence[Pin], right: Root, theirs: Sequence[Pin]
-) -> Iterator[Conflict]:
+) -> Iterator[SourceConflict]:
     """The same dependency at majors that have none in common."""
     by_name = {(pin.ecosystem, pin.name): pin for pin in theirs}
     seen: set[tuple[str, str]] = set()
@@ -199,7 +199,7 @@ def version_mismatches(
         if other is None or key in seen or pin.majors & other.majors:
             continue
         seen.add(key)
-        yield Conflict(
+        yield SourceConflict(
             kind="version_mismatch",
             summary=f"{pin.name} is {pin.shown} in {left.name} and {other.shown} in {right.name}",
             left=_cite(left, pin.file, pin.line),
@@ -210,12 +210,12 @@ def version_mismatches(
 # Fields -------------------------------------------------------------------------------------------
 
 
-async def _field_conflicts(roots: Mapping[str, Root], sandbox: Sandbox) -> list[Conflict]:
+async def _field_conflicts(roots: Mapping[str, Root], sandbox: Sandbox) -> list[SourceConflict]:
     scripts = {
         root.name: shapes.complete(await _gather(root, sandbox, shapes.SCRIPT, SCRIPT, shapes.script_shapes))
         for root in of_kind(roots, "frontend")
     }
-    found: list[Conflict] = []
+    found: list[SourceConflict] = []
     for backend in of_kind(roots, "backend") if any(scripts.values()) else ():
         python = await _gather(backend, sandbox, shapes.PYTHON, PYTHON, shapes.python_shapes)
         models = shapes.complete(python, shapes.PLAIN)
@@ -225,7 +225,7 @@ async def _field_conflicts(roots: Mapping[str, Root], sandbox: Sandbox) -> list[
     return found
 
 
-def field_conflicts(left: Root, ours: Shape, right: Root, theirs: Shape) -> Iterator[Conflict]:
+def field_conflicts(left: Root, ours: TypeShape, right: Root, theirs: TypeShape) -> Iterator[SourceConflict]:
     """Where a frontend's type (`ours`) and a backend's model (`theirs`) of the same name do not agree."""
     if not ours.members or not theirs.members:
         return
@@ -238,23 +238,23 @@ def field_conflicts(left: Root, ours: Shape, right: Root, theirs: Shape) -> Iter
             if not ours.open:
                 summary = f"{ours.name}.{name} is in {right.name}, not in {left.name}"
                 here = _cite(left, ours.file, ours.line)
-                yield Conflict(kind="missing_field", summary=summary, left=here, right=there)
+                yield SourceConflict(kind="missing_field", summary=summary, left=here, right=there)
             continue
         met.add(mine.name)
         here = _cite(left, mine.file, mine.line)
         if mine.name != name:
             summary = f"{ours.name}: {mine.name} in {left.name} is {name} in {right.name}"
-            yield Conflict(kind="naming", summary=summary, left=here, right=there)
+            yield SourceConflict(kind="naming", summary=summary, left=here, right=there)
         if shapes.UNKNOWN not in (mine.kind, member.kind) and mine.kind != member.kind:
             summary = (
                 f"{ours.name}.{mine.name} is {mine.shown} in {left.name}, {member.shown} in {right.name}"
             )
-            yield Conflict(kind="type_mismatch", summary=summary, left=here, right=there)
+            yield SourceConflict(kind="type_mismatch", summary=summary, left=here, right=there)
     for name, mine in ours.members.items():
         if name not in met and not theirs.open:
             summary = f"{ours.name}.{name} is in {left.name}, not in {right.name}"
             here, there = _cite(left, mine.file, mine.line), _cite(right, theirs.file, theirs.line)
-            yield Conflict(kind="extra_field", summary=summary, left=here, right=there)
+            yield SourceConflict(kind="extra_field", summary=summary, left=here, right=there)
 
 
 def _plain(name: str) -> str:

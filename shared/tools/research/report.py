@@ -20,7 +20,7 @@ from shared.tools import checkouts
 from shared.tools.context import Context, Root
 from shared.tools.paths import read_lines
 from shared.tools.registry import Category, Result
-from shared.tools.research.conflicts import Citation, Conflict, detect_conflicts
+from shared.tools.research.conflicts import Citation, SourceConflict, detect_conflicts
 
 category = Category("research", "Report findings with checked citations, and compare repositories")
 
@@ -32,7 +32,7 @@ _VISIBLE = re.compile(
 )
 
 
-class Finding(Citation):
+class ResearchFinding(Citation):
     """A claim and the line that shows it; `area` says what it is about, e.g. `auth`."""
 
     claim: str = Field(min_length=1, max_length=4000)
@@ -42,8 +42,8 @@ class Finding(Citation):
 class Report(BaseModel, defer_build=True):
     """What a research came to, all citations checked."""
 
-    findings: list[Finding]
-    conflicts: list[Conflict] = []
+    findings: list[ResearchFinding]
+    conflicts: list[SourceConflict] = []
     recommendations: list[str] = []
     confidence: float = Field(ge=0, le=1)
 
@@ -51,9 +51,9 @@ class Report(BaseModel, defer_build=True):
 @category.tool(effect="pure", touches=touching("records"))
 async def report_findings(
     context: Context,
-    findings: list[Finding],
+    findings: list[ResearchFinding],
     confidence: Annotated[float, Field(ge=0, le=1)],
-    conflicts: tuple[Conflict, ...] = (),
+    conflicts: tuple[SourceConflict, ...] = (),
     recommendations: tuple[str, ...] = (),
 ) -> Result:
     """Hand in the result of the research; call it once, at the end.
@@ -182,7 +182,7 @@ def answer(report: Report, roots: Mapping[str, Root]) -> dict[str, Any]:
     }
 
 
-def _side(finding: Finding, roots: Mapping[str, Root]) -> str:
+def _side(finding: ResearchFinding, roots: Mapping[str, Root]) -> str:
     """Under which kind of repository a finding stands; in one that holds both, its path decides."""
     root = roots.get(finding.repo)
     if root is not None and root.kind in _SIDES:

@@ -32,7 +32,7 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Route:
+class HttpRoute:
     """A served method and path; parameters are `{}`. Two routes collide only within one `scope`."""
 
     method: str
@@ -43,7 +43,7 @@ class Route:
 
 
 @dataclass(frozen=True)
-class Call:
+class HttpCall:
     """A called method and path; `rooted` is False where the address began with something computed."""
 
     method: str
@@ -107,18 +107,18 @@ def fits(route: str, call: str) -> bool:
     return all(a == b or "{}" in (a, b) for a, b in zip(served, called, strict=True))
 
 
-def resolve(facts: Mapping[str, Facts]) -> list[Route]:
+def resolve(facts: Mapping[str, Facts]) -> list[HttpRoute]:
     """All routes of a root with the prefixes under which their routers are mounted; keys are file paths."""
     parents: dict[Key, list[tuple[Key, str]]] = {}
     for file, told in facts.items():
         for mount in told.mounts:
             target = _target(facts, file, mount.target)
             parents.setdefault(target, []).append((_target(facts, file, mount.owner), mount.prefix))
-    found: list[Route] = []
+    found: list[HttpRoute] = []
     for file, told in facts.items():
         for raw in told.routes:
             for scope, prefix in _prefixes(_target(facts, file, raw.owner), facts, parents):
-                found.append(Route(raw.method, normal(f"{prefix}/{raw.path}"), file, raw.line, scope))
+                found.append(HttpRoute(raw.method, normal(f"{prefix}/{raw.path}"), file, raw.line, scope))
     return sorted(set(found), key=lambda route: (route.file, route.line, route.method, route.path))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from shared.tools.research.grammar import Syntax, bare, line, syntax
-from shared.tools.research.routes import ANY, METHODS, Call, Facts, Mounted, Raw, normal
+from shared.tools.research.routes import ANY, METHODS, Facts, HttpCall, Mounted, Raw, normal
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -64,7 +64,7 @@ def facts(file: str, text: str) -> Facts:
     return found
 
 
-def calls(file: str, text: str) -> list[Call]:
+def calls(file: str, text: str) -> list[HttpCall]:
     """The addresses that this file calls and that are written as literals."""
     tree = syntax(file, text)
     found = (
@@ -309,7 +309,7 @@ def _next_path(path: str) -> str:
 # Calls --------------------------------------------------------------------------------------------
 
 
-def _call(tree: Syntax, file: str, node: Node) -> Iterator[Call]:
+def _call(tree: Syntax, file: str, node: Node) -> Iterator[HttpCall]:
     on, what = _callee(tree, node)
     given = _arguments(node)
     if not given:
@@ -335,7 +335,7 @@ def _call(tree: Syntax, file: str, node: Node) -> Iterator[Call]:
     rooted = not path.startswith(_HOLE)
     path = path.removeprefix(_HOLE)
     if path.startswith("/") and not path.startswith("//"):
-        yield Call(method, normal(path), rooted, file, line(where))
+        yield HttpCall(method, normal(path), rooted, file, line(where))
 
 
 def _method(tree: Syntax, options: Node | None) -> str:

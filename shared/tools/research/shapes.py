@@ -36,7 +36,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Shape:
+class TypeShape:
     """A type with its fields, those of its bases included."""
 
     name: str
@@ -47,19 +47,19 @@ class Shape:
     open: bool = False
 
 
-def complete(shapes: Iterable[Shape], plain: Iterable[str] = ()) -> dict[str, Shape]:
+def complete(shapes: Iterable[TypeShape], plain: Iterable[str] = ()) -> dict[str, TypeShape]:
     """The shapes by name, with the fields of their bases; `plain` bases have no fields of their own.
 
     A name that is declared twice is ambiguous, and left out.
     """
-    seen: dict[str, list[Shape]] = {}
+    seen: dict[str, list[TypeShape]] = {}
     for shape in shapes:
         seen.setdefault(shape.name, []).append(shape)
     single = {name: found[0] for name, found in seen.items() if len(found) == 1}
     return {name: _whole(shape, single, frozenset(plain), 0) for name, shape in single.items()}
 
 
-def _whole(shape: Shape, known: Mapping[str, Shape], plain: frozenset[str], depth: int) -> Shape:
+def _whole(shape: TypeShape, known: Mapping[str, TypeShape], plain: frozenset[str], depth: int) -> TypeShape:
     members: dict[str, Member] = {}
     is_open = shape.open
     for base in shape.bases:
@@ -104,7 +104,7 @@ _LISTS = {"list", "List", "set", "Set", "tuple", "Tuple", "frozenset", "Sequence
 _OBJECTS = {"dict", "Dict", "Mapping", "MutableMapping"}
 
 
-def python_shapes(file: str, text: str) -> list[Shape]:
+def python_shapes(file: str, text: str) -> list[TypeShape]:
     """The pydantic models, dataclasses and typed dicts of a file."""
     try:
         tree = ast.parse(text)
@@ -119,7 +119,7 @@ def _annotated(node: ast.ClassDef) -> bool:
     return any(isinstance(item, ast.AnnAssign) for item in node.body) or bool(node.bases)
 
 
-def _class(file: str, node: ast.ClassDef) -> Shape:
+def _class(file: str, node: ast.ClassDef) -> TypeShape:
     camel = "to_camel" in ast.dump(
         ast.Module(body=[i for i in node.body if isinstance(i, ast.Assign)], type_ignores=[])
     )
@@ -133,7 +133,7 @@ def _class(file: str, node: ast.ClassDef) -> Shape:
         shown = ast.unparse(item.annotation)
         members[name] = Member(name, _python_kind(item.annotation), shown, item.lineno, file)
     bases = tuple(dotted(_head(base)).rpartition(".")[2] or "?" for base in node.bases)
-    return Shape(node.name, file, node.lineno, members, bases)
+    return TypeShape(node.name, file, node.lineno, members, bases)
 
 
 def _head(node: ast.expr) -> ast.expr:
@@ -219,7 +219,7 @@ _NAMED = {
 }
 
 
-def script_shapes(file: str, text: str) -> list[Shape]:
+def script_shapes(file: str, text: str) -> list[TypeShape]:
     """The interfaces and object types of a TypeScript file."""
     tree = syntax(file, text)
     if tree is None:
@@ -228,7 +228,7 @@ def script_shapes(file: str, text: str) -> list[Shape]:
     return [shape for node in declared if (shape := _declared(tree, file, node))]
 
 
-def _declared(tree: Syntax, file: str, node: Node) -> Shape | None:
+def _declared(tree: Syntax, file: str, node: Node) -> TypeShape | None:
     """The shape of an interface, or of an alias that is made of objects; None for any other alias."""
     name = node.child_by_field_name("name")
     if name is None:
@@ -249,7 +249,7 @@ def _declared(tree: Syntax, file: str, node: Node) -> Shape | None:
     bases = tuple(_head_of(tree, part) for part in parts if part not in objects and part.type != "comment")
     indexed = any(child.type == "index_signature" for part in objects for child in part.named_children)
     is_open = is_open or indexed or node.has_error
-    return Shape(tree.text(name), file, line(name), members, bases, open=is_open)
+    return TypeShape(tree.text(name), file, line(name), members, bases, open=is_open)
 
 
 def _body(node: Node) -> list[Node]:

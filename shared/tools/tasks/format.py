@@ -8,7 +8,7 @@ from uuid import UUID
 
 from shared.errors import Conflict, ToolError
 from shared.store.base import Store
-from shared.store.records import Profile, Task, TaskDependency, TaskEvent, TaskStatus, derived
+from shared.store.records import ProfileRow, Task, TaskDependency, TaskEvent, TaskStatus, derived
 from shared.tasks import questions
 from shared.tools.context import Context
 from shared.tools.tasks import names
@@ -35,7 +35,7 @@ async def whole(store: Store, task: Task, project: str) -> dict[str, Any]:
     edges = await store.select(TaskDependency, {"task_id": task.id}, limit=100)
     needs = [await store.select(Task, {"id": edge.depends_on_id}, limit=1) for edge in edges]
     parent = await store.select(Task, {"id": task.parent_id}, limit=1) if task.parent_id else []
-    profiles = await store.select(Profile, {"id": task.profile_id}, limit=1) if task.profile_id else []
+    profiles = await store.select(ProfileRow, {"id": task.profile_id}, limit=1) if task.profile_id else []
     told: dict[str, Any] = {
         **line(task, project),
         "description": task.description,

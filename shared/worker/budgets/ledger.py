@@ -94,7 +94,7 @@ def tomorrow() -> datetime:
     return datetime.fromtimestamp((time.time() // DAY + 1) * DAY, UTC)
 
 
-class Money:
+class Ledger:
     """The totals of one cluster. Projects and tasks are named by the ids of their rows."""
 
     def __init__(self, bus: Bus, names: Names) -> None:

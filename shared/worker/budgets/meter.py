@@ -23,7 +23,7 @@ from shared.store.base import Store
 from shared.store.records import Project, Task, project_key
 from shared.tasks import budgets
 from shared.turns.turn import Turn
-from shared.worker.budgets.ledger import Money, Spent, today
+from shared.worker.budgets.ledger import Ledger, Spent, today
 
 _TRIES = 5
 _booking: set[asyncio.Task[None]] = set()  # a task without a reference may vanish
@@ -46,12 +46,12 @@ class Budget:
         )
 
 
-class Purse:
+class Meter:
     """What a turn may spend, and what it has spent."""
 
     def __init__(
         self,
-        money: Money,
+        money: Ledger,
         store: Store,
         settings: Settings,
         turn: Turn,
@@ -192,10 +192,10 @@ class Purse:
             log.get().warning("A model call could not be booked", why=str(error))
 
 
-class Metered(Model):
+class MeteredModel(Model):
     """A model that is asked in the name of one turn: its calls are booked, and none leaves once the turn is lost."""
 
-    def __init__(self, model: Model, purse: Purse, turn: Turn) -> None:
+    def __init__(self, model: Model, purse: Meter, turn: Turn) -> None:
         self._model, self._purse, self._turn = model, purse, turn
         self.name, self.demo = model.name, model.demo
 

@@ -13,8 +13,8 @@ from shared.store.row import derived
 from shared.tasks import states
 from shared.tasks.budgets import ASKED as _KEY
 from shared.tasks.budgets import OPTIONS, question
-from shared.worker.budgets.ledger import Money
-from shared.worker.resources import Parts
+from shared.worker.budgets.ledger import Ledger
+from shared.worker.resources import Resources
 
 _LONG = 20_000  # characters of a task's description that its splitting is told
 Asked = dict[str, Any]  # scope, name, dollars: the budget; task: the task that is paused for it; user_id
@@ -35,7 +35,7 @@ _SHARED = ("day", "project", "session")  # budgets that every piece would have t
 _RAISED = "[The person raised {budget} by {dollars}. Go on with what was left.]"
 
 
-async def ask(parts: Parts, session: str, user: str, budget: Asked) -> dict[str, Any]:
+async def ask(parts: Resources, session: str, user: str, budget: Asked) -> dict[str, Any]:
     """Keep what is asked, until the person's next word; the fields of the output that asks."""
     value = {**budget, "user_id": user}
     id = derived("setting", f"session:{session}", _KEY)
@@ -43,7 +43,7 @@ async def ask(parts: Parts, session: str, user: str, budget: Asked) -> dict[str,
     return {"question": question(budget), "options": OPTIONS}
 
 
-async def answered(parts: Parts, session: str, said: messages.Said) -> tuple[str, str] | None:
+async def answered(parts: Resources, session: str, said: messages.Said) -> tuple[str, str] | None:
     """`(note, closing)` where these words answer the question: a note for the model, or the whole answer.
 
     None where nothing was asked; a PromptDockError where this person may not raise it.
@@ -77,7 +77,7 @@ async def answered(parts: Parts, session: str, said: messages.Said) -> tuple[str
     return (await _split(parts, asked, said)) or _SPLIT, ""
 
 
-async def _split(parts: Parts, asked: Asked, said: messages.Said) -> str:
+async def _split(parts: Resources, asked: Asked, said: messages.Said) -> str:
     """End the task that is to be split; what Chatter is told of it. "" where it was no task's question."""
     slug = str(asked.get("task") or "")
     for task in await parts.store.select(Task, {"slug": slug}, limit=1) if slug else []:
@@ -90,9 +90,9 @@ async def _split(parts: Parts, asked: Asked, said: messages.Said) -> str:
     return ""
 
 
-async def _raise(parts: Parts, asked: Asked, said: messages.Said) -> tuple[str, str]:
+async def _raise(parts: Resources, asked: Asked, said: messages.Said) -> tuple[str, str]:
     scope, name, dollars = str(asked["scope"]), str(asked["name"]), float(asked["dollars"])
-    money, store = Money(parts.bus, parts.names), parts.store
+    money, store = Ledger(parts.bus, parts.names), parts.store
     if scope in ("day", "session"):
         await money.allow(scope, name, dollars, key=str(said.id))
     elif scope == "project":
@@ -109,14 +109,14 @@ async def _raise(parts: Parts, asked: Asked, said: messages.Said) -> tuple[str, 
     return _RAISED.format(budget=f"the budget of the {scope}", dollars=plain.dollars(dollars)), ""
 
 
-async def _resume(parts: Parts, slug: str, said: messages.Said) -> None:
+async def _resume(parts: Resources, slug: str, said: messages.Said) -> None:
     for task in await parts.store.select(Task, {"slug": slug}, limit=1):
         if task.status == "PAUSED":
             with contextlib.suppress(ToolError):  # the scheduler saw the money first
                 await states.move(parts.store, task.id, "resumed", said.user_id, f"raise:{said.id}")
 
 
-async def _stop(parts: Parts, asked: Asked, said: messages.Said) -> str:
+async def _stop(parts: Resources, asked: Asked, said: messages.Said) -> str:
     slug = asked.get("task")
     if not slug:
         return "Stopped. What was done until then stays as it is."

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from shared.executors.base import Outcome, Work
+from shared.executors.base import TaskOutcome, TaskWork
 from shared.tools.context import Context
 from shared.turns.turn import Turn
-from shared.worker.permissions.gate import Asked
-from shared.worker.runners.agent import Engine
+from shared.worker.permissions.gate import Approver
+from shared.worker.runners.agent import AgentRunner
 
 
-class Builtin:
+class BuiltinExecutor:
     """Made anew for each turn, whose context its tools are handed."""
 
     name = "loop"
 
-    def __init__(self, engine: Engine, turn: Turn, context: Context, asked: Asked) -> None:
+    def __init__(self, engine: AgentRunner, turn: Turn, context: Context, asked: Approver) -> None:
         self._engine, self._turn, self._context, self._asked = engine, turn, context, asked
 
-    async def run(self, work: Work) -> Outcome:
+    async def run(self, work: TaskWork) -> TaskOutcome:
         """From wherever the journal stands to an answer, or to a question."""
         user = {"role": "user", "content": [{"type": "text", "text": work.command}]}
         done = await self._engine.think(
@@ -32,4 +32,4 @@ class Builtin:
             tokens=work.tokens,
         )
         ended = (done.usage, done.model, done.demo, done.spent, done.limit)
-        return Outcome(done.text, done.kind, done.question, *ended)
+        return TaskOutcome(done.text, done.kind, done.question, *ended)

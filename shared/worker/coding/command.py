@@ -15,7 +15,7 @@ from shared.store.base import Store
 from shared.store.origin import Origin, mark
 from shared.store.records import Repo, Setting, Task, TaskDependency, TaskResult
 from shared.tasks import graph
-from shared.turns.queue import Desk, Mail
+from shared.turns.queue import Mail, Queue
 
 SESSION = "tasks"  # where the outcome of a task is told that nobody asked for in a conversation
 DAY_MS = 24 * 3_600_000
@@ -23,15 +23,15 @@ _WORD = {50: "high", 100: "medium", 200: "low"}
 
 
 @dataclass(frozen=True)
-class Route:
+class TaskRoute:
     """Where a task's request goes, and where its outcome is told."""
 
-    desk: Desk  # of the agent that does it
-    home: Desk  # Chatter's
+    desk: Queue  # of the agent that does it
+    home: Queue  # Chatter's
     project: str
 
 
-async def post(store: Store, route: Route, task: Task) -> None:
+async def post(store: Store, route: TaskRoute, task: Task) -> None:
     """Send an assigned task to its agent. Sent again, it is the same request."""
     key, session = str(task.request_id), task.session_id or SESSION
     who = {"user_id": task.user_id or "", "session_id": session}

@@ -10,17 +10,17 @@ from typing import Any
 
 from shared import log
 from shared.errors import ConfigurationError, PromptDockError, ToolError
-from shared.executors.base import Executor, Work
+from shared.executors.base import Executor, TaskWork
 from shared.loop import Call
 from shared.profiles.profile import Profile
 from shared.settings import Settings
 from shared.tasks.worktree import orphans
 from shared.tools.context import Context
 from shared.turns.turn import Turn
-from shared.worker.coding.builtin import Builtin
-from shared.worker.permissions.gate import Asked
-from shared.worker.resources import Parts
-from shared.worker.runners.agent import Engine
+from shared.worker.coding.builtin import BuiltinExecutor
+from shared.worker.permissions.gate import Approver
+from shared.worker.resources import Resources
+from shared.worker.runners.agent import AgentRunner
 
 
 async def refuse(_tool: str, _arguments: dict[str, Any], _key: str) -> str:
@@ -28,11 +28,11 @@ async def refuse(_tool: str, _arguments: dict[str, Any], _key: str) -> str:
     return "no call is allowed here"
 
 
-def choose(engine: Engine, turn: Turn, context: Context, asked: Asked, work: Work) -> Executor:
+def choose(engine: AgentRunner, turn: Turn, context: Context, asked: Approver, work: TaskWork) -> Executor:
     """The executor that the settings name, else the profile; the demo model has only the built-in one."""
     name = engine.parts.settings.executor or engine.profile.executor
     if name == "loop" or engine.parts.model.demo:
-        return Builtin(engine, turn, context, asked)
+        return BuiltinExecutor(engine, turn, context, asked)
     return _Wrapped(engine, turn, context, asked)
 
 
@@ -54,13 +54,13 @@ class _Wrapped:
 
     name = "claude-code"
 
-    def __init__(self, engine: Engine, turn: Turn, context: Context, asked: Asked) -> None:
+    def __init__(self, engine: AgentRunner, turn: Turn, context: Context, asked: Approver) -> None:
         from shared.executors.claude_code import ClaudeCode
 
         self._inner = ClaudeCode()
         self._engine, self._turn, self._context, self._asked = engine, turn, context, asked
 
-    async def run(self, work: Work) -> Any:
+    async def run(self, work: TaskWork) -> Any:
         engine, context = self._engine, self._context
         door = engine.door(self._turn, self._asked, context, work.live)
         before = context.extras["changing"]
@@ -77,7 +77,7 @@ class _Wrapped:
         return await self._inner.run(dataclasses.replace(work, leave=leave, environment=_provider(engine)))
 
 
-def _provider(engine: Engine) -> dict[str, str]:
+def _provider(engine: AgentRunner) -> dict[str, str]:
     """The key and address of the provider, which no command of an agent gets to see."""
     settings = engine.parts.settings
     found = {}
@@ -88,7 +88,7 @@ def _provider(engine: Engine) -> dict[str, str]:
     return found
 
 
-async def tidy(parts: Parts) -> None:
+async def tidy(parts: Resources) -> None:
     """What workers that died have left here, of tasks that ended since."""
     try:
         await orphans.sweep(parts.repos, parts.store)

@@ -6,17 +6,17 @@ from shared import log
 from shared.errors import Fenced, PromptDockError, ToolError
 from shared.store.records import Repo
 from shared.tasks.worktree.acquire import Worktree
-from shared.tasks.worktree.claims import Paths, warning
-from shared.worker.resources import Parts
+from shared.tasks.worktree.claims import Claims, warning
+from shared.worker.resources import Resources
 
 _MOST = 500  # files changed by commands that are published
 
 
-class Awareness:
+class OverlapWatch:
     """Of one task. With Redis away it knows nothing, and nothing waits for it."""
 
-    def __init__(self, parts: Parts, repo: Repo, task: str, tree: Worktree) -> None:
-        self._paths = Paths(parts.bus, parts.names, str(repo.id), task)
+    def __init__(self, parts: Resources, repo: Repo, task: str, tree: Worktree) -> None:
+        self._paths = Claims(parts.bus, parts.names, str(repo.id), task)
         self._tree = tree
         self._warned: set[str] = set()
         self._seen: set[str] = set()

@@ -9,17 +9,17 @@ from shared.errors import Fenced, ToolError
 from shared.store.records import Repo
 from shared.tasks.worktree import renew
 from shared.tasks.worktree.acquire import Worktree
-from shared.tasks.worktree.mirrors import Repos
+from shared.tasks.worktree.mirrors import Mirrors
 from shared.tasks.worktree.renew import Renewal
 from shared.turns.turn import Turn
 
 TRIES = 2  # times that an agent is told of conflicts that it left
 
 
-class Renewing:
+class Resolver:
     """The merge of one turn, where one is needed. `tree` is the worktree with what its work is measured from."""
 
-    def __init__(self, turn: Turn, tree: Worktree, repos: Repos, repo: Repo) -> None:
+    def __init__(self, turn: Turn, tree: Worktree, repos: Mirrors, repo: Repo) -> None:
         self._turn, self._repos, self._repo = turn, repos, repo
         self.tree, self._left = tree, tree.base
         self._open: Renewal | None = None

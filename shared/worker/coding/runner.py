@@ -21,30 +21,30 @@ from shared.errors import (
     PromptDockError,
     ToolError,
 )
-from shared.executors.base import Executor, Outcome, Work
+from shared.executors.base import Executor, TaskOutcome, TaskWork
 from shared.models.base import Usage
 from shared.store.records import Repo
 from shared.tasks import fate
 from shared.tasks.names import slug
 from shared.tasks.worktree import receipt
 from shared.tasks.worktree.acquire import Worktree
-from shared.tasks.worktree.checks import Plan, Ran
+from shared.tasks.worktree.checks import CheckPlan, Ran
 from shared.tools.context import Context, Root
 from shared.turns.turn import Turn
 from shared.worker.coding import executor as executing
-from shared.worker.coding.overlap import Awareness
-from shared.worker.coding.resolve import Renewing
-from shared.worker.coding.verify import Proof
-from shared.worker.event_stream import Live
+from shared.worker.coding.overlap import OverlapWatch
+from shared.worker.coding.resolve import Resolver
+from shared.worker.coding.verify import Verifier
+from shared.worker.event_stream import EventStream
 from shared.worker.permissions.gate import asked_by
 from shared.worker.permissions.service import waited_ms
 from shared.worker.runners import closing, inheriting, situation
-from shared.worker.runners.agent import Engine, beside, model_name, waiting_notice
+from shared.worker.runners.agent import AgentRunner, beside, model_name, waiting_notice
 from shared.worker.runners.consult import asked_for
-from shared.worker.runners.question import Question
-from shared.worker.runners.task_run import Ticket, apply_tasks
+from shared.worker.runners.question import TaskQuestion
+from shared.worker.runners.task_run import TaskRun, apply_tasks
 
-__all__ = ["Coding", "apply_tasks"]
+__all__ = ["TaskRunner", "apply_tasks"]
 
 _NEWS = 10.0  # seconds between progress messages
 Payload = dict[str, Any]
@@ -56,23 +56,23 @@ def _lasting(error: PromptDockError) -> Payload:
     return {"lasting": True} if for_good else {}
 
 
-class Coding:
+class TaskRunner:
     """Runs one task. Made anew for each turn."""
 
-    def __init__(self, engine: Engine, turn: Turn) -> None:
+    def __init__(self, engine: AgentRunner, turn: Turn) -> None:
         self.engine, self.turn, self.parts = engine, turn, engine.parts
         self.agent = engine.profile.name
         self.request = messages.agent({**json.loads(turn.given[0].data), "id": turn.given[0].id})
         self.payload = self.request.payload
-        self.ticket = Ticket(self.parts, self.agent, turn, self.request)
+        self.ticket = TaskRun(self.parts, self.agent, turn, self.request)
         activity, asked = turn.activity, asked_by(self.request)
         activity.kind, activity.task, activity.title = "task", self.ticket.id, self.ticket.title
         activity.user, activity.session = asked.user_id, asked.session
         activity.events = stream_of(self.agent, turn.session)
         self._tree: Worktree | None = None
-        self._proof: Proof | None = None
-        self._renewing: Renewing | None = None
-        self._aware: Awareness | None = None
+        self._proof: Verifier | None = None
+        self._renewing: Resolver | None = None
+        self._aware: OverlapWatch | None = None
         self._repo: Repo | None = None
         self._needs: tuple[str, ...] = ()  # branches whose work this one begins with
         self._usage = Usage()
@@ -155,23 +155,23 @@ class Coding:
         began = self.ticket.began
         tree = await Worktree.acquire(repos, repo, self.ticket.id, self.turn.epoch, needs, began)
         self._tree, self._needs = tree, needs
-        self._renewing = Renewing(self.turn, tree, repos, repo)
+        self._renewing = Resolver(self.turn, tree, repos, repo)
         if began:
             await self._renewing.begin(self.agent)
         tree = self._tree = self._renewing.tree
-        self._proof = Proof(self.turn, self.agent, tree, repos, repo, self.ticket.asked)
-        self._aware = Awareness(self.parts, repo, self.ticket.id, tree)
+        self._proof = Verifier(self.turn, self.agent, tree, repos, repo, self.ticket.asked)
+        self._aware = OverlapWatch(self.parts, repo, self.ticket.id, tree)
         inheriting.task(self.turn, self.engine.profile, self.request, self.ticket.id, repo.name)
         await self.ticket.move("started", branch=tree.branch, base_commit=tree.base, repo_id=repo.id)
         await self.ticket.event("started")
         await self._say(f"Working on {tree.branch} in {repo.name}", always=True)
 
-    async def _carry(self) -> tuple[Outcome, list[Ran]]:
+    async def _carry(self) -> tuple[TaskOutcome, list[Ran]]:
         """The work, its checks, and the work again where they failed."""
         assert self._tree is not None and self._proof is not None
         activity = self.turn.activity
         plan = await self._proof.plan(self.payload, self.ticket.row)
-        live = Live(self.parts.bus, self.parts.names, activity.events, activity)
+        live = EventStream(self.parts.bus, self.parts.names, activity.events, activity)
         work = self._described(live, plan)
         executor = self._executor(work)
         try:
@@ -191,7 +191,7 @@ class Coding:
         finally:
             await live.close()
 
-    async def _checked(self, plan: Plan, outcome: Outcome) -> list[Ran]:
+    async def _checked(self, plan: CheckPlan, outcome: TaskOutcome) -> list[Ran]:
         """Commit what was done, and run the checks on it."""
         assert self._proof is not None and self._tree is not None and self._renewing is not None
         if await self._renewing.again() or self._renewing.marked():
@@ -208,7 +208,7 @@ class Coding:
         return await self._proof.check(plan, self.parts.sandbox)
 
     async def _asked(self, question: dict[str, Any]) -> str:
-        question_of = Question(self.parts, self.agent, self.turn, self.ticket, asked_by(self.request))
+        question_of = TaskQuestion(self.parts, self.agent, self.turn, self.ticket, asked_by(self.request))
         self._paused(True)
         try:
             return await question_of.ask(question, self.engine.profile.permissions.approval_minutes)
@@ -217,7 +217,7 @@ class Coding:
 
     # -- what the executor is handed -------------------------------------------------------------------------
 
-    def _described(self, live: Live, plan: Plan) -> Work:
+    def _described(self, live: EventStream, plan: CheckPlan) -> TaskWork:
         assert self._tree is not None and self._aware is not None
         tree, aware = self._tree, self._aware
         there = f"- {tree.path.parent.name}: your worktree, branch {tree.branch}"
@@ -240,7 +240,7 @@ class Coding:
             ran = sum(record["k"] == "result" and record["tool"] == "bash" for record in self.turn.records)
             return words + await aware.told(ran)
 
-        return Work(
+        return TaskWork(
             turn_id=self.turn.id,
             path=tree.path,
             branch=tree.branch,
@@ -263,7 +263,7 @@ class Coding:
             rounds=self.engine.profile.rounds,
         )
 
-    def _executor(self, work: Work) -> Executor:
+    def _executor(self, work: TaskWork) -> Executor:
         assert self._tree is not None and self._aware is not None
         tree = self._tree
         root = Root(tree.path.parent.name, tree.path, commit=tree.base, writable=True)
@@ -323,7 +323,7 @@ class Coding:
 
     # -- the end ---------------------------------------------------------------------------------------------
 
-    async def _settle(self, outcome: Outcome, ran: list[Ran]) -> Payload:
+    async def _settle(self, outcome: TaskOutcome, ran: list[Ran]) -> Payload:
         """Write the receipt, and what follows from it."""
         if outcome.kind == "refusal":
             return await self._leave("failed", outcome.text)
@@ -359,7 +359,7 @@ class Coding:
         row = self.ticket.row
         return row is not None and await fate.was_merged(self.parts.store, row.id)
 
-    def _why_nothing(self, outcome: Outcome) -> Payload:
+    def _why_nothing(self, outcome: TaskOutcome) -> Payload:
         """How a task ended that changed nothing; {} where its agent says what it found: an end like others."""
         assert self._proof is not None
         if outcome.limit:
@@ -423,7 +423,7 @@ class Coding:
         if self._renewing is None or self._repo is None or not (left := await self._renewing.end()):
             return {}
         tree = self._tree = self._renewing.tree
-        self._proof = Proof(self.turn, self.agent, tree, self.parts.repos, self._repo, self.ticket.asked)
+        self._proof = Verifier(self.turn, self.agent, tree, self.parts.repos, self._repo, self.ticket.asked)
         into = self._repo.default_branch
         return {"undone": f" The merge of {into} was undone: conflicts were left in {', '.join(left[:10])}."}
 

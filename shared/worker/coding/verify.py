@@ -13,9 +13,9 @@ from shared.store.records import Repo, Task
 from shared.store.row import derived
 from shared.tasks.worktree import checks, merge, message, receipt
 from shared.tasks.worktree.acquire import Worktree
-from shared.tasks.worktree.checks import Plan, Ran
-from shared.tasks.worktree.mirrors import Repos
-from shared.tasks.worktree.receipt import Clash, Command, Receipt
+from shared.tasks.worktree.checks import CheckPlan, Ran
+from shared.tasks.worktree.mirrors import Mirrors
+from shared.tasks.worktree.receipt import CheckRun, Clash, Receipt
 from shared.tools.files import coding
 from shared.turns.records import Record
 from shared.turns.turn import Turn
@@ -24,11 +24,11 @@ _WRITERS = ("create_file", "write_file", "str_replace", "edit_file")
 REPAIRS = 2  # times that an agent is told what its checks found
 
 
-class Proof:
+class Verifier:
     """The evidence of one turn's work in one worktree. Every step may be made again after a crash."""
 
     def __init__(
-        self, turn: Turn, agent: str, tree: Worktree, repos: Repos, repo: Repo, asked: str = ""
+        self, turn: Turn, agent: str, tree: Worktree, repos: Mirrors, repo: Repo, asked: str = ""
     ) -> None:
         self._asked, self._checks = asked, tuple[str, ...]()  # what its commits say of it
         self._turn, self._agent, self._tree = turn, agent, tree
@@ -36,7 +36,7 @@ class Proof:
         self._made: dict[str, str] = {}  # step -> its commit
         self._left: dict[str, None] = {}  # new files that were not committed, each with its reason
 
-    async def plan(self, payload: dict[str, Any], task: Task | None) -> Plan:
+    async def plan(self, payload: dict[str, Any], task: Task | None) -> CheckPlan:
         """The checks of this task: those that its sender gave, else its repository's and its plan's.
 
         A plan is an agent's: it adds to what the repository wants, and takes nothing from it.
@@ -45,7 +45,7 @@ class Proof:
         self._checks = plan.commands
         return plan
 
-    async def _plan(self, payload: dict[str, Any], task: Task | None) -> Plan:
+    async def _plan(self, payload: dict[str, Any], task: Task | None) -> CheckPlan:
         if (given := checks.given(payload.get("checks"), "the task")) is not None:
             return given
         # Not at the base: that holds other agents' work, and none of them decides what others are measured by.
@@ -91,7 +91,7 @@ class Proof:
         except PromptDockError as error:
             log.get().warning("The branch could not be pushed", branch=self._tree.branch, why=str(error))
 
-    async def check(self, plan: Plan, sandbox: Sandbox) -> list[Ran]:
+    async def check(self, plan: CheckPlan, sandbox: Sandbox) -> list[Ran]:
         """Run the checks; what they leave behind does not become part of the work."""
         kept = self._kept()
         if kept is not None or not plan.commands:
@@ -113,7 +113,8 @@ class Proof:
             if record["k"] == "checks":
                 return [
                     Ran(
-                        Command.model_validate({k: v for k, v in one.items() if k != "output"}), one["output"]
+                        CheckRun.model_validate({k: v for k, v in one.items() if k != "output"}),
+                        one["output"],
                     )
                     for one in record["ran"]
                 ]

@@ -20,11 +20,11 @@ from shared.guard.permissions.policy import Policy, Ruling
 from shared.guard.permissions.touching import Kind
 from shared.profiles.profile import Profile, load
 from shared.store.origin import PERSON, Origin
-from shared.store.records import Profile as Row
+from shared.store.records import ProfileRow as Row
 from shared.tools.agents import own
 from shared.tools.registry import Registry, Tool
 from shared.worker.overrides import over
-from shared.worker.resources import Parts
+from shared.worker.resources import Resources
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _SHIPPED = Path(__file__).parents[3] / "agents"
@@ -33,7 +33,7 @@ _HTTP, _QUERY = "http_get", "named_query"  # of hooks alone; who may list tasks 
 _ALIKE = {_QUERY: "list_tasks"}
 
 
-async def policy_of(parts: Parts, origin: Origin) -> Policy:
+async def policy_of(parts: Resources, origin: Origin) -> Policy:
     """What a maker may do, as of now. Nobody's and a person's are judged as Chatter is by default."""
     confined = parts.sandbox.offline
     if origin.by in ("", PERSON):
@@ -50,7 +50,7 @@ async def policy_of(parts: Parts, origin: Origin) -> Policy:
     return profile.permissions.make(profile.name, confined)
 
 
-async def _profile(parts: Parts, agent: str) -> Profile | None:
+async def _profile(parts: Resources, agent: str) -> Profile | None:
     """An agent of this home or of this release, with what it changed of itself; None for a program of others."""
     if not _NAME.fullmatch(agent):
         return None
@@ -96,7 +96,7 @@ def strictest(*rulings: Ruling) -> Ruling:
 
 
 async def bounded(
-    parts: Parts, policy: Policy, registry: Registry, maker: Origin | None, action: Action, ruling: Ruling
+    parts: Resources, policy: Policy, registry: Registry, maker: Origin | None, action: Action, ruling: Ruling
 ) -> Ruling:
     """The ruling on a call within these bounds; the same object where they say nothing."""
     if ruling.vote != "deny" and action.tool.later is not None and not failpoints.without("hook-maker"):
@@ -130,7 +130,7 @@ def does(name: str, arguments: dict[str, Any]) -> str:
     return f"{verb} {told!r}"[:300]
 
 
-async def _made(parts: Parts, maker: Origin, action: Action, ruling: Ruling) -> Ruling:
+async def _made(parts: Resources, maker: Origin, action: Action, ruling: Ruling) -> Ruling:
     """What the work on a task would do by a rule is asked for where its maker may not do it by a rule."""
     if maker.by in ("", PERSON) or failpoints.without("task-maker"):
         return ruling

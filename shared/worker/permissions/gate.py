@@ -20,7 +20,7 @@ from shared.errors import BusUnreachable, PromptDockError, StoreUnavailable, Too
 from shared.guard.permissions import about, bound, grants, marks, safeguards
 from shared.guard.permissions.about import About
 from shared.guard.permissions.policy import SHELLS, Policy, Ruling, literal
-from shared.guard.permissions.requests import Card, Decided, fingerprint, storable
+from shared.guard.permissions.requests import ApprovalRequest, Decided, fingerprint, storable
 from shared.guard.permissions.touching import Kind, spelled, told
 from shared.loop import Call, Live, Verdict
 from shared.loop.final import split
@@ -33,8 +33,8 @@ from shared.turns.records import Record
 from shared.turns.turn import Turn
 from shared.worker import incidents
 from shared.worker.permissions import authority
-from shared.worker.permissions.service import AUDITED, Asking, asks, decided_record
-from shared.worker.resources import Parts
+from shared.worker.permissions.service import AUDITED, ApprovalService, asks, decided_record
+from shared.worker.resources import Resources
 
 Facts = Callable[[], Awaitable[dict[str, str]]]
 _LOOK = 2.0  # seconds after which an answer is looked for without a bell
@@ -44,7 +44,7 @@ NOBODY = "a person must allow this, and there is nobody who could be asked"
 
 
 @dataclass(frozen=True)
-class Asked:
+class Approver:
     """Who is asked for permission, and in which session. `consents`: they called the tool themselves."""
 
     user_id: str = ""
@@ -62,12 +62,12 @@ class Asked:
         return self.user_id, self.session
 
 
-def asked_by(request: messages.Agent) -> Asked:
+def asked_by(request: messages.AgentMessage) -> Approver:
     """The person on whose behalf another agent asks; nobody where it names none."""
     named = (request.model_extra or {}).get("on_behalf_of")
     person = named if isinstance(named, dict) else {}
     roles = person.get("roles")
-    return Asked(
+    return Approver(
         str(person.get("user_id") or "")[:200],
         str(person.get("session_id") or "")[:200],
         roles=frozenset(map(str, roles)) if isinstance(roles, list) else frozenset(),
@@ -75,7 +75,7 @@ def asked_by(request: messages.Agent) -> Asked:
     )
 
 
-def origin_of(request: messages.Agent) -> Origin:
+def origin_of(request: messages.AgentMessage) -> Origin:
     """Who made a request, and what they had read; a program that does not say so may have read anything."""
     kept = (request.model_extra or {}).get("origin")
     found = Origin.of(kept)
@@ -87,7 +87,7 @@ def origin_of(request: messages.Agent) -> Origin:
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _PendingCall:
     """A call that a person is asked about, with what it takes to put it into words."""
 
     call: Call
@@ -97,15 +97,15 @@ class _Wanted:
 
 
 @dataclass
-class Door:
+class PermissionGate:
     """The door of one turn."""
 
-    parts: Parts
+    parts: Resources
     agent: str
     policy: Policy
     minutes: float
     turn: Turn
-    asked: Asked
+    asked: Approver
     live: Live
     roots: Collection[str] = ()
     registry: Registry = field(default_factory=catalog.registry)
@@ -114,7 +114,7 @@ class Door:
     facts: dict[str, dict[str, str]] = field(default_factory=dict)  # of each call that a person allowed
 
     def __post_init__(self) -> None:
-        self._asking = Asking(self.parts)
+        self._asking = ApprovalService(self.parts)
         self._touched: dict[str, tuple[str, ...]] = {}  # what a call touches, by its key
         self._noted = {record["call"] for record in self.turn.records if record["k"] == "check"}
 
@@ -136,7 +136,10 @@ class Door:
         facts = self._facts(tool, checked, context)
         if kept := asks(self.turn.records, call.key):
             return await self._ask(
-                _Wanted(call, tool, checked, context), Card(**kept[-1]["card"]), facts, again=True
+                _PendingCall(call, tool, checked, context),
+                ApprovalRequest(**kept[-1]["card"]),
+                facts,
+                again=True,
             )
         details = self._spellings(tool, detail)
         ruling = self.policy.decide(tool.name, tool.category, details, self._touched[call.key])
@@ -165,7 +168,7 @@ class Door:
         except PromptDockError as error:
             return self._said(call, action, Ruling("deny", str(error)), tool)
         why = marks.beside(ruling.why, self.turn.records)
-        wanted = _Wanted(call, tool, checked, context)
+        wanted = _PendingCall(call, tool, checked, context)
         card = await self._card(wanted, action, why, shown)
         return await self._ask(wanted, card, facts, again=False)
 
@@ -244,14 +247,16 @@ class Door:
 
     # -- asking ----------------------------------------------------------------------------------------------
 
-    async def _card(self, wanted: _Wanted, action: str, why: str, facts: dict[str, str]) -> Card:
+    async def _card(
+        self, wanted: _PendingCall, action: str, why: str, facts: dict[str, str]
+    ) -> ApprovalRequest:
         call, tool = wanted.call, wanted.tool
         from shared.tools import describe
 
         does, *more = await describe.words(wanted.context, tool, wanted.checked, facts)
         now = await self._asking.now()
         asked = len(asks(self.turn.records, call.key))
-        card = Card(
+        card = ApprovalRequest(
             id=derived("approval", self.agent, call.key, *([asked] if asked else [])).hex[:16],
             call=call.key,
             agent=self.agent,
@@ -278,7 +283,7 @@ class Door:
         )
         return replace(card, about=told.kept())
 
-    async def _ask(self, wanted: _Wanted, card: Card, facts: Facts, again: bool) -> Verdict:
+    async def _ask(self, wanted: _PendingCall, card: ApprovalRequest, facts: Facts, again: bool) -> Verdict:
         """Ask; and ask anew where what the yes was for had changed until it came."""
         call, tool = wanted.call, wanted.tool
         # It may have been run already: then what it changed is no reason to ask, and whoever runs it again looks.
@@ -306,7 +311,7 @@ class Door:
             card, again = await self._card(wanted, card.action, why, now), False
         return self._said(call, card.action, Ruling("deny", "it changes faster than it can be allowed"), tool)
 
-    async def _wait(self, call: Call, card: Card, again: bool, begun: bool) -> Decided:
+    async def _wait(self, call: Call, card: ApprovalRequest, again: bool, begun: bool) -> Decided:
         # Also when it waits again: a turn that waits gets on, whoever of its workers dies.
         await self.turn.step(
             {"k": "waits", "at": card.at, "call": call.key}
@@ -323,7 +328,7 @@ class Door:
             self.fresh.add(call.key)
         return held
 
-    def _decided(self, card: Card) -> Decided | None:
+    def _decided(self, card: ApprovalRequest) -> Decided | None:
         """What the journal says was decided."""
         for record in self.turn.records:
             # Without its card's id: of a release that asked once for each call.
@@ -335,7 +340,7 @@ class Door:
                 return Decided(record["how"], record["by"], record["reason"])
         return None
 
-    async def _await(self, card: Card) -> Decided:
+    async def _await(self, card: ApprovalRequest) -> Decided:
         held = await self._asking.approvals.decision(card.id)
         if held is None:
             await self._asking.put(card)

@@ -13,11 +13,11 @@ from shared.bus import messages
 from shared.bus.keys import CHATTER, CHATTER_OUTPUT
 from shared.errors import StoreUnavailable, UsageError
 from shared.guard.permissions import about, grants
-from shared.guard.permissions.requests import Approvals, Card, Decided, How, storable
-from shared.turns.outbox import Archive
+from shared.guard.permissions.requests import ApprovalRequest, Approvals, Decided, How, storable
+from shared.turns.outbox import Outbox
 from shared.turns.records import Record
 from shared.turns.turn import Turn
-from shared.worker.resources import Parts
+from shared.worker.resources import Resources
 
 AUDITED: dict[How, str] = {
     "allow_once": "ask_approved",
@@ -38,15 +38,15 @@ class Settled:
     quiet: bool = False
 
 
-class Asking:
+class ApprovalService:
     """The questions of a cluster, on their way to people and back."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Resources) -> None:
         self._parts = parts
         self.approvals = Approvals(parts.bus, parts.names)
-        self._archive = Archive(parts.bus, parts.names, parts.store, CHATTER, "")
+        self._archive = Outbox(parts.bus, parts.names, parts.store, CHATTER, "")
 
-    async def put(self, card: Card) -> None:
+    async def put(self, card: ApprovalRequest) -> None:
         """Show a question; made again after a crash, it is shown under the same id."""
         bus = self._parts.bus
         await self.approvals.open(card)
@@ -59,7 +59,7 @@ class Asking:
             await self._parts.desk(CHATTER).announce(channel, self._output(card, channel))
             await self.approvals.first(card.id, "shown")
 
-    def _output(self, card: Card, channel: str) -> str:
+    def _output(self, card: ApprovalRequest, channel: str) -> str:
         shown = card.shown()
         text = "\n".join([*about.lines(card), f"Answer yes, always or no; or: {about.command(card)}"])
         return messages.Output(
@@ -74,7 +74,7 @@ class Asking:
             demo=self._parts.model.demo or None,
         ).text(channel)
 
-    async def settle(self, answer: messages.Approval) -> Settled:
+    async def settle(self, answer: messages.ApprovalMessage) -> Settled:
         """Take a person's answer in; the first one counts, and each later one is told of it."""
         card = await self.approvals.find(answer.approval_id)
         if card is None:
@@ -126,7 +126,7 @@ class Asking:
             return Settled(False, told if len(open_now) > 1 else GONE)
         how, reason = read
         return await self.settle(
-            messages.Approval.model_validate(
+            messages.ApprovalMessage.model_validate(
                 {
                     "type": "approval",
                     "id": said.id,
@@ -140,14 +140,14 @@ class Asking:
             )
         )
 
-    def _may(self, card: Card, answer: messages.Approval) -> bool:
+    def _may(self, card: ApprovalRequest, answer: messages.ApprovalMessage) -> bool:
         return bool(
             failpoints.without("who-answers")
             or (card.user_id and answer.user_id == card.user_id)
             or self._parts.settings.approver_roles & set(answer.roles)
         )
 
-    async def decide(self, card: Card, wanted: Decided) -> Decided:
+    async def decide(self, card: ApprovalRequest, wanted: Decided) -> Decided:
         """Decide, unless it was; then let everybody know who waits for it."""
         held = await self.approvals.decide(card.id, wanted)
         if card.session:
@@ -187,7 +187,7 @@ class Asking:
         return int(seconds) * 1000 + int(micros) // 1000
 
 
-def decided_record(card: Card, held: Decided) -> Record:
+def decided_record(card: ApprovalRequest, held: Decided) -> Record:
     """The answer as the journal of the turn keeps it."""
     return {
         "k": "decided",
@@ -201,11 +201,11 @@ def decided_record(card: Card, held: Decided) -> Record:
     }
 
 
-def unanswered(records: list[Record]) -> list[Card]:
+def unanswered(records: list[Record]) -> list[ApprovalRequest]:
     """The questions of a journal without an answer."""
     answered = set(_answers(records))
     return [
-        Card(**record["card"])
+        ApprovalRequest(**record["card"])
         for record in asks(records)
         if not answered & {record["call"], record["card"]["id"]}
     ]

@@ -23,22 +23,22 @@ from shared.store.origin import MADE
 from shared.tools.agents.own import Own
 from shared.tools.categories import CORE
 from shared.tools.context import Context
-from shared.tools.execute import Handler
+from shared.tools.execute import ToolExecutor
 from shared.tools.registry import Registry, Tool
-from shared.tools.view import Shelf, Shelved
+from shared.tools.view import Shelved, ToolView
 from shared.turns.turn import Turn
 from shared.worker import incidents
-from shared.worker.budgets.ledger import Money
-from shared.worker.budgets.meter import Metered, Purse
-from shared.worker.overrides import Changes, changed
-from shared.worker.permissions.gate import Asked, Door
-from shared.worker.resources import Parts
+from shared.worker.budgets.ledger import Ledger
+from shared.worker.budgets.meter import Meter, MeteredModel
+from shared.worker.overrides import Overrides, changed
+from shared.worker.permissions.gate import Approver, PermissionGate
+from shared.worker.resources import Resources
 
 _TOLD = 15.0  # seconds of waiting for a provider after which the person hears of it
 Joined = Callable[[], Awaitable[list[str]]]
 
 
-def model_name(parts: Parts, profile: Profile) -> str:
+def model_name(parts: Resources, profile: Profile) -> str:
     """Which model this agent thinks with."""
     if parts.model.demo:
         return "demo"
@@ -48,17 +48,17 @@ def model_name(parts: Parts, profile: Profile) -> str:
 
 
 @dataclass(frozen=True)
-class Engine:
+class AgentRunner:
     """Runs the loop for turns of one profile."""
 
-    parts: Parts
+    parts: Resources
     profile: Profile
     registry: Registry
-    handler: Handler
+    handler: ToolExecutor
     extras: dict[str, Any] = field(default_factory=dict)  # what tools of conversations are handed beside
     folder: Profile | None = None  # the profile as its folder says, where the agent changed itself since
 
-    async def current(self) -> Engine:
+    async def current(self) -> AgentRunner:
         """This engine with the agent's own changes as they are now: for one turn, from its beginning to its end."""
         return await self._changes.latest(self.parts)
 
@@ -73,8 +73,8 @@ class Engine:
         return model_name(self.parts, self._changes.known.profile)
 
     @cached_property
-    def _changes(self) -> Changes[Engine]:
-        return Changes(
+    def _changes(self) -> Overrides[AgentRunner]:
+        return Overrides(
             self.profile, self, lambda profile: replace(self, profile=profile, folder=self.profile)
         )
 
@@ -91,10 +91,10 @@ class Engine:
         return presets.preset(name, confined)
 
     @cached_property
-    def shelf(self) -> Shelf:
+    def shelf(self) -> ToolView:
         """What the model is shown."""
         core = [tool.name for tool in self.registry.category(CORE)] if self.profile.on_demand else []
-        return Shelf(
+        return ToolView(
             self.registry,
             list(dict.fromkeys([*core, *self.profile.tools])),
             self.profile.on_demand,
@@ -112,10 +112,10 @@ class Engine:
         )
 
     def door(
-        self, turn: Turn, asked: Asked, context: Context, live: Live, policy: Policy | None = None
-    ) -> Door:
+        self, turn: Turn, asked: Approver, context: Context, live: Live, policy: Policy | None = None
+    ) -> PermissionGate:
         """The door of a turn."""
-        return Door(
+        return PermissionGate(
             self.parts,
             self.profile.name,
             policy or self.policy,
@@ -136,7 +136,7 @@ class Engine:
         context: Context,
         live: Live,
         joined: Joined,
-        asked: Asked,
+        asked: Approver,
         model: str | None = None,
         temperature: float | None = None,
         tokens: int | None = None,
@@ -166,8 +166,8 @@ class Engine:
         parts = self.parts
         task = context.extras.get("task")
         paying = "" if self.profile.kind == "coding" or task else asked.session or turn.session
-        money = Money(parts.bus, parts.names)
-        purse = Purse(money, parts.store, parts.settings, turn, context.project_id, task, paying)
+        money = Ledger(parts.bus, parts.names)
+        purse = Meter(money, parts.store, parts.settings, turn, context.project_id, task, paying)
         await purse.open()
 
         async def news() -> list[str]:
@@ -180,7 +180,7 @@ class Engine:
             turn.id,
             request,
             journal=turn,
-            model=Metered(Shelved(parts.model, shelf, turn.records), purse, turn),
+            model=MeteredModel(Shelved(parts.model, shelf, turn.records), purse, turn),
             act=act,
             leave=lambda call: self._leave(call, door, now()),
             limits=purse.limits(limits),
@@ -192,7 +192,7 @@ class Engine:
             turn.spent = asdict(budget)
         return done
 
-    async def _leave(self, call: Call, door: Door, context: Context) -> Verdict:
+    async def _leave(self, call: Call, door: PermissionGate, context: Context) -> Verdict:
         if not self.shelf.runs(call.tool):
             return door.refuse(call, f"{call.tool} is not among the tools of {self.profile.name}")
         tool = self.registry.get(call.tool)
@@ -201,7 +201,7 @@ class Engine:
         # What cannot run needs no permission: the handler says what is wrong with it.
         return await self._ready(call, tool, door, context) if _runs(tool, call) else Verdict(True)
 
-    async def _ready(self, call: Call, tool: Tool, door: Door, context: Context) -> Verdict:
+    async def _ready(self, call: Call, tool: Tool, door: PermissionGate, context: Context) -> Verdict:
         """Permission for a call that can be made; nobody is asked for another."""
         if tool.ready is not None and not call.again:
             here = replace(context, extras={**context.extras, "own": self._own(door, context)})
@@ -211,7 +211,7 @@ class Engine:
                 return door.refuse(call, str(error))
         return await door.leave(call, tool, context)
 
-    def _own(self, door: Door, context: Context) -> Own:
+    def _own(self, door: PermissionGate, context: Context) -> Own:
         """For tools that change an agent: this one, and whose word stands behind the turn."""
         settings, name = self.parts.settings, self.profile.name
         named = settings.permission_profile
@@ -226,7 +226,13 @@ class Engine:
         )
 
     async def command(
-        self, turn: Turn, call: Call, context: Context, asked: Asked, live: Live, profile: str | None = None
+        self,
+        turn: Turn,
+        call: Call,
+        context: Context,
+        asked: Approver,
+        live: Live,
+        profile: str | None = None,
     ) -> dict[str, Any]:
         """One tool for a person: through the same door. To call it is to allow it, unless they name a profile."""
         try:
@@ -250,7 +256,7 @@ class Engine:
             return False
         return tool.reads_only or (tool.category == "consult" and tool.name.startswith("consult_"))
 
-    async def act(self, call: Call, context: Context, turn: Turn, door: Door) -> Outcome:
+    async def act(self, call: Call, context: Context, turn: Turn, door: PermissionGate) -> Outcome:
         """Run a call that has permission; one that may have run already, and must not twice, is said to be unknown."""
         log.get().info(f"Claude requested tool: {call.tool}")
         tool = self.registry.get(call.tool)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from shared.bus import messages
-from shared.turns.queue import Ending
+from shared.turns.queue import Completion
 from shared.turns.turn import Turn
-from shared.worker.permissions.service import Asking
+from shared.worker.permissions.service import ApprovalService
 from shared.worker.runners.aside import Aside, given
 
 
@@ -14,24 +14,24 @@ def answers_leave(turn: Turn) -> bool:
     if not turn.session.startswith(("approval:", "asks:")) or not turn.given:
         return False
     message = given(turn)
-    return isinstance(message, messages.Approval) or (
+    return isinstance(message, messages.ApprovalMessage) or (
         isinstance(message, messages.Said) and message.session != turn.session
     )
 
 
-class Answering(Aside):
+class ApprovalRunner(Aside):
     """Takes one answer in."""
 
     async def run(self) -> None:
         """Settle it. Where it counts in a turn that answers people, that turn's closing output answers it too."""
-        asking = Asking(self._parts)
-        if isinstance(self._message, messages.Approval):
+        asking = ApprovalService(self._parts)
+        if isinstance(self._message, messages.ApprovalMessage):
             settled = await asking.settle(self._message)
         elif isinstance(self._message, messages.Said):
             settled = await asking.word(self._message)
         else:
             settled = None
         if settled and settled.quiet:
-            await self._turn.finish(Ending())
+            await self._turn.finish(Completion())
         elif settled:
             await self._close("complete" if settled.ok else "error", settled.text)

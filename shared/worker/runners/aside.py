@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from shared.bus import messages
 from shared.bus.keys import CHATTER_OUTPUT
 from shared.errors import PromptDockError
-from shared.turns.queue import Ending
+from shared.turns.queue import Completion
 from shared.turns.turn import Turn
-from shared.worker.resources import Parts
+from shared.worker.resources import Resources
 
 
 def given(turn: Turn) -> messages.AnyHuman:
@@ -21,7 +21,7 @@ def given(turn: Turn) -> messages.AnyHuman:
 class Aside:
     """Answers one such message; made anew for each turn, and come to the same when it is made again."""
 
-    def __init__(self, parts: Parts, turn: Turn) -> None:
+    def __init__(self, parts: Resources, turn: Turn) -> None:
         self._parts, self._turn, self._message = parts, turn, given(turn)
 
     @property
@@ -55,4 +55,4 @@ class Aside:
             in_reply_to=self._turn.id,
             answers=[self._turn.id, *more],
         )
-        await self._turn.finish(Ending(channel=channel, output=output.text(channel), dead=dead))
+        await self._turn.finish(Completion(channel=channel, output=output.text(channel), dead=dead))

@@ -11,7 +11,7 @@ from shared import failpoints, log
 from shared.bus import messages
 from shared.bus.keys import HUMAN_INPUT
 from shared.conversation import prompt, sessions, window
-from shared.conversation.past import Past, look_back
+from shared.conversation.past import History, look_back
 from shared.errors import BadMessage, Missing, PromptDockError, ToolError, sentences
 from shared.guard.permissions import marks
 from shared.loop import Call, Done, final
@@ -23,21 +23,21 @@ from shared.turns.records import Record
 from shared.turns.turn import Turn
 from shared.worker import incidents
 from shared.worker.budgets import prompt as allowance
-from shared.worker.event_stream import Live
-from shared.worker.permissions.gate import Asked, asked_by
+from shared.worker.event_stream import EventStream
+from shared.worker.permissions.gate import Approver, asked_by
 from shared.worker.runners import inheriting, question, situation, summary, unfinished, wording
-from shared.worker.runners.agent import Engine, waiting_notice
+from shared.worker.runners.agent import AgentRunner, waiting_notice
 from shared.worker.runners.consult import asked_for, repositories
 from shared.worker.runners.inputs import awaited, said, sort, words
-from shared.worker.runners.output import Voice
-from shared.worker.runners.peers import Colleagues
+from shared.worker.runners.output import TurnOutput
+from shared.worker.runners.peers import Peers
 
 
-class Chat:
+class ChatRunner:
     """Runs one turn of a conversation. Made anew for each turn."""
 
     def __init__(
-        self, engine: Engine, turn: Turn, spawn: Callable[[Coroutine[Any, Any, None]], None]
+        self, engine: AgentRunner, turn: Turn, spawn: Callable[[Coroutine[Any, Any, None]], None]
     ) -> None:
         self.engine, self.turn, self._spawn = engine, turn, spawn
         self.parts = engine.parts
@@ -45,12 +45,12 @@ class Chat:
         self._human = names.channel(HUMAN_INPUT)
         self._given = sort(turn.given, self._human)
         turn.joined()
-        self._live = Live(self.parts.bus, names, turn.session, turn.activity)
-        self.voice = Voice(self.parts, engine.profile.name, turn, self._given, self._live)
+        self._live = EventStream(self.parts.bus, names, turn.session, turn.activity)
+        self.voice = TurnOutput(self.parts, engine.profile.name, turn, self._given, self._live)
         turn.activity.kind, turn.activity.session = "message", turn.session
         turn.activity.events = turn.session
-        self._colleagues: Colleagues | None = None
-        self._past: Past | None = None
+        self._colleagues: Peers | None = None
+        self._past: History | None = None
         self._opening: list[str] = []
         self._open: list[str] = []  # the questions of tasks that these words may answer
         self._shared = False  # words of somebody else joined the turn
@@ -148,13 +148,13 @@ class Chat:
         done = await self._think(past, opening, project, decided=bool(note))
         await self._finish(done, opening, past)
 
-    def _late(self) -> list[messages.Agent]:
+    def _late(self) -> list[messages.AgentMessage]:
         """Answers that nobody awaits any more."""
         used = awaited(self.turn.id, self.turn.records)
         answers = [answer for answer in self._given.answers if not answer.payload.get("task_id")]
         return [answer for answer in answers if answer.request_id not in used]
 
-    async def _look_back(self) -> Past:
+    async def _look_back(self) -> History:
         patience = self.parts.settings.conversation_timeout_ms
         self._past = await look_back(self.parts.store, self.turn, patience)
         inheriting.conversation(self.turn, self.engine.profile, self._past, self._given)
@@ -169,7 +169,7 @@ class Chat:
         again = {"again": True, "from": len(said) + 1, "said": said}
         self._live("start", told | (again if said or self.turn.tries > 1 else {}))
 
-    async def _greeted(self, past: Past) -> str | None:
+    async def _greeted(self, past: History) -> str | None:
         """Say what a person missed. Where they answer a question about money: a note, None if that is all."""
         await self.voice.tell_missed()
         if await self._answered(past):
@@ -185,7 +185,7 @@ class Chat:
             return None
         return note
 
-    async def _answered(self, past: Past) -> bool:
+    async def _answered(self, past: History) -> bool:
         """Hand the words on where they answer the question of a task, and close; else note what is open here."""
         said, session = self._given.said[0], self.turn.session
         kept = next((record for record in self.turn.records if record["k"] == "settles"), None)
@@ -210,9 +210,9 @@ class Chat:
         await self.voice.close(status, told, added=self._window(added, past.seq), past=past)
         return True
 
-    async def _think(self, past: Past, opening: list[str], project: str, decided: bool) -> Done:
+    async def _think(self, past: History, opening: list[str], project: str, decided: bool) -> Done:
         said = self._given.said[0] if self._given.said else None
-        self._colleagues = Colleagues(
+        self._colleagues = Peers(
             self.parts,
             self.engine.profile.name,
             self.turn,
@@ -304,7 +304,7 @@ class Chat:
         if told := self._colleagues.progress(request_id, text) if self._colleagues else "":
             await self.voice.say(told)
 
-    async def _finish(self, done: Done, opening: list[str], past: Past) -> None:
+    async def _finish(self, done: Done, opening: list[str], past: History) -> None:
         log.get().info("Publishing response..." if not done.tools else "Publishing final response")
         user = {"role": "user", "content": [{"type": "text", "text": text} for text in opening]}
         added = self._window([user, *done.messages], past.seq)
@@ -370,13 +370,13 @@ class Chat:
 
     # -- other ways to close ---------------------------------------------------------------------------------
 
-    async def _command(self, command: messages.Command) -> None:
+    async def _command(self, command: messages.CommandMessage) -> None:
         conversation = self.turn.session
         if conversation.startswith(messages.COMMANDS):  # it is given beside the conversation that it is about
             conversation = messages.default_session(command.user_id)
         project = await sessions.active_project(self.parts.store, conversation)
         live, say = self._live, self.voice.say
-        cluster = Colleagues(self.parts, self.engine.profile.name, self.turn, self.voice.who, 0, live, say)
+        cluster = Peers(self.parts, self.engine.profile.name, self.turn, self.voice.who, 0, live, say)
         context = Context(
             agent="person",
             session_id=self.turn.session,
@@ -402,14 +402,14 @@ class Chat:
         more = await self._trusted(command, text) if result.get("trusted") == CONVERSATION else {}
         await self.voice.close(status, text, result=result, **more)
 
-    async def _trusted(self, command: messages.Command, text: str) -> dict[str, Any]:
+    async def _trusted(self, command: messages.CommandMessage, text: str) -> dict[str, Any]:
         """The person takes the mark off this conversation: what is added to it bears none, and hands on none."""
         past = await look_back(self.parts.store, self.turn, self.parts.settings.conversation_timeout_ms)
         said = f"[{command.user_id} trusts what was read in this conversation until now]"
         added = inheriting.noted(said, "Noted.", self.turn, past, self.voice.now(), "")
         return {"added": added, "past": past}
 
-    async def _task_update(self, answer: messages.Agent) -> None:
+    async def _task_update(self, answer: messages.AgentMessage) -> None:
         """Tell the outcome of a task."""
         payload = answer.payload
         card = {
@@ -419,7 +419,7 @@ class Chat:
             text = wording.outcome_text(answer)
             await self.voice.tell("task_update", text, f"t.{answer.request_id}", task=card)
 
-    async def _close_update(self, tasks: list[messages.Agent], past: Past) -> None:
+    async def _close_update(self, tasks: list[messages.AgentMessage], past: History) -> None:
         """Nothing but outcomes needs no model: the last one is the output; the window notes them all."""
         note = "\n".join(wording.outcome(answer) for answer in tasks)
         read, at = marks.mark(self.turn.records), self.voice.now()
@@ -450,12 +450,12 @@ class Chat:
 
     # -- small parts -----------------------------------------------------------------------------------------
 
-    def _asked(self) -> Asked:
+    def _asked(self) -> Approver:
         """Who is asked for permission: the person of this turn, or the one on whose behalf an agent asks."""
         for request in self._given.requests:
             return asked_by(request)
         person = str(self.voice.who.get("user_id", ""))
-        return Asked(person, self.turn.session, in_turn=True, alone=lambda: not self._shared)
+        return Approver(person, self.turn.session, in_turn=True, alone=lambda: not self._shared)
 
     def _hops(self) -> int:
         return max((request.hops for request in self._given.requests), default=0)
@@ -486,7 +486,7 @@ class Chat:
             return dict(json.loads(kept))
         return {}
 
-    def _consulted(self, past: Past) -> frozenset[str]:
+    def _consulted(self, past: History) -> frozenset[str]:
         """Agents that answered without an error in this session's window or in this turn."""
         script = Transcript(self.turn.id, self.turn.records)
         return frozenset(wording.consulted([*window.messages(past.window), *script.messages]))

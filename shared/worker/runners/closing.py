@@ -8,21 +8,21 @@ from typing import Any, Literal
 
 from shared import log
 from shared.bus.keys import BROADCAST, CHATTER_OUTPUT, HUMAN_INPUT, STATUS
-from shared.bus.messages import MAX_BYTES, Agent, now
+from shared.bus.messages import MAX_BYTES, AgentMessage, now
 from shared.redaction import concealed
 from shared.store.records import Row
 from shared.store.row import derived
 from shared.turns import outbox
-from shared.turns.queue import Ending
+from shared.turns.queue import Completion
 from shared.turns.turn import Turn
-from shared.worker.permissions.service import Asking
-from shared.worker.resources import Parts
+from shared.worker.permissions.service import ApprovalService
+from shared.worker.resources import Resources
 from shared.worker.runners.history import turn_rows
 
 _TOO_LARGE = "the answer was too large to send whole"
 
 
-def _allowed(parts: Parts, request: Agent) -> str:
+def _allowed(parts: Resources, request: AgentMessage) -> str:
     """Where the answer goes: `agent:<from>`, or the request's own channel if it is one for answers."""
     own = parts.names.agent(request.sender)
     named = request.reply_channel
@@ -40,7 +40,7 @@ def _allowed(parts: Parts, request: Agent) -> str:
 
 def envelope(
     agent: str,
-    request: Agent,
+    request: AgentMessage,
     kind: Literal["response", "error", "progress"],
     payload: dict[str, Any],
     via: str,
@@ -66,7 +66,11 @@ def envelope(
 
 
 async def deliver(
-    parts: Parts, agent: str, request: Agent, kind: Literal["response", "error"], payload: dict[str, Any]
+    parts: Resources,
+    agent: str,
+    request: AgentMessage,
+    kind: Literal["response", "error"],
+    payload: dict[str, Any],
 ) -> None:
     """To the asker's desk if one waits there, else (a foreign program) by plain PUBLISH."""
     channel = _allowed(parts, request)
@@ -80,7 +84,7 @@ async def deliver(
     await _log(parts, agent, request, channel, data)
 
 
-async def progress(parts: Parts, agent: str, request: Agent, text: str) -> None:
+async def progress(parts: Resources, agent: str, request: AgentMessage, text: str) -> None:
     """Say what goes on; nobody keeps it."""
     channel = parts.names.agent(request.sender)
     data = envelope(agent, request, "progress", {"message": text}, channel)
@@ -88,7 +92,7 @@ async def progress(parts: Parts, agent: str, request: Agent, text: str) -> None:
     await _log(parts, agent, request, channel, data)
 
 
-async def _log(parts: Parts, agent: str, request: Agent, channel: str, data: bytes) -> None:
+async def _log(parts: Resources, agent: str, request: AgentMessage, channel: str, data: bytes) -> None:
     """On its way to the Store: what is only published passes no script that would note it."""
     key = f"{parts.names.desk(agent)}archive"
     fields = ("kind", "message", "channel", channel, "session", request.id, "id", request.id, "data", data)
@@ -96,16 +100,16 @@ async def _log(parts: Parts, agent: str, request: Agent, channel: str, data: byt
 
 
 async def close(
-    parts: Parts,
+    parts: Resources,
     agent: str,
     turn: Turn,
     state: str,
     error: str | None = None,
     dead: str = "",
-    more: Sequence[Row | outbox.Change] = (),
+    more: Sequence[Row | outbox.RowChange] = (),
 ) -> None:
     """Close the turn of a request, whose answer is delivered already; `more` goes to the Store with it."""
-    await Asking(parts).withdraw(turn)
+    await ApprovalService(parts).withdraw(turn)
     rows = turn_rows(
         agent,
         turn.id,
@@ -122,4 +126,4 @@ async def close(
         task_id=turn.task_id,
         project_id=turn.project_id,
     )
-    await turn.finish(Ending(archive=outbox.pack([*rows, *more]), dead=dead))
+    await turn.finish(Completion(archive=outbox.pack([*rows, *more]), dead=dead))

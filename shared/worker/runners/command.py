@@ -26,7 +26,7 @@ def apart(turn: Turn, human: str) -> bool:
     return turn.session.startswith(_APART) and bool(turn.given) and turn.given[0].channel == human
 
 
-class Ended(Aside):
+class CommandRunner(Aside):
     """Answers one such message."""
 
     async def run(self) -> None:

@@ -15,13 +15,13 @@ from shared.store.records import Repo, project_key
 from shared.tools.context import Context, Root
 from shared.tools.research import report
 from shared.turns.turn import Turn
-from shared.worker.event_stream import Live
+from shared.worker.event_stream import EventStream
 from shared.worker.permissions.gate import asked_by
-from shared.worker.resources import Parts
+from shared.worker.resources import Resources
 from shared.worker.runners import closing, inheriting, situation
-from shared.worker.runners.agent import Engine, beside, waiting_notice
-from shared.worker.runners.peers import Colleagues
-from shared.worker.runners.task_run import Ticket
+from shared.worker.runners.agent import AgentRunner, beside, waiting_notice
+from shared.worker.runners.peers import Peers
+from shared.worker.runners.task_run import TaskRun
 
 _PLAN = 20_000  # characters of a plan that is shown again
 
@@ -29,18 +29,18 @@ _PLAN = 20_000  # characters of a plan that is shown again
 KNOWN = 256  # projects whose repositories are remembered
 
 
-class Consult:
+class ConsultRunner:
     """Runs one question. Made anew for each turn."""
 
-    def __init__(self, engine: Engine, turn: Turn) -> None:
+    def __init__(self, engine: AgentRunner, turn: Turn) -> None:
         self.engine, self.turn, self.parts = engine, turn, engine.parts
         self.agent = engine.profile.name
         self.request = messages.agent({**json.loads(turn.given[0].data), "id": turn.given[0].id})
         self._project = str(self.request.payload.get("project") or sessions.DEFAULT)
-        self._colleagues: Colleagues | None = None
+        self._colleagues: Peers | None = None
         # A task that needs no worktree is a question whose answer is the work.
         self.ticket = (
-            Ticket(self.parts, self.agent, turn, self.request) if self.request.type == "task" else None
+            TaskRun(self.parts, self.agent, turn, self.request) if self.request.type == "task" else None
         )
 
         activity, asked = turn.activity, asked_by(self.request)
@@ -126,12 +126,12 @@ class Consult:
     async def _think(self) -> tuple[Done, dict[str, Root]]:
         inheriting.request(self.turn, self.engine.profile, self.request)
         activity = self.turn.activity
-        live = Live(self.parts.bus, self.parts.names, activity.events, activity)
+        live = EventStream(self.parts.bus, self.parts.names, activity.events, activity)
         project = self._project
         roots = await roots_of(self.parts, project)
         asked = asked_by(self.request)
         who = {"user_id": asked.user_id, "session_id": asked.session, "roles": sorted(asked.roles)}
-        self._colleagues = colleagues = Colleagues(
+        self._colleagues = colleagues = Peers(
             self.parts, self.agent, self.turn, who, self.request.hops, live, lambda text: self._say(text)
         )
         context = Context(
@@ -205,7 +205,7 @@ class Consult:
         return payload
 
 
-def asked_for(request: messages.Agent) -> dict[str, Any]:
+def asked_for(request: messages.AgentMessage) -> dict[str, Any]:
     """The model and the bound on tokens that a request names."""
     model, tokens = request.payload.get("model"), request.payload.get("max_tokens_per_run")
     return {
@@ -214,7 +214,7 @@ def asked_for(request: messages.Agent) -> dict[str, Any]:
     }
 
 
-def _question(request: messages.Agent) -> list[dict[str, Any]]:
+def _question(request: messages.AgentMessage) -> list[dict[str, Any]]:
     payload = request.payload
     rest = {
         key: value
@@ -236,7 +236,7 @@ def _last_result(turn: Turn, tool: str | None) -> dict[str, Any] | None:
     return None
 
 
-async def repositories(parts: Parts, project: str) -> list[Repo]:
+async def repositories(parts: Resources, project: str) -> list[Repo]:
     """The rows of a project's repositories; with the Store down, as they were last read."""
     try:
         where = {"project_id": project_key(project)}
@@ -250,7 +250,7 @@ async def repositories(parts: Parts, project: str) -> list[Repo]:
     return parts.known.get(project, [])
 
 
-async def roots_of(parts: Parts, project: str) -> dict[str, Root]:
+async def roots_of(parts: Resources, project: str) -> dict[str, Root]:
     """The repositories of a project as they can be read here, by name."""
     roots: dict[str, Root] = {}
     for row in await repositories(parts, project):

@@ -13,7 +13,7 @@ from shared.store.records import (
     ConversationMessage,
     Row,
     TokenUsage,
-    Turn,
+    TurnRow,
     TurnStep,
     project_key,
 )
@@ -46,7 +46,7 @@ def turn_rows(
     """The turn, its steps, and the usage of each model call; `project_id` is what the turn began in."""
     models = [record for record in records if record["k"] == "model"]
     rows: list[Row] = [
-        Turn(
+        TurnRow(
             id=derived("turn", agent, turn_id),
             turn_id=turn_id,
             agent=agent,

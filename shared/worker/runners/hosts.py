@@ -18,8 +18,8 @@ from shared.bus import messages
 from shared.bus.messages import now
 from shared.errors import BadMessage, PromptDockError
 from shared.tools.context import Context
-from shared.tools.execute import Handler
-from shared.worker.resources import Parts
+from shared.tools.execute import ToolExecutor
+from shared.worker.resources import Resources
 from shared.worker.runners import closing
 
 SERVED = ("files", "git", "history")  # categories whose reading tools are run for others
@@ -31,11 +31,11 @@ _PATIENCE = 40.0  # seconds that a search, the slowest of these tools, may take 
 Answer = Callable[[float], Awaitable[dict[str, Any] | None]]  # waits so many seconds for the answer's payload
 
 
-class Asker(Protocol):
+class HostCalls(Protocol):
     """A turn that asks."""
 
     @property
-    def parts(self) -> Parts: ...
+    def parts(self) -> Resources: ...
     @property
     def agent(self) -> str: ...
     def awaiting(self, key: str, whom: str) -> AbstractAsyncContextManager[Answer]: ...
@@ -46,10 +46,10 @@ def channel(home: str) -> str:
     return f"home:{home}"
 
 
-class Home:
+class RemoteHost:
     """Serves the others what lies on this disk."""
 
-    def __init__(self, parts: Parts, agent: str, handler: Handler) -> None:
+    def __init__(self, parts: Resources, agent: str, handler: ToolExecutor) -> None:
         self._parts, self._agent, self._handler = parts, agent, handler
         self._channel = parts.names.channel(channel(parts.home))
         self._running: set[asyncio.Task[None]] = set()
@@ -94,7 +94,7 @@ class Home:
         key = f"{self._parts.names.root}home:{self._parts.home}:{request}"
         return bool(await self._parts.bus.command("SET", key, "1", "NX", "PX", int(_AGAIN * 900)))
 
-    async def _run(self, request: messages.Agent) -> dict[str, Any]:
+    async def _run(self, request: messages.AgentMessage) -> dict[str, Any]:
         name, arguments = str(request.payload.get("tool") or ""), request.payload.get("arguments")
         registry = self._handler.registry
         tool = registry.get(name) if name in registry else None
@@ -123,7 +123,7 @@ async def _nothing() -> None:
     return None
 
 
-async def ask(mine: Asker, home: str, payload: dict[str, Any], key: str) -> dict[str, Any]:
+async def ask(mine: HostCalls, home: str, payload: dict[str, Any], key: str) -> dict[str, Any]:
     """Run a tool that reads on another disk, and await its result."""
     parts, name = mine.parts, mine.parts.names.channel(channel(home))
     heard_by = await parts.bus.listeners(name)

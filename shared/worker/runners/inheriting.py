@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from shared.bus import messages
 from shared.conversation import window
-from shared.conversation.past import Past
+from shared.conversation.past import History
 from shared.guard.permissions import marks
 from shared.profiles.profile import Profile
 from shared.turns.records import Record
 from shared.turns.turn import Turn
 from shared.worker.permissions.gate import origin_of
-from shared.worker.runners.inputs import Given
+from shared.worker.runners.inputs import TurnInput
 
 
-def conversation(turn: Turn, profile: Profile, past: Past, given: Given) -> None:
+def conversation(turn: Turn, profile: Profile, past: History, given: TurnInput) -> None:
     """Of a conversation's turn: what was read in it before, and what agents ask and answer."""
     _note(turn, past.foreign, "in this conversation")
     _own(turn, profile)
@@ -23,19 +23,19 @@ def conversation(turn: Turn, profile: Profile, past: Past, given: Given) -> None
         answer(turn, one)
 
 
-def answer(turn: Turn, heard: messages.Agent) -> None:
+def answer(turn: Turn, heard: messages.AgentMessage) -> None:
     """What an agent answers came from outside: words of others, or what became of a task in a repository."""
     task = heard.payload.get("task_id")
     _note(turn, f"the outcome of task {task}" if task else f"the answer of {heard.sender}", "in this turn")
 
 
-def request(turn: Turn, profile: Profile, asked: messages.Agent) -> None:
+def request(turn: Turn, profile: Profile, asked: messages.AgentMessage) -> None:
     """Of another agent's request."""
     _note(turn, origin_of(asked).foreign, f"by {asked.sender}, who asks")
     _own(turn, profile)
 
 
-def task(turn: Turn, profile: Profile, asked: messages.Agent, id: str, repository: str) -> None:
+def task(turn: Turn, profile: Profile, asked: messages.AgentMessage, id: str, repository: str) -> None:
     """Of a task that is done in a repository: whoever wrote its words, others wrote what lies there."""
     _note(turn, origin_of(asked).foreign, f"for the task {id}")
     _own(turn, profile)
@@ -50,7 +50,7 @@ def _note(turn: Turn, foreign: str, where: str) -> None:
     marks.note(turn.records, turn.keep, foreign, where)
 
 
-def noted(said: str, answered: str, turn: Turn, past: Past, at: int, foreign: str) -> list[Record]:
+def noted(said: str, answered: str, turn: Turn, past: History, at: int, foreign: str) -> list[Record]:
     """What the conversation remembers of a turn without a model."""
     return [
         window.record(role, [{"type": "text", "text": text}], turn.id, number, at, foreign)

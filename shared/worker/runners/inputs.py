@@ -10,26 +10,26 @@ from shared.bus import messages
 from shared.errors import BadMessage
 from shared.guard.permissions.display import tagless
 from shared.redaction import conceal
-from shared.turns.queue import Entry
+from shared.turns.queue import QueueEntry
 from shared.turns.records import Record
 
 
 @dataclass
-class Given:
+class TurnInput:
     """The messages of a turn. The first of them decides what kind of turn it is."""
 
     said: list[messages.Said] = field(default_factory=list)
     amends: list[messages.Amend] = field(default_factory=list)
     stops: list[messages.Stop] = field(default_factory=list)
-    commands: list[messages.Command] = field(default_factory=list)
-    approvals: list[messages.Approval] = field(default_factory=list)
-    answers: list[messages.Agent] = field(default_factory=list)
-    requests: list[messages.Agent] = field(default_factory=list)
+    commands: list[messages.CommandMessage] = field(default_factory=list)
+    approvals: list[messages.ApprovalMessage] = field(default_factory=list)
+    answers: list[messages.AgentMessage] = field(default_factory=list)
+    requests: list[messages.AgentMessage] = field(default_factory=list)
 
 
-def sort(entries: list[Entry], human_channel: str) -> Given:
+def sort(entries: list[QueueEntry], human_channel: str) -> TurnInput:
     """Sort what came; BadMessage for one that cannot be read."""
-    given = Given()
+    given = TurnInput()
     for entry in entries:
         try:
             value = json.loads(entry.data)
@@ -47,14 +47,14 @@ def sort(entries: list[Entry], human_channel: str) -> Given:
                 given.amends.append(message)
             case messages.Stop():
                 given.stops.append(message)
-            case messages.Command():
+            case messages.CommandMessage():
                 given.commands.append(message)
-            case messages.Approval():
+            case messages.ApprovalMessage():
                 given.approvals.append(message)
     return given
 
 
-def words(given: Given) -> list[str]:
+def words(given: TurnInput) -> list[str]:
     """What is said in it, as the model reads it: each with its sender."""
     told = [*map(said, given.said), *map(said, given.amends)]
     for request in given.requests:

@@ -8,29 +8,29 @@ from shared import log
 from shared.bus import messages
 from shared.bus.keys import CHATTER, CHATTER_OUTPUT, HUMAN_INPUT
 from shared.conversation import sessions
-from shared.conversation.past import Past
+from shared.conversation.past import History
 from shared.conversation.window import FOREIGN
 from shared.errors import Fenced, PromptDockError
 from shared.guard.permissions.display import tagless
 from shared.redaction import conceal
 from shared.store.records import Row
 from shared.turns import outbox
-from shared.turns.queue import Ending, Keep
+from shared.turns.queue import Completion, Keep
 from shared.turns.records import Record, pack
 from shared.turns.turn import Turn
-from shared.worker.event_stream import Live
-from shared.worker.permissions.service import Asking, answered_by
-from shared.worker.resources import Parts
+from shared.worker.event_stream import EventStream
+from shared.worker.permissions.service import ApprovalService, answered_by
+from shared.worker.resources import Resources
 from shared.worker.runners import closing, question, wording
 from shared.worker.runners.history import conversation_rows, ended_in, turn_rows
-from shared.worker.runners.inputs import Given
+from shared.worker.runners.inputs import TurnInput
 from shared.worker.runners.missed import missed, news
 
 
-class Voice:
+class TurnOutput:
     """Speaks for one turn, to the person or to the agent that asked."""
 
-    def __init__(self, parts: Parts, agent: str, turn: Turn, given: Given, live: Live) -> None:
+    def __init__(self, parts: Resources, agent: str, turn: Turn, given: TurnInput, live: EventStream) -> None:
         self.parts, self.agent, self.turn, self._given, self._live = parts, agent, turn, given, live
         self.who: dict[str, Any] = {}  # the person: user_id, user_name, roles
         self._human = parts.names.channel(HUMAN_INPUT)
@@ -83,7 +83,7 @@ class Voice:
         text: str,
         *,
         added: list[Record] | None = None,
-        past: Past | None = None,
+        past: History | None = None,
         state: str = "",
         error: str | None = None,
         dead: str = "",
@@ -93,11 +93,11 @@ class Voice:
         """The one closing output, the one event that says so, and everything that this turn leaves."""
         if self.parts.model.demo and "demo" not in extra:
             extra["demo"] = True
-        await Asking(self.parts).withdraw(self.turn)
+        await ApprovalService(self.parts).withdraw(self.turn)
         added = added or []
         drop, kept = past.leaves(added) if past else (0, added)
         told = state or {"task_update": "complete"}.get(status, status)
-        rows: list[Row | outbox.Change] = [
+        rows: list[Row | outbox.RowChange] = [
             *turn_rows(
                 self.agent,
                 self.turn.id,
@@ -122,7 +122,7 @@ class Voice:
             await self._answer_agents(status, text, extra)
         events = await self._live.last(*self._ended(status, text, told, live or {}))
         await self.turn.finish(
-            Ending(
+            Completion(
                 channel=self._channel,
                 output="" if self._given.requests else self._output(status, text, **extra),
                 archive=outbox.pack(rows),
@@ -175,7 +175,7 @@ class Voice:
         )
         return output.text(self._channel)
 
-    def _touched(self, added: list[Record]) -> outbox.Change:
+    def _touched(self, added: list[Record]) -> outbox.RowChange:
         person = str(self.who.get("user_id", "")) or None
         values: dict[str, Any] = {"key": self.turn.session, "user_id": person, "agent": self.agent}
         if self._given.said:
@@ -184,7 +184,7 @@ class Voice:
             values["project_id"] = str(project)
         if added:  # what was read without leaving words in the conversation is not read on
             values["origin"] = {"foreign": added[-1][FOREIGN]}
-        return outbox.Change("session", values)
+        return outbox.RowChange("session", values)
 
     def now(self) -> int:
         """Milliseconds, by the server's clock."""

@@ -18,10 +18,10 @@ from shared.errors import Busy, PromptDockError, ToolError
 from shared.guard.permissions import marks
 from shared.loop import Live
 from shared.store.origin import Origin
-from shared.turns.queue import Entry, Mail
+from shared.turns.queue import Mail, QueueEntry
 from shared.turns.turn import Turn
-from shared.worker.event_stream import Live as Tasks
-from shared.worker.resources import Parts
+from shared.worker.event_stream import EventStream as Tasks
+from shared.worker.resources import Resources
 from shared.worker.runners import hosts, question
 
 MAX_HOPS = 4
@@ -39,11 +39,11 @@ def _nobody(agent: str) -> dict[str, Any]:
     return {"error": f"no agent is called {agent[:80]!r}", "why": "the name cannot be that of one"}
 
 
-class Colleagues:
+class Peers:
     """The `Cluster` of one turn."""
 
     def __init__(
-        self, parts: Parts, agent: str, turn: Turn, who: dict[str, Any], hops: int, live: Live, say: Say
+        self, parts: Resources, agent: str, turn: Turn, who: dict[str, Any], hops: int, live: Live, say: Say
     ) -> None:
         self._parts, self._agent, self._turn = parts, agent, turn
         self._who, self._hops, self._live, self._say = who, hops, live, say
@@ -55,7 +55,7 @@ class Colleagues:
         self._quiet_until = 0.0
 
     @property
-    def parts(self) -> Parts:
+    def parts(self) -> Resources:
         """What our worker is made of."""
         return self._parts
 
@@ -69,7 +69,7 @@ class Colleagues:
         """The requests whose answers this turn awaits now."""
         return frozenset(self._waits)
 
-    def take(self, entry: Entry) -> bool:
+    def take(self, entry: QueueEntry) -> bool:
         """Hand over a message that joined the turn; True if it is an answer that is awaited."""
         content = json.loads(entry.data)
         request = content.get("payload", {}).get("request_id")
@@ -377,7 +377,7 @@ class Colleagues:
         if (since := self._works.pop(key, None)) is not None:
             self._event(self.asked[key], key, "working", int((time.monotonic() - since) * 1000))
 
-    def late(self, answer: messages.Agent) -> None:
+    def late(self, answer: messages.AgentMessage) -> None:
         """Say that an answer came that nobody awaits any more; the turn that it opened, or joined, takes it up."""
         self._event(answer.sender, str(answer.request_id), "late")
 

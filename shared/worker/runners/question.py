@@ -21,10 +21,10 @@ from shared.store.records import Task
 from shared.tasks import questions
 from shared.turns.routing import unsigned
 from shared.turns.turn import Turn
-from shared.worker.permissions.gate import Asked
-from shared.worker.resources import Parts
+from shared.worker.permissions.gate import Approver
+from shared.worker.resources import Resources
 from shared.worker.runners.missed import news
-from shared.worker.runners.task_run import Ticket
+from shared.worker.runners.task_run import TaskRun
 
 _LOOK = 2.0  # seconds after which an answer is looked for without a bell
 _KEPT = 2 * DAY
@@ -65,7 +65,7 @@ async def still_open(bus: Bus, names: Names, output: messages.Output) -> bool:
     return not await bus.command("HEXISTS", _key(names, task), f"answer:{asked['id']}")
 
 
-async def waiting(parts: Parts, said: messages.Said) -> list[Waiting]:
+async def waiting(parts: Resources, said: messages.Said) -> list[Waiting]:
     """The open questions to the person who says this; none to one who did not sign, or with the Store down."""
     if unsigned(said):
         return []
@@ -117,10 +117,10 @@ class Waiting:
     session: str
 
 
-class Question:
+class TaskQuestion:
     """Asks for one turn."""
 
-    def __init__(self, parts: Parts, agent: str, turn: Turn, ticket: Ticket, who: Asked) -> None:
+    def __init__(self, parts: Resources, agent: str, turn: Turn, ticket: TaskRun, who: Approver) -> None:
         self._parts, self._agent, self._turn, self._ticket, self._who = parts, agent, turn, ticket, who
 
     async def ask(self, question: dict[str, Any], minutes: float) -> str:

@@ -17,16 +17,16 @@ from shared.conversation import summary as summaries
 from shared.errors import PromptDockError
 from shared.loop import final
 from shared.loop.transcript import answer_record
-from shared.store.records import Snapshot
+from shared.store.records import SnapshotRow
 from shared.store.row import derived
 from shared.turns import outbox
-from shared.turns.queue import Ending, Mail
+from shared.turns.queue import Completion, Mail
 from shared.turns.records import Record, pack, unpack
 from shared.turns.turn import Turn
-from shared.worker.budgets.ledger import Money
-from shared.worker.budgets.meter import Metered, Purse
-from shared.worker.resources import Parts
-from shared.worker.runners.agent import Engine, model_name
+from shared.worker.budgets.ledger import Ledger
+from shared.worker.budgets.meter import Meter, MeteredModel
+from shared.worker.resources import Resources
+from shared.worker.runners.agent import AgentRunner, model_name
 from shared.worker.runners.history import turn_rows
 
 
@@ -35,7 +35,7 @@ def condenses(turn: Turn, human: str) -> bool:
     return turn.session.startswith(pasts.PREFIX) and bool(turn.given) and turn.given[0].channel != human
 
 
-async def ask(parts: Parts, agent: str, session: str, seq: int) -> None:
+async def ask(parts: Resources, agent: str, session: str, seq: int) -> None:
     """Have the conversation up to message `seq` summarised; asked again, it is done once."""
     id = f"{pasts.PREFIX}{derived('summary', session, seq)}"
     channel = parts.names.agent(agent)
@@ -48,10 +48,10 @@ async def ask(parts: Parts, agent: str, session: str, seq: int) -> None:
         log.get().warning("No summary was asked for", why=str(error))
 
 
-class Condense:
+class SummaryRunner:
     """Makes one summary. Made anew for each turn."""
 
-    def __init__(self, engine: Engine, turn: Turn) -> None:
+    def __init__(self, engine: AgentRunner, turn: Turn) -> None:
         self._engine, self._turn, self._parts = engine, turn, engine.parts
         self._session = turn.session.removeprefix(pasts.PREFIX)
         self._before = next((item for item in reversed(turn.window) if pasts.marked(item)), None)
@@ -91,15 +91,15 @@ class Condense:
         if not (due := summaries.covered(window, last)):
             return None
         project = await sessions.active_project(parts.store, self._session)
-        money = Money(parts.bus, parts.names)
-        purse = Purse(money, parts.store, parts.settings, self._turn, project, None, self._session)
+        money = Ledger(parts.bus, parts.names)
+        purse = Meter(money, parts.store, parts.settings, self._turn, project, None, self._session)
         await purse.open()
         if purse.over():
             return None
         before = self._before["text"] if self._before else ""
         request = summaries.request(model_name(parts, profile), profile.name, before, due)
         started = self._turn.elapsed_ms()
-        answer = await Metered(parts.model, purse, self._turn).answer(request)
+        answer = await MeteredModel(parts.model, purse, self._turn).answer(request)
         took = self._turn.elapsed_ms() - started
         first = self._before["first"] if self._before else due[0]["seq"]
         bought = answer_record(answer, took) | {"first": first, "last": due[-1]["seq"]}
@@ -127,7 +127,7 @@ class Condense:
         if made:
             rows.append(self._row(made))
         await turn.finish(
-            Ending(
+            Completion(
                 archive=outbox.pack(rows),
                 dead=dead,
                 drop=len(turn.window) if made else 0,
@@ -135,8 +135,8 @@ class Condense:
             )
         )
 
-    def _row(self, made: Record) -> Snapshot:
-        return Snapshot(
+    def _row(self, made: Record) -> SnapshotRow:
+        return SnapshotRow(
             id=derived("summary", self._session, made["last"]),
             session_id=self._session,
             agent=self._engine.profile.name,

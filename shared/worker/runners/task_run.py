@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from shared import log
-from shared.bus.messages import Agent
+from shared.bus.messages import AgentMessage
 from shared.errors import Lasting, PromptDockError, StoreUnavailable, ToolError
 from shared.guard.permissions import marks
 from shared.store.base import Store
@@ -17,11 +17,11 @@ from shared.store.row import derived, now
 from shared.tasks import scheduler, states
 from shared.tasks.defaults import meant, named
 from shared.tasks.worktree import bases, message
-from shared.turns.outbox import Change
+from shared.turns.outbox import RowChange
 from shared.turns.turn import Turn
 from shared.worker.budgets.ledger import tomorrow
-from shared.worker.event_stream import Live
-from shared.worker.resources import Parts
+from shared.worker.event_stream import EventStream
+from shared.worker.resources import Resources
 
 Payload = dict[str, Any]
 _RESUMES = timedelta(hours=8)  # after which a task that waits for an answer is tried again without it
@@ -68,10 +68,10 @@ async def apply_tasks(store: Store, changes: list[Payload]) -> None:
             told("A change of a task could not be stored", change=values.get("event"), why=str(error))
 
 
-class Ticket:
+class TaskRun:
     """One task of one turn. Its row may be missing: a program that is none of ours may send tasks too."""
 
-    def __init__(self, parts: Parts, agent: str, turn: Turn, request: Agent) -> None:
+    def __init__(self, parts: Resources, agent: str, turn: Turn, request: AgentMessage) -> None:
         self._parts, self._agent, self._turn = parts, agent, turn
         self._payload: Payload = request.payload
         self.id = str(self._payload.get("task_id") or request.id)
@@ -163,7 +163,7 @@ class Ticket:
 
     async def event(self, state: str, **more: Any) -> None:
         """Task changes are events of their own."""
-        live = Live(self._parts.bus, self._parts.names, "@tasks")
+        live = EventStream(self._parts.bus, self._parts.names, "@tasks")
         live("task", {"task_id": self.id, "state": state, "agent": self._agent, **more})
         await live.close()
 
@@ -257,6 +257,6 @@ class Ticket:
 
     def _change(
         self, task: Task, event: str, changes: dict[str, Any], detail: dict[str, Any] | None = None
-    ) -> Change:
+    ) -> RowChange:
         values = {"task": str(task.id), "event": event, "actor": self._agent, "key": self._turn.id}
-        return Change("task", {**values, "epoch": self.epoch, "changes": changes, "detail": detail or {}})
+        return RowChange("task", {**values, "epoch": self.epoch, "changes": changes, "detail": detail or {}})

@@ -27,7 +27,7 @@ def consulted(history: list[dict[str, Any]]) -> set[str]:
     return answered
 
 
-def late(answer: messages.Agent) -> str:
+def late(answer: messages.AgentMessage) -> str:
     """An answer nobody awaits any more, for the model."""
     told = json.dumps(answer.payload, ensure_ascii=False)
     return (
@@ -35,7 +35,7 @@ def late(answer: messages.Agent) -> str:
     )
 
 
-def outcome(answer: messages.Agent) -> str:
+def outcome(answer: messages.AgentMessage) -> str:
     """A task's outcome, for the model."""
     return f"[outcome of a task, told to the person already]: {outcome_text(answer)}"
 
@@ -51,7 +51,7 @@ def away(output: messages.Output) -> str:
     return "\n".join([_AWAY + content.removeprefix(_AWAY), *numbered])
 
 
-def outcome_text(answer: messages.Agent) -> str:
+def outcome_text(answer: messages.AgentMessage) -> str:
     """A task's outcome, for the person."""
     payload = answer.payload
     title = payload.get("title") or payload.get("task_id")

@@ -22,24 +22,24 @@ from shared.store.origin import Origin
 from shared.store.records import Audit, Hook, HookRun, Project
 from shared.store.row import derived
 from shared.tools.context import Context
-from shared.tools.execute import Handler
-from shared.turns.outbox import Archive
+from shared.tools.execute import ToolExecutor
+from shared.turns.outbox import Outbox
 from shared.worker.permissions import authority
-from shared.worker.resources import Parts
+from shared.worker.resources import Resources
 
 AGENT = "hooks"
 _RULES = "standard"
 _MOST = 256 * 1024  # bytes of a page
 
 
-class HookDoor:
+class HookGate:
     """The door of one run; `dry`, nothing is run that needs permission, whoever gave it."""
 
     def __init__(
         self,
-        parts: Parts,
-        handler: Handler,
-        archive: Archive,
+        parts: Resources,
+        handler: ToolExecutor,
+        archive: Outbox,
         hook: Hook,
         run: HookRun,
         project: Project,

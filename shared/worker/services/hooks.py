@@ -24,18 +24,28 @@ from shared.bus.keys import CHATTER, WIRE
 from shared.errors import Fenced, PromptDockError
 from shared.hooks import launch, steps, template, triggers
 from shared.store.origin import MADE, Origin, mark
-from shared.store.records import Hook, HookRun, Message, Profile, Project, Task, TaskEvent, TokenUsage, Turn
+from shared.store.records import (
+    Hook,
+    HookRun,
+    Message,
+    ProfileRow,
+    Project,
+    Task,
+    TaskEvent,
+    TokenUsage,
+    TurnRow,
+)
 from shared.store.row import derived, now
 from shared.tools.context import Context
-from shared.tools.execute import Handler
+from shared.tools.execute import ToolExecutor
 from shared.tools.registry import Result
 from shared.turns.lease import Lease
-from shared.turns.outbox import Archive
+from shared.turns.outbox import Outbox
 from shared.turns.queue import Mail
 from shared.worker.changes import Changes
-from shared.worker.resources import Parts
-from shared.worker.services.hook_gate import AGENT, HookDoor
-from shared.worker.services.task_log import BATCH, Tail
+from shared.worker.resources import Resources
+from shared.worker.services.hook_gate import AGENT, HookGate
+from shared.worker.services.task_log import BATCH, TaskLog
 
 _PAUSE = 1.0  # seconds between two looks while a run is in flight
 _IDLE = 60.0  # seconds between two looks where nothing is heard and nothing is due
@@ -66,7 +76,7 @@ async def fire(context: Context, hook: Hook, key: str) -> Result:
     return {"fired": hook.slug, "status": "running", "run_id": str(run.id)}
 
 
-async def preview(parts: Parts, handler: Handler, archive: Archive, hook: Hook, key: str) -> Result:
+async def preview(parts: Resources, handler: ToolExecutor, archive: Outbox, hook: Hook, key: str) -> Result:
     """A dry run: what only reads is read; of all else it is told what it would do. Only the audit rows are kept."""
     run = HookRun(id=derived("hook-preview", key), hook_id=hook.id, session_id=f"preview:{key}"[:200])
     looked = await look(parts, handler, archive, hook, run, dry=True)
@@ -86,26 +96,26 @@ def read(hook: Hook, run: HookRun, found: list[dict[str, Any]]) -> str:
 
 
 async def look(
-    parts: Parts, handler: Handler, archive: Archive, hook: Hook, run: HookRun, dry: bool = False
+    parts: Resources, handler: ToolExecutor, archive: Outbox, hook: Hook, run: HookRun, dry: bool = False
 ) -> steps.Looked:
     """What the context steps of a hook find."""
     projects = await parts.store.select(Project, {"id": hook.project_id}, limit=1)
-    door = HookDoor(parts, handler, archive, hook, run, projects[0], dry)
+    door = HookGate(parts, handler, archive, hook, run, projects[0], dry)
     return await steps.look(hook.context_steps, projects[0].slug, door)
 
 
-class Hooking:
+class HookService:
     """One worker's part in hooks; `run` never ends."""
 
     def __init__(
-        self, parts: Parts, handler: Handler, archive: Archive, instance: str, changes: Changes
+        self, parts: Resources, handler: ToolExecutor, archive: Outbox, instance: str, changes: Changes
     ) -> None:
         self._parts, self._store = parts, parts.store
         self._changes, self._watch = changes, changes.watch(Hook, HookRun, TaskEvent)
         self._look_at = float("-inf")  # by the monotonic clock
         self._handler, self._archive = handler, archive
         self._lease = Lease(parts.bus, parts.names, AGENT, instance, parts.settings.lease_ms)
-        self._tail = Tail(parts.store, AGENT)
+        self._tail = TaskLog(parts.store, AGENT)
         self._later: deque[_Wanted] = deque(maxlen=200)  # events of hooks that were in flight
         self._looking: dict[UUID, asyncio.Task[None]] = {}
         self._away: dict[UUID, float] = {}  # runs whose agent is away, and since when
@@ -293,7 +303,7 @@ class Hooking:
         if hook.agent:
             return hook.agent
         if hook.profile_id:
-            found = await self._store.select(Profile, {"id": hook.profile_id}, limit=1)
+            found = await self._store.select(ProfileRow, {"id": hook.profile_id}, limit=1)
             if found:
                 return found[0].slug
         named = str(hook.llm_config.get("agent") or CHATTER)
@@ -327,7 +337,7 @@ class Hooking:
     async def _finish(self, run: HookRun) -> None:
         """Close a run whose turn has ended; its words and tokens are read from the turn's own rows."""
         agent = str(run.event.get("agent") or CHATTER)
-        turns = await self._store.select(Turn, {"id": derived("turn", agent, str(run.turn_id))}, limit=1)
+        turns = await self._store.select(TurnRow, {"id": derived("turn", agent, str(run.turn_id))}, limit=1)
         if not turns or turns[0].ended_at is None:
             if now() - run.started_at > _ANSWER:
                 await launch.end(self._store, run, "failed", now(), error=f"{agent} never answered")

@@ -8,23 +8,23 @@ from typing import Any
 from shared.store.records import Hook
 from shared.tools.context import Context
 from shared.tools.registry import Result
-from shared.turns.outbox import Archive
+from shared.turns.outbox import Outbox
 from shared.worker.changes import Changes
-from shared.worker.resources import Parts
-from shared.worker.runners.agent import Engine
+from shared.worker.resources import Resources
+from shared.worker.runners.agent import AgentRunner
 from shared.worker.services import hooks as hooking
-from shared.worker.services.hooks import Hooking
-from shared.worker.services.retention import Ageing
-from shared.worker.services.scheduler import Scheduling
+from shared.worker.services.hooks import HookService
+from shared.worker.services.retention import RetentionService
+from shared.worker.services.scheduler import SchedulerService
 
 Services = Callable[[str], dict[str, Coroutine[Any, Any, None]]]  # by the name of the worker's instance
 
 
-def of_chatter(parts: Parts, engine: Engine) -> Services:
+def of_chatter(parts: Resources, engine: AgentRunner) -> Services:
     """The services of a Chatter; its tools are handed what they need to speak to them."""
 
-    def archive(instance: str) -> Archive:
-        return Archive(parts.bus, parts.names, parts.store, engine.profile.name, instance)
+    def archive(instance: str) -> Outbox:
+        return Outbox(parts.bus, parts.names, parts.store, engine.profile.name, instance)
 
     async def preview(hook: Hook, key: str) -> Result:
         return await hooking.preview(parts, engine.handler, archive(""), hook, key)
@@ -36,13 +36,13 @@ def of_chatter(parts: Parts, engine: Engine) -> Services:
 
     def begin(instance: str) -> dict[str, Coroutine[Any, Any, None]]:
         changes = Changes(parts.bus, parts.names)
-        scheduler = Scheduling(parts, instance, changes)
-        hooks = Hooking(parts, engine.handler, archive(instance), instance, changes)
+        scheduler = SchedulerService(parts, instance, changes)
+        hooks = HookService(parts, engine.handler, archive(instance), instance, changes)
         return {
             "changes": changes.run(),
             "scheduler": scheduler.run(),
             "hooks": hooks.run(),
-            "retention": Ageing(parts, instance).run(),
+            "retention": RetentionService(parts, instance).run(),
         }
 
     return begin

@@ -12,13 +12,13 @@ from shared.bus.keys import CHATTER
 from shared.bus.messages import PLAIN
 from shared.errors import PromptDockError
 from shared.store.records import Session
-from shared.worker.resources import Parts
+from shared.worker.resources import Resources
 
 _PAGE = 500
 _PAUSE = 2.0
 
 
-async def learn(parts: Parts) -> None:
+async def learn(parts: Resources) -> None:
     """Tell Redis, unless that was done; with the Store down, when it is there again."""
     while True:
         try:
@@ -29,7 +29,7 @@ async def learn(parts: Parts) -> None:
             await asyncio.sleep(_PAUSE)
 
 
-async def _learn(parts: Parts) -> None:
+async def _learn(parts: Resources) -> None:
     prefix = parts.names.desk(CHATTER)
     if await parts.bus.command("GET", f"{prefix}owners"):
         return

@@ -12,7 +12,7 @@ from shared.store import retention
 from shared.store.records import Setting
 from shared.store.row import derived, now
 from shared.turns.lease import Lease
-from shared.worker.resources import Parts
+from shared.worker.resources import Resources
 
 _FIRST = 300.0  # seconds after the start of a worker
 _LOOK = 3600.0  # seconds between two looks whether it is time
@@ -21,10 +21,10 @@ _REST = 0.05  # seconds between two writes: others want the Store too
 _NAME = "retention"
 
 
-class Ageing:
+class RetentionService:
     """One worker's part in it; `run` never ends."""
 
-    def __init__(self, parts: Parts, instance: str) -> None:
+    def __init__(self, parts: Resources, instance: str) -> None:
         self._parts = parts
         self._lease = Lease(parts.bus, parts.names, _NAME, instance, max(60_000, parts.settings.lease_ms))
 

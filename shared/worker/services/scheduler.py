@@ -18,17 +18,17 @@ from shared.errors import Conflict, PromptDockError, ToolError
 from shared.plain import dollars
 from shared.store.records import Task, TaskEvent
 from shared.tasks import graph, states
-from shared.tasks.scheduler import RUNNING, Assignment, Decision, Snapshot, Step, decide
+from shared.tasks.scheduler import RUNNING, Assignment, Decision, SchedulerSnapshot, Step, decide
 from shared.tools import lookup
 from shared.turns.lease import Lease
-from shared.worker.budgets.ledger import Money, today
+from shared.worker.budgets.ledger import Ledger, today
 from shared.worker.changes import Changes
 from shared.worker.coding import command
-from shared.worker.event_stream import Live
-from shared.worker.resources import Parts
+from shared.worker.event_stream import EventStream
+from shared.worker.resources import Resources
 from shared.worker.runners.missed import news
-from shared.worker.services.snapshot import READ, Overview
-from shared.worker.services.task_log import BATCH, Tail
+from shared.worker.services.snapshot import READ, SnapshotReader
+from shared.worker.services.task_log import BATCH, TaskLog
 
 ACTOR = "scheduler"
 _PAUSE = 0.5  # seconds between two looks while a task could begin as soon as an agent or money is there
@@ -50,16 +50,18 @@ _TOLD = {
 }
 
 
-class Scheduling:
+class SchedulerService:
     """One worker's part in scheduling; `run` never ends."""
 
-    def __init__(self, parts: Parts, instance: str, changes: Changes, money: Money | None = None) -> None:
+    def __init__(
+        self, parts: Resources, instance: str, changes: Changes, money: Ledger | None = None
+    ) -> None:
         self._parts, self._changes = parts, changes
         self._lease_ms = parts.settings.lease_ms
         self._lease = Lease(parts.bus, parts.names, ACTOR, instance, self._lease_ms)
         self._watch = changes.watch(*READ, TaskEvent)
-        self._overview = Overview(parts, money or Money(parts.bus, parts.names), self._watch)
-        self._tail = Tail(parts.store, ACTOR)
+        self._overview = SnapshotReader(parts, money or Ledger(parts.bus, parts.names), self._watch)
+        self._tail = TaskLog(parts.store, ACTOR)
         self._epoch = 0
         self._look_at = self._trust_until = float("-inf")  # by the monotonic clock
         self._told: set[tuple[str, float | None]] = set()  # projects without money, with their budgets
@@ -121,7 +123,7 @@ class Scheduling:
             await self._assign(assignment)
         return len(decision.steps) + len(decision.assign)
 
-    def _rest(self, snapshot: Snapshot, decision: Decision) -> float:
+    def _rest(self, snapshot: SchedulerSnapshot, decision: Decision) -> float:
         """Seconds until the next look where nothing is heard: agents, queues and money change without a word."""
         rest = _IDLE if decision.again is None else max(0.0, decision.again - snapshot.now)
         if any(work.status in RUNNING for work in snapshot.work):
@@ -165,7 +167,7 @@ class Scheduling:
 
     async def _post(self, task: Task) -> None:
         project = self._overview.projects.get(str(task.project_id))
-        route = command.Route(
+        route = command.TaskRoute(
             self._parts.desk(str(task.assignee)), self._parts.desk(CHATTER), project.slug if project else ""
         )
         await command.post(self._parts.store, route, task)
@@ -200,7 +202,7 @@ class Scheduling:
 
     async def _say(self, fresh: list[TaskEvent]) -> None:
         known = {row.id: row for row in await graph.tasks(self._parts.store, {row.task_id for row in fresh})}
-        live = Live(self._parts.bus, self._parts.names, "@tasks")
+        live = EventStream(self._parts.bus, self._parts.names, "@tasks")
         projects = await lookup.projects(self._parts.store)
         for event in fresh:
             project = projects.get(event.project_id) if event.project_id else None
@@ -223,7 +225,7 @@ class Scheduling:
             live("task", told)
         await live.close()
 
-    async def _broke(self, snapshot: Snapshot) -> None:
+    async def _broke(self, snapshot: SchedulerSnapshot) -> None:
         """Tell, once for each budget, that tasks wait for money of their project, or of the day."""
         await self._broke_today(snapshot)
         for share in snapshot.shares:
@@ -241,7 +243,7 @@ class Scheduling:
                 remedy = f"Raise it: promptdock budget project {project.slug} DOLLARS."
                 await self._tell(self._overview.tasks[waiting[0].id], f"{words} {remedy}")
 
-    async def _broke_today(self, snapshot: Snapshot) -> None:
+    async def _broke_today(self, snapshot: SchedulerSnapshot) -> None:
         waiting = [work for work in snapshot.work if work.status == "READY" and not work.archived]
         told = (today(), self._overview.day_budget)
         if snapshot.left is None or told in self._told or not waiting:

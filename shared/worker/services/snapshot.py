@@ -7,16 +7,16 @@ from collections.abc import Iterable
 from datetime import datetime
 from uuid import UUID
 
-from shared.store.records import Agent, Profile, Project, Repo, Setting, Task, TaskDependency
+from shared.store.records import Agent, ProfileRow, Project, Repo, Setting, Task, TaskDependency
 from shared.tasks import budgets
-from shared.tasks.estimate import Estimate, Past, estimate, recall
-from shared.tasks.scheduler import RUNNING, Seat, Share, Snapshot, Work
-from shared.worker.budgets.ledger import Money, Window
-from shared.worker.changes import Watch
+from shared.tasks.estimate import Estimate, PastTask, estimate, recall
+from shared.tasks.scheduler import RUNNING, AgentSlot, SchedulerSnapshot, SchedulerTask, Share
+from shared.worker.budgets.ledger import Ledger, Window
+from shared.worker.changes import ChangeWatch
 from shared.worker.coding import command
-from shared.worker.resources import Parts
+from shared.worker.resources import Resources
 
-READ = (Task, TaskDependency, Project, Repo, Profile, Agent, Setting)  # the tables that it reads
+READ = (Task, TaskDependency, Project, Repo, ProfileRow, Agent, Setting)  # the tables that it reads
 _PAST = 60.0  # seconds that an estimate may rest on older results
 _OPEN = (
     "DEFINED", "READY", "ASSIGNED", "IN_PROGRESS", "WAITING_INPUT", "PAUSED", "VERIFYING",
@@ -27,10 +27,10 @@ _BY_TYPE = {"plan": "planner"}  # who does a task of this type that names nobody
 _ANY = frozenset({"frontend", "backend", "both"})
 
 
-class Overview:
+class SnapshotReader:
     """Reads what changed since the last time; the rows stay at hand for what is decided."""
 
-    def __init__(self, parts: Parts, money: Money, watch: Watch) -> None:
+    def __init__(self, parts: Resources, money: Ledger, watch: ChangeWatch) -> None:
         self._parts, self._store, self._money, self._watch = parts, parts.store, money, watch
         self.tasks: dict[str, Task] = {}
         self.projects: dict[str, Project] = {}
@@ -40,14 +40,14 @@ class Overview:
         self._profiles: dict[UUID, str] = {}
         self._stopped: set[str] = set()  # agents that are paused
         self._paused = False
-        self._past: list[Past] = []
+        self._past: list[PastTask] = []
         self._past_at = float("-inf")
 
-    async def snapshot(self, lost: Iterable[str] = (), backoff: float = 30.0) -> Snapshot:
+    async def snapshot(self, lost: Iterable[str] = (), backoff: float = 30.0) -> SchedulerSnapshot:
         """How things stand now."""
         await self.refresh()
         window = await self._money.window()
-        return Snapshot(
+        return SchedulerSnapshot(
             now=time.time(),
             work=[self._work(task) for task in self.tasks.values()],
             shares=[self._share(project, window) for project in self.projects.values()],
@@ -78,9 +78,9 @@ class Overview:
         with reading(Repo) as changed:
             if changed:
                 self._repos = {row.id: row.kind for row in await store.select(Repo)}
-        with reading(Profile) as changed:
+        with reading(ProfileRow) as changed:
             if changed:
-                self._profiles = {row.id: row.slug for row in await store.select(Profile)}
+                self._profiles = {row.id: row.slug for row in await store.select(ProfileRow)}
         with reading(Agent) as changed:
             if changed:
                 self._stopped = {row.name for row in await store.select(Agent, {"state": "paused"})}
@@ -105,11 +105,11 @@ class Overview:
         self._past = await recall(self._store)
         self._past_at = time.monotonic()
 
-    def _work(self, task: Task) -> Work:
+    def _work(self, task: Task) -> SchedulerTask:
         wants = task.assignee or self._named(task) or _BY_TYPE.get(task.type or "", "")
         needs = estimate(self._past, task.project_id, wants) if task.status in ("READY", *RUNNING) else None
         begun = task.status == "READY" and task.started_at is not None
-        return Work(
+        return SchedulerTask(
             id=str(task.id),
             project=str(task.project_id),
             status=task.status,
@@ -154,7 +154,7 @@ class Overview:
         limit = self.day_budget
         return None if limit is None else limit + window.raised - window.cost
 
-    async def _seats(self) -> list[Seat]:
+    async def _seats(self) -> list[AgentSlot]:
         """The agents that are here, with the room that they have; paused ones have none."""
         rooms: dict[str, int] = {}
         coding = set()
@@ -170,7 +170,7 @@ class Overview:
                 rooms[name] = 1
         rooms.pop("chatter", None)
         return [
-            Seat(
+            AgentSlot(
                 name,
                 room - await self._parts.desk(name).size(),
                 _KINDS.get(name, _ANY) if name in coding else frozenset(),

@@ -15,7 +15,7 @@ _SEEN = 20_000
 BATCH = 500
 
 
-class Tail:
+class TaskLog:
     """The transitions since the last look. Where one has read to is kept, for whoever goes on."""
 
     def __init__(self, store: Store, name: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.doctor import examine, machine
 from shared.client.findings import Finding
 from shared.client.views import status
@@ -28,11 +28,11 @@ def test_a_disk_without_room_is_found(
     assert ("make room" in found.fix) == (level != "ok")
 
 
-async def _findings(visitor: Visitor) -> dict[str, str]:
+async def _findings(visitor: Client) -> dict[str, str]:
     return {finding.name: finding.fix async for finding in examine.examine(visitor, Path(".env"))}
 
 
-async def test_two_homes_with_a_sqlite_each_on_one_redis_are_found(visitor: Visitor) -> None:
+async def test_two_homes_with_a_sqlite_each_on_one_redis_are_found(visitor: Client) -> None:
     await visitor.reach()
     await visitor.presence.beat("chatter", "a", {"store": "sqlite", "home": "one"})
     await visitor.presence.beat("planner", "b", {"store": "sqlite", "home": "one"})
@@ -41,7 +41,7 @@ async def test_two_homes_with_a_sqlite_each_on_one_redis_are_found(visitor: Visi
     assert "PROMPTDOCK_NAMESPACE" in (await _findings(visitor))["homes"]
 
 
-async def test_homes_that_share_a_supabase_are_well(visitor: Visitor) -> None:
+async def test_homes_that_share_a_supabase_are_well(visitor: Client) -> None:
     await visitor.reach()
     for home in ("one", "two"):
         await visitor.presence.beat("chatter", home, {"store": "supabase", "home": home})
@@ -76,7 +76,7 @@ def test_a_data_folder_that_cannot_be_is_found(tmp_path: Path) -> None:
 
 
 async def test_a_redis_without_a_password_fails_unless_its_network_is_private(
-    visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+    visitor: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loop = asyncio.get_running_loop()
 
@@ -84,15 +84,15 @@ async def test_a_redis_without_a_password_fails_unless_its_network_is_private(
         return [(0, 0, 0, "", ({"redis": "172.18.0.2"}.get(host, "8.8.8.8"), port))]
 
     monkeypatch.setattr(loop, "getaddrinfo", resolved)
-    monkeypatch.setattr(Visitor, "url", "redis://redis:6379/0")
+    monkeypatch.setattr(Client, "url", "redis://redis:6379/0")
     inside = await examine._password(visitor)
-    monkeypatch.setattr(Visitor, "url", "redis://redis.example.com:6379/0")
+    monkeypatch.setattr(Client, "url", "redis://redis.example.com:6379/0")
     outside = await examine._password(visitor)
     assert inside is not None and outside is not None
     assert (inside.level, outside.level) == ("warn", "fail")
 
 
-async def test_who_should_be_here_and_is_not_is_found_and_chatter_above_all(visitor: Visitor) -> None:
+async def test_who_should_be_here_and_is_not_is_found_and_chatter_above_all(visitor: Client) -> None:
     await visitor.reach()
     for agent in ("planner", "passer-by"):
         await visitor.presence.beat(agent, "a", {})

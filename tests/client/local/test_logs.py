@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.local import logs
 from shared.client.text.times import back
 
@@ -18,7 +18,7 @@ NOW = datetime.now(UTC)
 
 
 @pytest.fixture
-def visitor(tmp_path: Path) -> Visitor:
+def visitor(tmp_path: Path) -> Client:
     """Somebody in a home whose two agents logged something each hour."""
     (tmp_path / "logs").mkdir()
     for agent in ("chatter", "planner"):
@@ -32,20 +32,20 @@ def visitor(tmp_path: Path) -> Visitor:
         ]
         text = "".join(json.dumps(line) + "\n" for line in lines)
         (tmp_path / "logs" / f"{agent}.log").write_text(text)
-    return cast(Visitor, SimpleNamespace(settings=SimpleNamespace(home=tmp_path)))
+    return cast(Client, SimpleNamespace(settings=SimpleNamespace(home=tmp_path)))
 
 
-async def shown(visitor: Visitor, **wanted: object) -> list[str]:
+async def shown(visitor: Client, **wanted: object) -> list[str]:
     """What they say of the Planner."""
     found = await logs.last(visitor, logs.Wanted("planner", **wanted))  # type: ignore[arg-type]
     return [str(line["event"]) for line in found]
 
 
-async def test_lines_are_those_of_a_level_and_above(visitor: Visitor) -> None:
+async def test_lines_are_those_of_a_level_and_above(visitor: Client) -> None:
     assert await shown(visitor, level="warning") == ["error 3", "warning 1"]
     assert await shown(visitor, level="warning", count=1) == ["warning 1"]
 
 
-async def test_lines_are_those_since_a_moment(visitor: Visitor) -> None:
+async def test_lines_are_those_since_a_moment(visitor: Client) -> None:
     assert await shown(visitor, since=back("90m")) == ["warning 1", "debug 0"]
     assert len(await shown(visitor)) == 4

@@ -76,14 +76,14 @@ def _killed(home: Path) -> int:
 def test_a_new_cluster_is_what_was_asked_for_of_a_killed_one(home: Path) -> None:
     _killed(home)
     asked = [f"--without {name}" for name in AGENTS]
-    assert supervision.kept(home, supervision.Change()) == asked
-    assert supervision.kept(home, supervision.Change(added=["chatter"])) == asked[1:]
+    assert supervision.kept(home, supervision.PlanChange()) == asked
+    assert supervision.kept(home, supervision.PlanChange(added=["chatter"])) == asked[1:]
     process = supervision.start(home)
     until(lambda: (found := supervision.running(home)) is not None and found.pid == process.pid, what="it")
     assert supervision.running(home).replicas == ()  # type: ignore[union-attr]
     assert supervision.stop(home) == [f"process {process.pid}"]
     assert process.wait(30) == 0
-    assert supervision.kept(home, supervision.Change()) == []
+    assert supervision.kept(home, supervision.PlanChange()) == []
 
 
 def _files(home: Path) -> list[Path]:

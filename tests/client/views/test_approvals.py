@@ -6,19 +6,19 @@ import time
 
 import pytest
 
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.views import approvals
 from shared.errors import UsageError
-from shared.guard.permissions.requests import Approvals, Card
-from shared.turns.queue import Desk
+from shared.guard.permissions.requests import ApprovalRequest, Approvals
+from shared.turns.queue import Queue
 
 
 async def test_an_always_whose_pattern_does_not_match_is_a_wrong_argument_and_is_not_sent(
-    visitor: Visitor,
+    visitor: Client,
 ) -> None:
     await visitor.reach()
     at = int(time.time() * 1000)
-    asked = Card(
+    asked = ApprovalRequest(
         id="a-1", call="c", agent="backend", session="s", user_id="ada", turn="t", home="s", tool="bash",
         action="tool:bash:make test", arguments={}, arguments_hash="0", why="", pattern="tool:bash:make test",
         project="default", at=at, expires_at=at + 60_000,
@@ -28,5 +28,5 @@ async def test_an_always_whose_pattern_does_not_match_is_a_wrong_argument_and_is
         with pytest.raises(UsageError) as told:
             await approvals.answer(visitor, "a-1", "always", "ada", pattern=pattern)
         assert "promptdock approvals allow a-1" in told.value.fix
-    claims, _ = await Desk(visitor.bus, visitor.names, "chatter", lease_ms=1000).claims("test", 1)
+    claims, _ = await Queue(visitor.bus, visitor.names, "chatter", lease_ms=1000).claims("test", 1)
     assert claims == []

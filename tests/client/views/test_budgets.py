@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shared.client import Visitor, connect
+from shared.client import Client, connect
 from shared.client.views import budgets
 from shared.settings import Settings
 from shared.store.records import Hook, HookRun, Project, Task, TokenUsage
@@ -28,7 +28,7 @@ async def test_the_daily_cap_of_a_hook_is_shown_with_its_runs_of_the_day(tmp_pat
     for row in (project, capped, free, *runs):
         await store.insert(row)
     await store.close()
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         day, *others = await budgets.budgets(visitor)
     assert (day["scope"], day["unit"]) == ("day", "dollars")
     assert others == [
@@ -76,7 +76,7 @@ async def spent(tmp_path: Path) -> Settings:
 async def test_what_was_spent_is_told_by_what_a_person_asks_for(
     spent: Settings, by: str, names: dict[str | None, float]
 ) -> None:
-    async with Visitor(spent) as visitor:
+    async with Client(spent) as visitor:
         found = await budgets.spent(visitor, by, datetime(2026, 3, 1, tzinfo=UTC))
     assert [(card["name"], card["cost"]) for card in found] == list(names.items())
     assert budgets.total(found) == {
@@ -85,6 +85,6 @@ async def test_what_was_spent_is_told_by_what_a_person_asks_for(
 
 
 async def test_what_a_project_spent_is_also_what_its_tasks_did(spent: Settings) -> None:
-    async with Visitor(spent) as visitor:
+    async with Client(spent) as visitor:
         found = await budgets.spent(visitor, "agent", datetime(2026, 3, 1, tzinfo=UTC), "shop")
     assert {card["name"]: card["cost"] for card in found} == {"backend": 0.5, "chatter": 0.25}

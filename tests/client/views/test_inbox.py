@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.connect import store_file
 from shared.client.views import approvals, inbox
-from shared.guard.permissions.requests import Approvals, Card, Decided
+from shared.guard.permissions.requests import ApprovalRequest, Approvals, Decided
 from shared.store.records import Project, Repo, Task, TaskDependency, TaskEvent, project_key
 from shared.store.sqlite import SqliteStore
 from shared.tasks import questions, states
@@ -32,7 +32,7 @@ STATES: dict[str, dict[str, Any]] = {
 }
 
 
-async def filled(visitor: Visitor) -> None:
+async def filled(visitor: Client) -> None:
     file = SqliteStore(store_file(visitor.settings))
     await file.open()
     await file.close()
@@ -51,16 +51,16 @@ async def filled(visitor: Visitor) -> None:
     )
 
 
-def card(id: str, user: str = "ada") -> Card:
+def card(id: str, user: str = "ada") -> ApprovalRequest:
     at = int(time.time() * 1000)
-    return Card(
+    return ApprovalRequest(
         id=id, call="c", agent="backend", session="talk", user_id=user, turn="t", home="s", tool="git_push",
         action="tool:git_push:push origin main", arguments={}, arguments_hash="0", why="", pattern="x",
         project="shop", at=at, expires_at=at + 60_000, about={"does": "push main to ssh://host/x", "facts": []},
     )  # fmt: skip
 
 
-async def put(visitor: Visitor, asked: Card) -> Approvals:
+async def put(visitor: Client, asked: ApprovalRequest) -> Approvals:
     await visitor.reach()
     requests = Approvals(visitor.bus, visitor.names)
     await requests.open(asked)
@@ -68,7 +68,7 @@ async def put(visitor: Visitor, asked: Card) -> Approvals:
     return requests
 
 
-async def test_all_that_waits_for_a_person_is_listed_once_with_its_command(visitor: Visitor) -> None:
+async def test_all_that_waits_for_a_person_is_listed_once_with_its_command(visitor: Client) -> None:
     await filled(visitor)
     requests = await put(visitor, card("a1b2c3d4e5f60718"))
     await put(visitor, card("0123456789abcdef", "bob"))
@@ -97,7 +97,7 @@ async def test_all_that_waits_for_a_person_is_listed_once_with_its_command(visit
     assert "a1b2c3d4" not in {item.id for item in await inbox.inbox(visitor, "ada")}
 
 
-async def test_what_one_merge_brings_is_one_decision_and_one_entry(visitor: Visitor) -> None:
+async def test_what_one_merge_brings_is_one_decision_and_one_entry(visitor: Client) -> None:
     file = SqliteStore(store_file(visitor.settings))
     await file.open()
     await file.close()
@@ -131,7 +131,7 @@ async def test_the_list_is_cut_to_some_lines_and_says_how_many_are_left() -> Non
     assert len(inbox.lines(items[:5], 5)) == 5
 
 
-async def test_a_request_is_found_by_the_first_letters_of_its_id(visitor: Visitor) -> None:
+async def test_a_request_is_found_by_the_first_letters_of_its_id(visitor: Client) -> None:
     for id in ("aaaa111122223333", "aaaa999922223333"):
         await put(visitor, card(id))
     assert (await approvals.find(visitor, "aaaa1")).id == "aaaa111122223333"

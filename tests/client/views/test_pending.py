@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.views import pending
 
 
 async def test_a_message_waits_behind_the_oldest_of_its_conversation_and_of_no_other(
-    visitor: Visitor,
+    visitor: Client,
 ) -> None:
     await visitor.bus.command("SADD", visitor.names.agents, "chatter")  # somebody was here once
     first = await visitor.say("Build a\nguest book", "ada")

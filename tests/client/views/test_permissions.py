@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.views import permissions, replay
 from shared.errors import ConfigurationError, UsageError
 from shared.guard.permissions.presets import preset
 from shared.settings import Settings
-from shared.store.records import Audit, Profile, TurnStep
+from shared.store.records import Audit, ProfileRow, TurnStep
 from shared.store.sqlite import SqliteStore
 from shared.tools import catalog
 
@@ -40,7 +40,7 @@ async def test_a_thousand_checks_are_replayed_within_a_second(settings: Settings
     await store.open()
     await store.upsert([audit(number) for number in range(1000)])
     await store.close()
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         locked = await permissions.named(visitor, "locked")
         began = time.process_time()  # of ours alone: others may have the machine
         told = await permissions.simulate(visitor, locked)
@@ -58,9 +58,9 @@ async def test_presets_agents_and_stored_profiles_are_all_named(settings: Settin
     )
     store = SqliteStore(settings.home / "promptdock.db")
     await store.open()
-    await store.insert(Profile(slug="careful", name="Careful", permissions={"deny": ["tool:bash:.*"]}))
+    await store.insert(ProfileRow(slug="careful", name="Careful", permissions={"deny": ["tool:bash:.*"]}))
     await store.close()
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         found = {one["name"]: one["source"] for one in await permissions.listing(visitor)}
         assert {
             "standard": "preset",
@@ -82,7 +82,7 @@ async def test_a_profile_that_cannot_be_read_is_said_with_its_file(settings: Set
     folder = settings.home / "agents" / "broken"
     folder.mkdir(parents=True)
     (folder / "profile.toml").write_text('permissions = { allow = ["tool:("] }\n')
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         with pytest.raises(ConfigurationError, match="broken"):
             await permissions.named(visitor, "broken")
 
@@ -125,7 +125,7 @@ async def test_what_a_release_changes_is_shown_with_the_reason_in_words(settings
     rows.append(_old("git_push", "push origin main", 6, "ask_approved"))
     await store.upsert([*rows, _asked("t", *calls)])
     await store.close()
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         told = await permissions.simulate(visitor, await permissions.named(visitor, "standard"))
     changed = {one["action"]: one for one in told["changed"]}
     assert {(one["action"], one["why"]) for one in told["changed"]} == {

@@ -6,11 +6,11 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.connect import store_file
 from shared.client.views import inbox, questions
 from shared.store.base import Store
-from shared.store.records import ConversationMessage, Session, Setting, Turn
+from shared.store.records import ConversationMessage, Session, Setting, TurnRow
 from shared.store.sqlite import SqliteStore
 
 CALL = {
@@ -19,7 +19,7 @@ CALL = {
 }  # fmt: skip
 
 
-async def stored(visitor: Visitor) -> Store:
+async def stored(visitor: Client) -> Store:
     file = SqliteStore(store_file(visitor.settings))
     await file.open()
     await file.close()
@@ -37,7 +37,7 @@ async def turn(
         await store.insert(ConversationMessage.model_validate({**made, "user_id": who}))
     ended = {"created_at": datetime.now(UTC) - timedelta(minutes=10) + timedelta(seconds=seq)}
     await store.insert(
-        Turn.model_validate(
+        TurnRow.model_validate(
             {
                 "turn_id": id,
                 "agent": "chatter",
@@ -50,11 +50,11 @@ async def turn(
     )
 
 
-async def found(visitor: Visitor, session: str = "") -> list[str]:
+async def found(visitor: Client, session: str = "") -> list[str]:
     return [one.turn for one in await questions.questions(visitor, "ada", session)]
 
 
-async def test_a_question_is_open_until_its_person_says_something_there(visitor: Visitor) -> None:
+async def test_a_question_is_open_until_its_person_says_something_there(visitor: Client) -> None:
     store = await stored(visitor)
     await turn(store, "t-1", 1, CALL)
     await turn(store, "t-2", 3, {"type": "text", "text": "Noted."}, state="complete", user=None)
@@ -67,7 +67,7 @@ async def test_a_question_is_open_until_its_person_says_something_there(visitor:
     assert await found(visitor) == []
 
 
-async def test_a_question_that_is_being_answered_is_not_open(visitor: Visitor) -> None:
+async def test_a_question_that_is_being_answered_is_not_open(visitor: Client) -> None:
     await turn(await stored(visitor), "t-1", 1, CALL)
     assert await found(visitor) == ["t-1"]
     await visitor.reach()
@@ -75,14 +75,14 @@ async def test_a_question_that_is_being_answered_is_not_open(visitor: Visitor) -
     assert await found(visitor) == []
 
 
-async def test_a_question_of_a_conversation_that_was_cleared_is_gone(visitor: Visitor) -> None:
+async def test_a_question_of_a_conversation_that_was_cleared_is_gone(visitor: Client) -> None:
     store = await stored(visitor)
     await turn(store, "t-1", 1, CALL)
     await store.upsert([Session(key="user:ada", clear_at=datetime.now(UTC))])
     assert await found(visitor) == []
 
 
-async def test_money_that_a_turn_asks_for_is_a_question_until_it_is_answered(visitor: Visitor) -> None:
+async def test_money_that_a_turn_asks_for_is_a_question_until_it_is_answered(visitor: Client) -> None:
     store = await stored(visitor)
     await turn(store, "t-1", 1, {"type": "text", "text": "I got half way."})
     kept = Setting(
@@ -95,7 +95,7 @@ async def test_money_that_a_turn_asks_for_is_a_question_until_it_is_answered(vis
     assert await found(visitor) == []
 
 
-async def test_the_inbox_lists_it_with_the_command_that_answers_it(visitor: Visitor) -> None:
+async def test_the_inbox_lists_it_with_the_command_that_answers_it(visitor: Client) -> None:
     store = await stored(visitor)
     await turn(store, "t-1", 1, CALL)
     await turn(store, "t-2", 1, CALL, session="my shop")
@@ -106,7 +106,7 @@ async def test_the_inbox_lists_it_with_the_command_that_answers_it(visitor: Visi
     assert items["t-2.end"].options == ("SQLite", "Postgres")
 
 
-async def test_the_list_is_said_to_change_when_somebody_decides_or_rows_do(visitor: Visitor) -> None:
+async def test_the_list_is_said_to_change_when_somebody_decides_or_rows_do(visitor: Client) -> None:
     await visitor.reach()
     heard: asyncio.Queue[None] = asyncio.Queue()
     listening = asyncio.create_task(inbox.changes(visitor, lambda: heard.put_nowait(None)))

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.views import lookup, tasks
 from shared.errors import UsageError
 from shared.store.records import Project, Task, TaskEvent, TaskStatus, project_key
@@ -25,13 +25,13 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
     await made.close()
 
 
-def visitor_of(store: SqliteStore) -> Visitor:
+def visitor_of(store: SqliteStore) -> Client:
     """Somebody who reads it."""
 
     async def opened() -> SqliteStore:
         return store
 
-    return cast(Visitor, SimpleNamespace(store=opened))
+    return cast(Client, SimpleNamespace(store=opened))
 
 
 async def listed(store: SqliteStore, **wanted: Any) -> set[str]:
@@ -97,7 +97,7 @@ async def test_work_that_was_merged_or_discarded_is_told_until_the_task_begins_a
         async def opened() -> SqliteStore:
             return store
 
-        visitor = cast(Visitor, SimpleNamespace(store=opened))
+        visitor = cast(Client, SimpleNamespace(store=opened))
         told = {card["id"]: card["work"] for card in await tasks.tasks(visitor)}
         assert (await tasks.task(visitor, "out"))["work"] == "discarded"
     finally:

@@ -10,10 +10,10 @@ from typing import Any, cast
 
 import pytest
 
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.views import trace
 from shared.errors import UsageError
-from shared.store.records import ConversationMessage, Task, TokenUsage, Turn, TurnStep, project_key
+from shared.store.records import ConversationMessage, Task, TokenUsage, TurnRow, TurnStep, project_key
 from shared.store.sqlite import SqliteStore
 
 BEGAN = datetime(2026, 11, 22, 12, 0, 0, tzinfo=UTC)
@@ -23,9 +23,9 @@ def _at(seconds: float) -> datetime:
     return BEGAN + timedelta(seconds=seconds)
 
 
-def _turn(id: str, agent: str, began: float, ended: float, **more: Any) -> Turn:
+def _turn(id: str, agent: str, began: float, ended: float, **more: Any) -> TurnRow:
     at = {"created_at": _at(ended), "started_at": _at(began), "ended_at": _at(ended)}
-    return Turn.model_validate(
+    return TurnRow.model_validate(
         {"turn_id": id, "agent": agent, "state": "complete", "model": "m", **at, **more}
     )
 
@@ -47,7 +47,7 @@ CALL = {"type": "tool_use", "id": "c", "name": "consult_planner", "input": {"que
 
 
 @pytest.fixture
-async def visitor(tmp_path: Path) -> AsyncIterator[Visitor]:
+async def visitor(tmp_path: Path) -> AsyncIterator[Client]:
     store = SqliteStore(tmp_path / "promptdock.db")
     await store.open()
     task = Task(slug="calm-otter", project_id=project_key("default"), title="Dig")
@@ -72,12 +72,12 @@ async def visitor(tmp_path: Path) -> AsyncIterator[Visitor]:
     async def opened() -> SqliteStore:
         return store
 
-    yield cast(Visitor, SimpleNamespace(store=opened))
+    yield cast(Client, SimpleNamespace(store=opened))
     await store.close()
 
 
 async def test_a_turn_is_told_with_its_steps_and_with_those_of_the_agents_that_it_asked(
-    visitor: Visitor,
+    visitor: Client,
 ) -> None:
     chatter, planner = await trace.trace(visitor, "mess-1", "ada")
     assert (chatter["agent"], chatter["ms"], chatter["input"], chatter["cost"]) == ("chatter", 9000, 100, 0.5)
@@ -88,25 +88,25 @@ async def test_a_turn_is_told_with_its_steps_and_with_those_of_the_agents_that_i
     assert (planner["agent"], planner["depth"], planner["ms"]) == ("planner", 1, 4000)
 
 
-async def test_the_last_turn_of_a_person_is_meant_where_none_is_named(visitor: Visitor) -> None:
+async def test_the_last_turn_of_a_person_is_meant_where_none_is_named(visitor: Client) -> None:
     assert [card["turn"] for card in await trace.trace(visitor, "", "ada")] == ["mess-1", "mess-1.1.1"]
     assert [card["turn"] for card in await trace.trace(visitor, "", "bob")] == ["mess-2"]
 
 
-async def test_a_task_names_the_turns_in_which_it_was_done(visitor: Visitor) -> None:
+async def test_a_task_names_the_turns_in_which_it_was_done(visitor: Client) -> None:
     assert [card["agent"] for card in await trace.trace(visitor, "calm-otter", "ada")] == ["backend"]
 
 
 @pytest.mark.parametrize(
     ("name", "why"), [("mess", "several begin so"), ("nothing", "no turn that is stored")]
 )
-async def test_what_names_no_turn_or_several_is_refused(visitor: Visitor, name: str, why: str) -> None:
+async def test_what_names_no_turn_or_several_is_refused(visitor: Client, name: str, why: str) -> None:
     with pytest.raises(UsageError) as refused:
         await trace.trace(visitor, name, "ada")
     assert why in refused.value.why
 
 
-async def test_without_a_name_it_is_the_last_turn_that_the_persons_own_words_opened(visitor: Visitor) -> None:
+async def test_without_a_name_it_is_the_last_turn_that_the_persons_own_words_opened(visitor: Client) -> None:
     store = await visitor.store()
     own = {"user_id": "ada", "session_id": "user:ada"}
     for row in (

@@ -14,8 +14,8 @@ import pytest
 from shared.bus.activity import stream_of
 from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
-from shared.client import Visitor
-from shared.client.views.watch import Seen, Watch
+from shared.client import Client
+from shared.client.views.watch import Seen, TaskWatch
 from shared.settings import Settings
 from shared.store.records import Project, Task, TaskEvent, TaskStatus, project_key
 from shared.store.sqlite import SqliteStore
@@ -28,13 +28,13 @@ PROJECT = project_key("default")
 class Ground:
     """A task whose worker the test plays."""
 
-    def __init__(self, visitor: Visitor, store: SqliteStore, redis: RedisBus, names: Names) -> None:
+    def __init__(self, visitor: Client, store: SqliteStore, redis: RedisBus, names: Names) -> None:
         self.visitor, self._store, self._redis, self._names = visitor, store, redis, names
         self.task = Task(
             slug="calm-otter", project_id=PROJECT, title="Dig", assignee="backend", request_id="r-1"
         )
         self.seen: list[Seen] = []
-        self.watch = Watch(visitor, "calm-otter")
+        self.watch = TaskWatch(visitor, "calm-otter")
 
     async def moves(self, event: str, to: TaskStatus, **changes: Any) -> None:
         """A change of its state, as a worker and the scheduler tell it."""
@@ -70,7 +70,7 @@ async def ground(valkey: str, names: Names, redis: RedisBus, tmp_path: Path) -> 
     store = SqliteStore(tmp_path / "promptdock.db")
     await store.open()
     settings = Settings(REDIS_URL=valkey, PROMPTDOCK_HOME=tmp_path, PROMPTDOCK_NAMESPACE=names.namespace)
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         yield Ground(visitor, store, redis, names)
     await store.close()
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from shared.errors import ToolError
-from shared.guard.git.batch import Batch, Command
+from shared.guard.git.batch import Batch, BatchCommand
 from shared.guard.git.merging import Merger
-from shared.guard.git.runner import Runner
+from shared.guard.git.runner import GitRunner
 from shared.guard.processes.process import Finished
 from shared.guard.sandbox.sandbox import Sandbox
 from tests.guard.conftest import sandbox
@@ -24,8 +24,8 @@ def repository(tmp_path: Path) -> Path:
     return begun(tmp_path / "it's $(a) shop", "main")
 
 
-async def ran(repository: Path, around: Sandbox, *commands: Command) -> list[tuple[int, str]]:
-    found = await Runner(repository, around)._gits(*commands)
+async def ran(repository: Path, around: Sandbox, *commands: BatchCommand) -> list[tuple[int, str]]:
+    found = await GitRunner(repository, around)._gits(*commands)
     return [(done.exit_code, done.stdout) for done in found]
 
 
@@ -37,28 +37,28 @@ async def test_each_reads_its_own_and_its_output_comes_back_byte_for_byte(
     texts = [b"$(touch CANARY)\n'\"\n\n", b"", b"\nno end", b"\xff\xfe\n"]
     made = [("hash-object", "-w", "--stdin") for _ in texts]
     ids = [out.strip() for _, out in await ran(
-        repository, around, *(Command(words, stdin=text) for words, text in zip(made, texts, strict=True))
+        repository, around, *(BatchCommand(words, stdin=text) for words, text in zip(made, texts, strict=True))
     )]  # fmt: skip
     shown = await ran(
-        repository, around, *(Command(("cat-file", "blob", id), errors="surrogateescape") for id in ids)
+        repository, around, *(BatchCommand(("cat-file", "blob", id), errors="surrogateescape") for id in ids)
     )
     assert [os.fsencode(out) for _, out in shown] == texts
     assert sorted(os.listdir(repository)) == [".git", "a.txt"]  # noqa: PTH208 - names alone
 
 
 async def test_one_that_ends_otherwise_than_it_should_is_the_last(repository: Path) -> None:
-    asks = Command(("rev-parse", "--verify", "--quiet", "refs/heads/none"), then=0)
-    looks = Command(("diff", "--cached", "--quiet"), then=0)
-    head = Command(("rev-parse", "--abbrev-ref", "HEAD"))
+    asks = BatchCommand(("rev-parse", "--verify", "--quiet", "refs/heads/none"), then=0)
+    looks = BatchCommand(("diff", "--cached", "--quiet"), then=0)
+    head = BatchCommand(("rev-parse", "--abbrev-ref", "HEAD"))
     assert await ran(repository, OPEN, looks, head) == [(0, ""), (0, "main\n")]
     assert await ran(repository, OPEN, looks, asks, head) == [(0, ""), (1, "")]
-    free = Command(asks.arguments)
+    free = BatchCommand(asks.arguments)
     assert await ran(repository, OPEN, free, head) == [(1, ""), (0, "main\n")]
 
 
 async def test_what_each_complains_of_is_its_own(repository: Path) -> None:
-    one, two = Command(("cat-file", "blob", "main:none")), Command(("branch", "-d", "other"))
-    found = await Runner(repository, OPEN)._gits(one, two)
+    one, two = BatchCommand(("cat-file", "blob", "main:none")), BatchCommand(("branch", "-d", "other"))
+    found = await GitRunner(repository, OPEN)._gits(one, two)
     assert ["none" in done.stderr for done in found] == [True, False]
     assert ["'other'" in done.stderr for done in found] == [False, True]
 
@@ -79,7 +79,7 @@ async def test_a_git_that_was_killed_has_answered_nothing(
 
 
 def test_where_none_was_run_the_reason_is_that_of_the_whole() -> None:
-    batch = Batch.of(["git"], [Command(("status",)), Command(("log",))])
+    batch = Batch.of(["git"], [BatchCommand(("status",)), BatchCommand(("log",))])
     found, broken = batch.parted(Finished(1, "", "bwrap: no namespaces\n", False, False, 3))
     assert found == [] and broken is not None and (broken.exit_code, "bwrap" in broken.stderr) == (1, True)
 

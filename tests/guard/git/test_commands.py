@@ -13,7 +13,7 @@ import pytest
 from shared.errors import ToolError
 from shared.guard.files.git_folder import layout
 from shared.guard.git.commands import STEP, Git, check_commit, check_ref, check_remote
-from shared.guard.git.runner import Runner
+from shared.guard.git.runner import GitRunner
 from shared.guard.sandbox.addresses import LOCAL
 from shared.guard.sandbox.sandbox import Sandbox
 from tests.guard.conftest import sandbox
@@ -492,7 +492,7 @@ async def test_what_git_complains_of_is_told_whole_with_what_it_asks_for(reposit
     plain(repository, "switch", "-q", "main")
     (repository / "new.txt").write_text("mine\n")
     with pytest.raises(ToolError) as told:
-        await Runner(repository, OPEN)._git("merge", "feature")
+        await GitRunner(repository, OPEN)._git("merge", "feature")
     assert told.value.what == "git merge failed"
     assert told.value.why == (
         "error: The following untracked working tree files would be overwritten by merge: new.txt"
@@ -510,7 +510,7 @@ async def test_a_long_complaint_of_git_is_cut_and_says_so(repository: Path) -> N
     for number in range(20):
         (repository / f"new-{number:02}.txt").write_text("mine\n")
     with pytest.raises(ToolError) as told:
-        await Runner(repository, OPEN)._git("merge", "feature")
+        await GitRunner(repository, OPEN)._git("merge", "feature")
     assert told.value.why.endswith("new-04.txt / and 15 lines more")
 
 

@@ -11,7 +11,7 @@ from shared.errors import UsageError
 from shared.folders import HOME_NAME
 from shared.guard.processes import plan as plans
 from shared.guard.processes import running
-from shared.guard.processes.plan import AGENTS, Plan
+from shared.guard.processes.plan import AGENTS, ClusterPlan
 
 
 def _own(home: Path, name: str) -> None:
@@ -24,25 +24,25 @@ def test_an_agent_of_ones_own_runs_with_the_five(tmp_path: Path) -> None:
     _own(tmp_path, "reviewer")
     (tmp_path / "agents" / "no agent").mkdir()
     (tmp_path / "agents" / "draft").mkdir()
-    assert Plan().names(tmp_path) == [*AGENTS, "reviewer"]
-    assert Plan().changed([], ["reviewer"], {}).names(tmp_path) == [*AGENTS]
+    assert ClusterPlan().names(tmp_path) == [*AGENTS, "reviewer"]
+    assert ClusterPlan().changed([], ["reviewer"], {}).names(tmp_path) == [*AGENTS]
 
 
 def test_a_folder_beside_a_project_starts_no_agent_that_nobody_asked_for(tmp_path: Path) -> None:
     home = tmp_path / HOME_NAME
     _own(home, "reviewer")
-    assert Plan().names(home) == [*AGENTS]
-    assert Plan().changed(["reviewer"], [], {}).names(home) == [*AGENTS, "reviewer"]
+    assert ClusterPlan().names(home) == [*AGENTS]
+    assert ClusterPlan().changed(["reviewer"], [], {}).names(home) == [*AGENTS, "reviewer"]
 
 
 def test_replicas_have_names_of_their_own(tmp_path: Path) -> None:
-    plan = Plan(agents=("chatter", "backend")).changed([], [], {"backend": 3})
+    plan = ClusterPlan(agents=("chatter", "backend")).changed([], [], {"backend": 3})
     assert plan.replicas(tmp_path) == ["chatter", "backend", "backend#2", "backend#3"]
     assert [plans.agent_of(name) for name in plan.replicas(tmp_path)] == ["chatter", *["backend"] * 3]
 
 
 def test_what_was_left_out_comes_back_when_it_is_asked_for(tmp_path: Path) -> None:
-    without = Plan().changed([], ["planner"], {})
+    without = ClusterPlan().changed([], ["planner"], {})
     assert "planner" not in without.names(tmp_path)
     assert "planner" in without.changed(["planner"], [], {}).names(tmp_path)
     assert "planner" in without.changed([], [], {"planner": 1}).names(tmp_path)
@@ -50,11 +50,11 @@ def test_what_was_left_out_comes_back_when_it_is_asked_for(tmp_path: Path) -> No
 
 def test_an_agent_that_there_is_not_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
     _own(tmp_path, "reviewer")
-    for changed in (Plan().changed(["nobody"], [], {}), Plan().changed([], ["nobody"], {})):
+    for changed in (ClusterPlan().changed(["nobody"], [], {}), ClusterPlan().changed([], ["nobody"], {})):
         with pytest.raises(UsageError, match="nobody") as told:
             changed.checked(tmp_path)
         assert told.value.why == f"there are: {', '.join(AGENTS)}, reviewer"
-    assert Plan().changed(["reviewer"], [], {}).checked(tmp_path)
+    assert ClusterPlan().changed(["reviewer"], [], {}).checked(tmp_path)
 
 
 @pytest.mark.parametrize("given", ["backend", "backend=", "=2", "backend=0", "backend=two", "backend=65"])
@@ -66,7 +66,7 @@ def test_what_is_no_number_of_replicas_is_refused(given: str) -> None:
 
 
 def test_a_plan_is_read_as_it_was_written_and_nonsense_is_none(tmp_path: Path) -> None:
-    plan = Plan().changed(["chatter"], ["planner"], {"backend": 2})
+    plan = ClusterPlan().changed(["chatter"], ["planner"], {"backend": 2})
     assert plans.read(tmp_path) is None
     plans.write(tmp_path, plan)
     assert plans.read(tmp_path) == plan
@@ -77,9 +77,9 @@ def test_a_plan_is_read_as_it_was_written_and_nonsense_is_none(tmp_path: Path) -
 
 def test_what_was_asked_for_holds_until_somebody_ends_the_cluster(tmp_path: Path) -> None:
     _own(tmp_path, "reviewer")
-    asked = Plan().changed(["reviewer"], ["planner"], {"backend": 2})
+    asked = ClusterPlan().changed(["reviewer"], ["planner"], {"backend": 2})
     plans.write(tmp_path, asked)
-    assert plans.kept(tmp_path) == Plan(), "it was ended"
+    assert plans.kept(tmp_path) == ClusterPlan(), "it was ended"
     (tmp_path / "cluster.json").touch()
     assert plans.kept(tmp_path) == asked
     assert plans.words(asked) == ["--scale backend=2", "--with reviewer", "--without planner"]
@@ -88,13 +88,13 @@ def test_what_was_asked_for_holds_until_somebody_ends_the_cluster(tmp_path: Path
         name for name in AGENTS if name != "planner"
     ]
     running.end(tmp_path)
-    assert plans.kept(tmp_path) == Plan()
+    assert plans.kept(tmp_path) == ClusterPlan()
 
 
 def test_files_that_came_with_a_project_ask_for_none_of_its_agents(tmp_path: Path) -> None:
     home = tmp_path / HOME_NAME
     _own(home, "reviewer")
-    plans.write(home, Plan().changed(["reviewer"], [], {"backend": 2}))
+    plans.write(home, ClusterPlan().changed(["reviewer"], [], {"backend": 2}))
     (home / "cluster.json").touch()
     assert plans.kept(home).names(home) == [*AGENTS]
     assert plans.kept(home).scale == {"backend": 2}

@@ -21,13 +21,13 @@ from shared.guard.sandbox.addresses import LOCAL
 from shared.store.records import Repo
 from shared.tasks.worktree import lock as holds
 from shared.tasks.worktree.acquire import Worktree
-from shared.tasks.worktree.lock import Hold
-from shared.tasks.worktree.mirrors import Repos
+from shared.tasks.worktree.lock import WorktreeLock
+from shared.tasks.worktree.mirrors import Mirrors
 from tests.tasks.conftest import PROJECT, plain, until
 
 
 async def test_work_happens_beside_the_main_checkout_and_leaves_only_its_branch(
-    repos: Repos, repo: Repo, repository: Path
+    repos: Mirrors, repo: Repo, repository: Path
 ) -> None:
     head = plain(repository, "rev-parse", "HEAD")
     tree = await Worktree.acquire(repos, repo, "t-1", 1)
@@ -44,7 +44,7 @@ async def test_work_happens_beside_the_main_checkout_and_leaves_only_its_branch(
     assert len(plain(repository, "worktree", "list").splitlines()) == 1
 
 
-async def test_several_tasks_work_in_one_repository_at_the_same_time(repos: Repos, repo: Repo) -> None:
+async def test_several_tasks_work_in_one_repository_at_the_same_time(repos: Mirrors, repo: Repo) -> None:
     first = await Worktree.acquire(repos, repo, "t-1", 1)
     second = await Worktree.acquire(repos, repo, "t-2", 1)
     other = await repos.source(repo)
@@ -58,7 +58,7 @@ async def test_several_tasks_work_in_one_repository_at_the_same_time(repos: Repo
     assert await other.file("promptdock/t-2", "b.txt") == "promptdock/t-2"
 
 
-async def test_a_worktree_whose_files_somebody_removed_is_made_again(repos: Repos, repo: Repo) -> None:
+async def test_a_worktree_whose_files_somebody_removed_is_made_again(repos: Mirrors, repo: Repo) -> None:
     tree = await Worktree.acquire(repos, repo, "t", 1)
     (tree.path / "b.txt").write_text("b")
     sha = await tree.git.commit_all("Add b", "t:1")
@@ -68,7 +68,7 @@ async def test_a_worktree_whose_files_somebody_removed_is_made_again(repos: Repo
 
 
 async def test_uncommitted_work_of_a_dead_owner_is_gone_on_with(
-    repos: Repos, repo: Repo, repository: Path
+    repos: Mirrors, repo: Repo, repository: Path
 ) -> None:
     tree = await Worktree.acquire(repos, repo, "t", 1)
     (tree.path / "half.txt").write_text("half")
@@ -80,7 +80,7 @@ async def test_uncommitted_work_of_a_dead_owner_is_gone_on_with(
     assert await again.git.commit_all("Go on", "t:2")
 
 
-async def test_a_worktree_that_a_crash_cut_off_is_made_again(repos: Repos, repo: Repo) -> None:
+async def test_a_worktree_that_a_crash_cut_off_is_made_again(repos: Mirrors, repo: Repo) -> None:
     tree = await Worktree.acquire(repos, repo, "t", 1)
     await tree.lock.note(ready=False)
     (tree.path / "a.txt").unlink()
@@ -94,7 +94,7 @@ async def test_a_worktree_that_a_crash_cut_off_is_made_again(repos: Repos, repo:
     assert not (third.path / "rest").exists() and (third.path / "a.txt").exists()
 
 
-async def test_an_owner_that_was_replaced_can_do_nothing_more(repos: Repos, repo: Repo) -> None:
+async def test_an_owner_that_was_replaced_can_do_nothing_more(repos: Mirrors, repo: Repo) -> None:
     old = await Worktree.acquire(repos, repo, "t", 1)
     (old.path / "b.txt").write_text("b")
     new = await Worktree.acquire(repos, repo, "t", 2)
@@ -148,7 +148,7 @@ async def test_children_of_an_owner_that_was_killed_or_frozen_end_before_the_suc
             await asyncio.wait_for(owner.wait(), 10)
         seen = lines(tmp_path / "ticks")
         await until(lambda: lines(tmp_path / "ticks") > seen)  # it goes on without its owner
-        successor = Hold(tmp_path, "t", 2)
+        successor = WorktreeLock(tmp_path, "t", 2)
         await successor.take()
         ended = lines(tmp_path / "ticks")
         assert birth(int((tmp_path / "pid").read_text())) == ""
@@ -180,7 +180,7 @@ async def test_a_process_that_only_got_the_number_of_a_recorded_group_is_left_al
         groups = [{"group": stranger.pid, "birth": "another boot:1"}]
         record = {"owner": {"group": 1, "birth": "x"}, "token": "t", "epoch": 1, "groups": groups}
         (tmp_path / "t.json").write_text(json.dumps(record))
-        await Hold(tmp_path, "t", 2).take()
+        await WorktreeLock(tmp_path, "t", 2).take()
         assert birth(stranger.pid) and stranger.returncode is None
     finally:
         stranger.kill()
@@ -189,7 +189,7 @@ async def test_a_process_that_only_got_the_number_of_a_recorded_group_is_left_al
 
 async def test_a_record_that_a_crash_cut_off_does_not_stop_the_successor(tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text('{"owner": {"gro')
-    lock = Hold(tmp_path, "t", 1)
+    lock = WorktreeLock(tmp_path, "t", 1)
     assert await lock.take() == {}
     async with lock.held():
         pass
@@ -204,22 +204,22 @@ async def test_a_dead_owner_with_a_later_epoch_is_no_obstacle(tmp_path: Path) ->
         "notes": {"a": 1},
     }
     (tmp_path / "t.json").write_text(json.dumps(record))
-    assert await Hold(tmp_path, "t", 1).take() == {"a": 1}
+    assert await WorktreeLock(tmp_path, "t", 1).take() == {"a": 1}
 
 
 async def test_an_owner_frozen_in_the_middle_of_starting_a_child_makes_the_successor_wait_and_say_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(holds, "_WAIT", 0.2)
-    lock = Hold(tmp_path, "t", 1)
+    lock = WorktreeLock(tmp_path, "t", 1)
     await lock.take()
     async with lock.child():
         with pytest.raises(Busy):
-            await Hold(tmp_path, "t", 2).take()
-    await Hold(tmp_path, "t", 2).take()
+            await WorktreeLock(tmp_path, "t", 2).take()
+    await WorktreeLock(tmp_path, "t", 2).take()
 
 
-async def test_many_successors_at_once_leave_one_owner(repos: Repos, repo: Repo) -> None:
+async def test_many_successors_at_once_leave_one_owner(repos: Mirrors, repo: Repo) -> None:
     trees = await asyncio.wait_for(
         asyncio.gather(
             *(Worktree.acquire(repos, repo, "t", epoch) for epoch in range(1, 7)), return_exceptions=True
@@ -237,7 +237,7 @@ async def test_many_successors_at_once_leave_one_owner(repos: Repos, repo: Repo)
 
 
 async def test_a_worker_killed_while_it_made_the_branch_leaves_nothing_in_the_way(
-    repos: Repos, repo: Repo, repository: Path
+    repos: Mirrors, repo: Repo, repository: Path
 ) -> None:
     heads = repository / ".git" / "refs" / "heads" / "promptdock"
     heads.mkdir()
@@ -247,7 +247,7 @@ async def test_a_worker_killed_while_it_made_the_branch_leaves_nothing_in_the_wa
 
 
 async def test_release_ends_children_and_the_next_one_goes_on(tmp_path: Path) -> None:
-    lock = Hold(tmp_path, "t", 1)
+    lock = WorktreeLock(tmp_path, "t", 1)
     await lock.take()
     running = asyncio.create_task(
         run(["bash", "-c", "echo $$ > pid; sleep 60"], cwd=tmp_path, lock=lock, timeout=100)
@@ -255,11 +255,11 @@ async def test_release_ends_children_and_the_next_one_goes_on(tmp_path: Path) ->
     await until(lambda: lines(tmp_path / "pid") > 0)
     await lock.release()
     assert (await asyncio.wait_for(running, 10)).exit_code == -9
-    await Hold(tmp_path, "t", 1).take()
+    await WorktreeLock(tmp_path, "t", 1).take()
 
 
 async def test_a_hundred_children_keep_the_record_small_and_no_descriptor_open(tmp_path: Path) -> None:
-    lock = Hold(tmp_path, "t", 1)
+    lock = WorktreeLock(tmp_path, "t", 1)
     await lock.take()
     for _ in range(5):
         await asyncio.gather(*(run(["true"], cwd=tmp_path, lock=lock) for _ in range(20)))
@@ -270,11 +270,11 @@ async def test_a_hundred_children_keep_the_record_small_and_no_descriptor_open(t
 
 
 async def test_what_another_machine_has_just_pushed_of_a_task_is_gone_on_with(
-    repos: Repos, repository: Path, tmp_path: Path
+    repos: Mirrors, repository: Path, tmp_path: Path
 ) -> None:
     shared = tmp_path / "shared.git"
     plain(tmp_path, "clone", "-q", "--bare", str(repository), str(shared))
-    other = Repos(tmp_path / "other", "h2", repos.sandbox, allow_local=True)
+    other = Mirrors(tmp_path / "other", "h2", repos.sandbox, allow_local=True)
     row = await repos.add(shared.as_uri(), PROJECT, push_tasks=True)
     await other.source(row)  # fetched a moment ago, and so fresh for a minute
     began = ""

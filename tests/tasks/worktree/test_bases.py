@@ -12,11 +12,11 @@ from shared.store.row import new_id
 from shared.store.sqlite import SqliteStore
 from shared.tasks.worktree import bases, receipt
 from shared.tasks.worktree.acquire import Worktree
-from shared.tasks.worktree.mirrors import Repos
+from shared.tasks.worktree.mirrors import Mirrors
 from tests.tasks.conftest import PROJECT, commit, plain
 
 
-async def worked(repos: Repos, repo: Repo, name: str, file: str, text: str = "x\n") -> str:
+async def worked(repos: Mirrors, repo: Repo, name: str, file: str, text: str = "x\n") -> str:
     """The branch of a task that wrote one file."""
     tree = await Worktree.acquire(repos, repo, name, 1)
     (tree.path / file).write_text(text)
@@ -26,7 +26,7 @@ async def worked(repos: Repos, repo: Repo, name: str, file: str, text: str = "x\
 
 
 async def test_it_begins_with_all_that_it_needed_and_its_receipt_holds_its_own_alone(
-    repos: Repos, repo: Repo, repository: Path
+    repos: Mirrors, repo: Repo, repository: Path
 ) -> None:
     needs = [await worked(repos, repo, "t-1", "b.txt"), await worked(repos, repo, "t-2", "c.txt")]
     tree = await Worktree.acquire(repos, repo, "t-3", 1, needs)
@@ -42,7 +42,7 @@ async def test_it_begins_with_all_that_it_needed_and_its_receipt_holds_its_own_a
 
 
 async def test_one_line_of_history_is_not_merged_with_itself(
-    repos: Repos, repo: Repo, repository: Path
+    repos: Mirrors, repo: Repo, repository: Path
 ) -> None:
     first = await worked(repos, repo, "t-1", "b.txt")
     tree = await Worktree.acquire(repos, repo, "t-2", 1, [first])
@@ -54,7 +54,7 @@ async def test_one_line_of_history_is_not_merged_with_itself(
 
 
 async def test_what_was_merged_already_is_not_brought_in_again(
-    repos: Repos, repo: Repo, repository: Path
+    repos: Mirrors, repo: Repo, repository: Path
 ) -> None:
     first = await worked(repos, repo, "t-1", "b.txt")
     plain(repository, "merge", "-q", "--no-ff", "-m", "Merge it", first)
@@ -62,7 +62,7 @@ async def test_what_was_merged_already_is_not_brought_in_again(
     assert tree.base == plain(repository, "rev-parse", "trunk")
 
 
-async def test_work_that_conflicts_is_not_begun_on(repos: Repos, repo: Repo, repository: Path) -> None:
+async def test_work_that_conflicts_is_not_begun_on(repos: Mirrors, repo: Repo, repository: Path) -> None:
     needs = [
         await worked(repos, repo, "t-1", "b.txt", "one\n"),
         await worked(repos, repo, "t-2", "b.txt", "two\n"),
@@ -73,7 +73,7 @@ async def test_work_that_conflicts_is_not_begun_on(repos: Repos, repo: Repo, rep
 
 
 async def test_checks_are_those_of_the_default_branch_not_of_an_agent_before(
-    repos: Repos, repo: Repo, repository: Path
+    repos: Mirrors, repo: Repo, repository: Path
 ) -> None:
     begun = commit(repository, "promptdock.toml", '[checks]\ncommands = ["make test"]\n')
     first = await worked(repos, repo, "t-1", "promptdock.toml", '[checks]\ncommands = ["true"]\n')

@@ -16,8 +16,8 @@ from shared.store.sqlite import SqliteStore
 from shared.tasks import fate
 from shared.tasks.worktree import merge
 from shared.tasks.worktree.acquire import Worktree
-from shared.tasks.worktree.mirrors import Repos
-from shared.tasks.worktree.receipt import Command, Receipt
+from shared.tasks.worktree.mirrors import Mirrors
+from shared.tasks.worktree.receipt import CheckRun, Receipt
 from tests.support.sqlite import opened
 from tests.tasks.conftest import PROJECT, commit, plain
 
@@ -29,7 +29,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
         yield made
 
 
-async def worked(repos: Repos, repo: Repo, store: SqliteStore, name: str, **files: str) -> Task:
+async def worked(repos: Mirrors, repo: Repo, store: SqliteStore, name: str, **files: str) -> Task:
     """A task that has written these files (`a_txt` for a.txt) on its branch, and is completed."""
     tree = await Worktree.acquire(repos, repo, name, 1)
     for file, text in files.items():
@@ -53,7 +53,7 @@ async def events(store: SqliteStore) -> list[str]:
 
 
 async def test_a_merge_brings_the_work_into_the_checkout_and_leaves_a_persons_changes(
-    repos: Repos, repo: Repo, repository: Path, store: SqliteStore
+    repos: Mirrors, repo: Repo, repository: Path, store: SqliteStore
 ) -> None:
     task = await worked(repos, repo, store, "t-1", b_txt="b\n")
     (repository / "a.txt").write_text("mine, not committed\n")
@@ -71,7 +71,7 @@ async def test_a_merge_brings_the_work_into_the_checkout_and_leaves_a_persons_ch
 
 @pytest.mark.parametrize("known", [True, False])
 async def test_a_merge_into_a_persons_changes_says_which_files_are_in_the_way(
-    repos: Repos, repo: Repo, repository: Path, store: SqliteStore, known: bool
+    repos: Mirrors, repo: Repo, repository: Path, store: SqliteStore, known: bool
 ) -> None:
     name = "a.txt" if known else "b.txt"
     task = await worked(repos, repo, store, "t-1", **{name.replace(".", "_"): "of the task\n"})
@@ -88,7 +88,7 @@ async def test_a_merge_into_a_persons_changes_says_which_files_are_in_the_way(
 
 
 async def test_undoing_a_merge_says_which_files_are_in_the_way(
-    repos: Repos, repo: Repo, repository: Path, store: SqliteStore
+    repos: Mirrors, repo: Repo, repository: Path, store: SqliteStore
 ) -> None:
     task = await worked(repos, repo, store, "t-1", a_txt="of the task\n")
     await merge.merge(repos, repo, store, task, "ann", "k1")
@@ -100,11 +100,11 @@ async def test_undoing_a_merge_says_which_files_are_in_the_way(
 
 
 async def test_a_merge_says_what_was_asked_and_what_stands_behind_the_work(
-    repos: Repos, repo: Repo, repository: Path, store: SqliteStore
+    repos: Mirrors, repo: Repo, repository: Path, store: SqliteStore
 ) -> None:
     task = await worked(repos, repo, store, "t-1", b_txt="b\n")
     task = task.model_copy(update={"title": "Goal", "description": "# Goal\n\nWrite b. It is short."})
-    check = Command(command="make test", exit_code=0, check=True, by="harness", at=9e9)
+    check = CheckRun(command="make test", exit_code=0, check=True, by="harness", at=9e9)
     receipt = Receipt(branch=str(task.branch), commands=[check], verified="verified")
     result = TaskResult(
         id=new_id(), task_id=task.id, attempt=1, agent="backend", summary="It is written.\n\nPromptDock-Step: x",
@@ -122,7 +122,7 @@ async def test_a_merge_says_what_was_asked_and_what_stands_behind_the_work(
 
 
 async def test_a_merge_that_nothing_followed_is_undone_without_a_trace(
-    repos: Repos, repo: Repo, repository: Path, store: SqliteStore
+    repos: Mirrors, repo: Repo, repository: Path, store: SqliteStore
 ) -> None:
     task = await worked(repos, repo, store, "t-1", b_txt="b\n")
     before = plain(repository, "rev-parse", "HEAD")
@@ -141,7 +141,7 @@ async def test_a_merge_that_nothing_followed_is_undone_without_a_trace(
 
 @pytest.mark.parametrize("holder", ["commit", "tag", "branch"])
 async def test_a_merge_that_others_build_on_is_taken_out_by_a_commit_and_can_be_merged_again(
-    repos: Repos, repo: Repo, repository: Path, store: SqliteStore, holder: str
+    repos: Mirrors, repo: Repo, repository: Path, store: SqliteStore, holder: str
 ) -> None:
     task = await worked(repos, repo, store, "t-1", b_txt="b\n")
     done = await merge.merge(repos, repo, store, task, "person", "k1")
@@ -165,7 +165,7 @@ async def test_a_merge_that_others_build_on_is_taken_out_by_a_commit_and_can_be_
 
 
 async def test_a_merge_whose_lines_were_changed_since_is_not_undone_and_says_so(
-    repos: Repos, repo: Repo, repository: Path, store: SqliteStore
+    repos: Mirrors, repo: Repo, repository: Path, store: SqliteStore
 ) -> None:
     task = await worked(repos, repo, store, "t-1", a_txt="theirs\n")
     await merge.merge(repos, repo, store, task, "person", "k1")
@@ -176,7 +176,7 @@ async def test_a_merge_whose_lines_were_changed_since_is_not_undone_and_says_so(
 
 
 async def test_what_a_person_merged_or_took_out_by_hand_is_told_as_it_is(
-    repos: Repos, repo: Repo, repository: Path, store: SqliteStore
+    repos: Mirrors, repo: Repo, repository: Path, store: SqliteStore
 ) -> None:
     task = await worked(repos, repo, store, "t-1", b_txt="b\n")
     plain(repository, "merge", "-q", "--no-ff", "-m", "By hand", str(task.branch))
@@ -192,7 +192,7 @@ async def test_what_a_person_merged_or_took_out_by_hand_is_told_as_it_is(
     assert (await events(store))[-1] == "unmerged"
 
 
-async def test_what_came_along_goes_along(repos: Repos, repo: Repo, store: SqliteStore) -> None:
+async def test_what_came_along_goes_along(repos: Mirrors, repo: Repo, store: SqliteStore) -> None:
     first = await worked(repos, repo, store, "t-1", b_txt="b\n")
     tree = await Worktree.acquire(repos, repo, "t-2", 1, [str(first.branch)])
     (tree.path / "d.txt").write_text("d\n")
@@ -208,7 +208,7 @@ async def test_what_came_along_goes_along(repos: Repos, repo: Repo, store: Sqlit
 
 
 async def test_what_a_task_was_built_on_comes_with_it_and_its_history_says_so(
-    repos: Repos, repo: Repo, store: SqliteStore
+    repos: Mirrors, repo: Repo, store: SqliteStore
 ) -> None:
     first = await worked(repos, repo, store, "t-1", b_txt="b\n")
     aside = await worked(repos, repo, store, "t-2", c_txt="c\n")
@@ -231,7 +231,7 @@ def edge(task: Task, needs: Task) -> TaskDependency:
 
 
 async def test_a_merge_that_would_overwrite_a_persons_changes_is_refused_and_changes_nothing(
-    repos: Repos, repo: Repo, repository: Path, store: SqliteStore
+    repos: Mirrors, repo: Repo, repository: Path, store: SqliteStore
 ) -> None:
     task = await worked(repos, repo, store, "t-1", a_txt="theirs\n")
     head = plain(repository, "rev-parse", "HEAD")
@@ -243,7 +243,7 @@ async def test_a_merge_that_would_overwrite_a_persons_changes_is_refused_and_cha
 
 
 async def test_a_conflict_is_named_before_anything_is_touched(
-    repos: Repos, repo: Repo, repository: Path, store: SqliteStore
+    repos: Mirrors, repo: Repo, repository: Path, store: SqliteStore
 ) -> None:
     task = await worked(repos, repo, store, "t-1", a_txt="theirs\n")
     await worked(repos, repo, store, "t-2", a_txt="others\n")
@@ -260,7 +260,7 @@ async def test_a_conflict_is_named_before_anything_is_touched(
 
 
 async def test_a_branch_that_is_not_checked_out_is_moved_without_any_checkout(
-    repos: Repos, repo: Repo, repository: Path, store: SqliteStore
+    repos: Mirrors, repo: Repo, repository: Path, store: SqliteStore
 ) -> None:
     task = await worked(repos, repo, store, "t-1", b_txt="b\n")
     plain(repository, "switch", "-q", "-c", "elsewhere")
@@ -272,7 +272,7 @@ async def test_a_branch_that_is_not_checked_out_is_moved_without_any_checkout(
 
 
 async def test_a_mirror_is_pushed_only_where_the_repository_grants_it(
-    repos: Repos, repository: Path, store: SqliteStore, tmp_path: Path
+    repos: Mirrors, repository: Path, store: SqliteStore, tmp_path: Path
 ) -> None:
     remote = tmp_path / "remote.git"
     plain(tmp_path, "clone", "-q", "--bare", str(repository), str(remote))
@@ -286,7 +286,7 @@ async def test_a_mirror_is_pushed_only_where_the_repository_grants_it(
 
 
 async def test_what_is_thrown_away_leaves_neither_branch_nor_worktree(
-    repos: Repos, repo: Repo, repository: Path, store: SqliteStore
+    repos: Mirrors, repo: Repo, repository: Path, store: SqliteStore
 ) -> None:
     task = await worked(repos, repo, store, "t-1", b_txt="b\n")
     left = await Worktree.acquire(repos, repo, "t-1", 2)  # as a crash leaves it
@@ -302,7 +302,7 @@ async def test_what_is_thrown_away_leaves_neither_branch_nor_worktree(
 
 
 async def test_a_task_that_runs_is_neither_merged_nor_thrown_away(
-    repos: Repos, repo: Repo, store: SqliteStore
+    repos: Mirrors, repo: Repo, store: SqliteStore
 ) -> None:
     task = (await worked(repos, repo, store, "t-1", b_txt="b\n")).model_copy(update={"status": "IN_PROGRESS"})
     for change in (merge.merge, merge.discard):
@@ -311,7 +311,7 @@ async def test_a_task_that_runs_is_neither_merged_nor_thrown_away(
 
 
 async def test_a_reopened_task_goes_on_with_its_branch_from_where_it_left_the_default_branch(
-    repos: Repos, repo: Repo, repository: Path, store: SqliteStore
+    repos: Mirrors, repo: Repo, repository: Path, store: SqliteStore
 ) -> None:
     start = plain(repository, "rev-parse", "HEAD")
     await worked(repos, repo, store, "t-1", b_txt="b\n")
@@ -322,7 +322,7 @@ async def test_a_reopened_task_goes_on_with_its_branch_from_where_it_left_the_de
 
 
 async def test_another_machine_goes_on_from_the_last_push(
-    repos: Repos, repository: Path, tmp_path: Path, store: SqliteStore
+    repos: Mirrors, repository: Path, tmp_path: Path, store: SqliteStore
 ) -> None:
     remote = tmp_path / "remote.git"
     plain(tmp_path, "clone", "-q", "--bare", str(repository), str(remote))
@@ -332,6 +332,6 @@ async def test_another_machine_goes_on_from_the_last_push(
     await first.git.commit_all("Half of it", "t-1:1")
     await first.source.push(first.branch, reach=LOCAL)
     (tmp_path / "other").mkdir()
-    elsewhere = Repos(tmp_path / "other", "h2", repos.sandbox, allow_local=True)
+    elsewhere = Mirrors(tmp_path / "other", "h2", repos.sandbox, allow_local=True)
     second = await Worktree.acquire(elsewhere, repo, "t-1", 2)
     assert (second.path / "b.txt").read_text() == "b\n" and second.base == first.base

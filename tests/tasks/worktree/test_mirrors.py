@@ -14,11 +14,11 @@ import pytest
 from shared.errors import ToolError, UsageError
 from shared.store.records import Repo
 from shared.tasks.names import slug
-from shared.tasks.worktree.mirrors import Repos
+from shared.tasks.worktree.mirrors import Mirrors
 from tests.tasks.conftest import PROJECT, commit, plain
 
 
-async def test_a_linked_repository_keeps_its_own_default_branch(repos: Repos, repository: Path) -> None:
+async def test_a_linked_repository_keeps_its_own_default_branch(repos: Mirrors, repository: Path) -> None:
     repo = await repos.add(str(repository), PROJECT, kind="backend")
     assert (repo.name, repo.path, repo.home, repo.url) == ("Shop", str(repository), "h1", None)
     assert (repo.kind, repo.default_branch) == ("backend", "trunk")
@@ -27,14 +27,14 @@ async def test_a_linked_repository_keeps_its_own_default_branch(repos: Repos, re
 
 @pytest.mark.parametrize("place", ["nowhere", "."])
 async def test_a_place_without_a_repository_is_a_usage_error(
-    repos: Repos, tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
+    repos: Mirrors, tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError):
         await repos.add(place, PROJECT)
 
 
-async def test_a_bare_repository_is_named_as_one_with_what_to_do(repos: Repos, tmp_path: Path) -> None:
+async def test_a_bare_repository_is_named_as_one_with_what_to_do(repos: Mirrors, tmp_path: Path) -> None:
     bare = tmp_path / "shop.git"
     plain(tmp_path, "init", "-q", "--bare", str(bare))
     with pytest.raises(UsageError, match="bare") as refused:
@@ -43,14 +43,14 @@ async def test_a_bare_repository_is_named_as_one_with_what_to_do(repos: Repos, t
 
 
 @pytest.mark.parametrize("url", ["file:///etc", "https://127.0.0.1:1/x", "ext::sh -c id", "git@localhost:x"])
-async def test_a_url_that_leads_into_this_machine_is_refused(repos: Repos, url: str) -> None:
+async def test_a_url_that_leads_into_this_machine_is_refused(repos: Mirrors, url: str) -> None:
     with pytest.raises(ToolError):
         await replace(repos, allow_local=False).add(url, PROJECT)
     assert not (repos.home / "mirrors").exists()
 
 
 async def test_readers_of_a_linked_repository_see_it_as_it_lies_there(
-    repos: Repos, repo: Repo, repository: Path
+    repos: Mirrors, repo: Repo, repository: Path
 ) -> None:
     (repository / "new").write_text("not committed")
     path, cited = await repos.read_root(repo)
@@ -59,12 +59,12 @@ async def test_readers_of_a_linked_repository_see_it_as_it_lies_there(
         await replace(repos, home_id="h2").read_root(repo)
 
 
-async def mirrored(repos: Repos, repository: Path) -> Repo:
+async def mirrored(repos: Mirrors, repository: Path) -> Repo:
     return await repos.add(f"file://{repository}", PROJECT)
 
 
 async def test_readers_of_a_mirror_get_the_fetched_commit_and_keep_it_under_them(
-    repos: Repos, repository: Path
+    repos: Mirrors, repository: Path
 ) -> None:
     repo = await mirrored(repos, repository)
     assert (repo.name, repo.default_branch, repo.path) == ("Shop", "trunk", None)
@@ -89,7 +89,7 @@ def make_old(file: Path) -> None:
 
 
 async def test_while_the_remote_is_away_what_was_fetched_is_still_read(
-    repos: Repos, repository: Path
+    repos: Mirrors, repository: Path
 ) -> None:
     repo = await mirrored(repos, repository)
     _, first = await repos.read_root(repo)
@@ -98,7 +98,7 @@ async def test_while_the_remote_is_away_what_was_fetched_is_still_read(
     assert (await repos.read_root(repo))[1] == first
 
 
-async def test_a_checkout_that_a_crash_cut_off_is_made_again(repos: Repos, repository: Path) -> None:
+async def test_a_checkout_that_a_crash_cut_off_is_made_again(repos: Mirrors, repository: Path) -> None:
     repo = await mirrored(repos, repository)
     path, cited = await repos.read_root(repo)
     (path.parent / f"{path.name}.ready").unlink()
@@ -107,7 +107,7 @@ async def test_a_checkout_that_a_crash_cut_off_is_made_again(repos: Repos, repos
 
 
 async def test_a_checkout_of_which_a_crash_left_no_more_than_files_is_made_again(
-    repos: Repos, repository: Path
+    repos: Mirrors, repository: Path
 ) -> None:
     repo = await mirrored(repos, repository)
     path, cited = await repos.read_root(repo)
@@ -117,14 +117,16 @@ async def test_a_checkout_of_which_a_crash_left_no_more_than_files_is_made_again
     assert (await repos.read_root(repo)) == (path, cited) and (path / "a.txt").exists()
 
 
-async def test_many_readers_at_once_make_one_mirror_and_one_checkout(repos: Repos, repository: Path) -> None:
+async def test_many_readers_at_once_make_one_mirror_and_one_checkout(
+    repos: Mirrors, repository: Path
+) -> None:
     repo = await mirrored(repos, repository)
     shutil.rmtree(repos.home / "mirrors")
     found = await asyncio.wait_for(asyncio.gather(*(repos.read_root(repo) for _ in range(6))), 60)
     assert len(set(found)) == 1 and (found[0][0] / "a.txt").exists()
 
 
-async def test_a_repository_without_a_commit_says_so(repos: Repos, tmp_path: Path) -> None:
+async def test_a_repository_without_a_commit_says_so(repos: Mirrors, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     plain(empty, "init", "-q", "-b", "main")

@@ -14,7 +14,7 @@ from shared.store.records import Project, Repo, Task
 from shared.store.sqlite import SqliteStore
 from shared.tasks.worktree import orphans
 from shared.tasks.worktree.acquire import Worktree
-from shared.tasks.worktree.mirrors import Repos
+from shared.tasks.worktree.mirrors import Mirrors
 from tests.support.sqlite import opened
 from tests.tasks.conftest import PROJECT, plain
 
@@ -26,7 +26,7 @@ async def store(tmp_path: Path, repo: Repo) -> AsyncIterator[SqliteStore]:
         yield made
 
 
-async def left(repos: Repos, repo: Repo, store: SqliteStore, name: str, status: str) -> Worktree:
+async def left(repos: Mirrors, repo: Repo, store: SqliteStore, name: str, status: str) -> Worktree:
     """A worktree as a worker leaves it that was killed in the middle of its work."""
     tree = await Worktree.acquire(repos, repo, name, 7)
     (tree.path / "half.txt").write_text("half\n")
@@ -45,7 +45,7 @@ def layout_of(tree: Worktree) -> Layout:
 
 
 async def test_only_those_of_tasks_that_have_ended_go_and_no_work_is_lost(
-    repos: Repos, repo: Repo, repository: Path, store: SqliteStore
+    repos: Mirrors, repo: Repo, repository: Path, store: SqliteStore
 ) -> None:
     ended = await left(repos, repo, store, "ended", "BLOCKED")
     running = await left(repos, repo, store, "running", "IN_PROGRESS")
@@ -57,7 +57,7 @@ async def test_only_those_of_tasks_that_have_ended_go_and_no_work_is_lost(
 
 
 async def test_files_of_a_worktree_that_was_being_removed_are_gone_at_the_next_sweep(
-    repos: Repos, repo: Repo, store: SqliteStore
+    repos: Mirrors, repo: Repo, store: SqliteStore
 ) -> None:
     tree = await Worktree.acquire(repos, repo, "cut", 1)
     aside = worktrees.part(tree.path, layout_of(tree))
@@ -68,7 +68,7 @@ async def test_files_of_a_worktree_that_was_being_removed_are_gone_at_the_next_s
 
 
 async def test_a_worktree_whose_entry_was_left_behind_is_made_anew(
-    repos: Repos, repo: Repo, repository: Path
+    repos: Mirrors, repo: Repo, repository: Path
 ) -> None:
     tree = await Worktree.acquire(repos, repo, "cut", 1)
     tree.path.rename(

@@ -13,7 +13,7 @@ from shared.store.row import now
 from shared.store.sqlite import SqliteStore
 from shared.tasks.names import slug
 from shared.tasks.worktree import merge
-from shared.tasks.worktree.mirrors import Repos
+from shared.tasks.worktree.mirrors import Mirrors
 from shared.tasks.worktree.prune import Leftovers, prune
 from tests.support.sqlite import opened
 from tests.tasks.conftest import PROJECT, plain
@@ -29,7 +29,7 @@ async def store(tmp_path: Path, repo: Repo) -> AsyncIterator[SqliteStore]:
 
 
 async def test_branches_that_are_merged_go_and_others_stay(
-    repos: Repos, repo: Repo, repository: Path, store: SqliteStore
+    repos: Mirrors, repo: Repo, repository: Path, store: SqliteStore
 ) -> None:
     merged = await worked(repos, repo, store, "t-1", b_txt="b\n")
     await worked(repos, repo, store, "t-2", c_txt="c\n")
@@ -44,7 +44,7 @@ async def test_branches_that_are_merged_go_and_others_stay(
 
 
 async def test_a_branch_that_went_on_after_its_merge_stays(
-    repos: Repos, repo: Repo, repository: Path, store: SqliteStore
+    repos: Mirrors, repo: Repo, repository: Path, store: SqliteStore
 ) -> None:
     task = await worked(repos, repo, store, "t-1", b_txt="b\n")
     await merge.merge(repos, repo, store, task, "person", "k1")
@@ -59,7 +59,7 @@ async def test_a_branch_that_went_on_after_its_merge_stays(
 
 
 async def test_old_tasks_go_but_for_those_that_somebody_waits_for_or_has_to_merge(
-    repos: Repos, repo: Repo, store: SqliteStore
+    repos: Mirrors, repo: Repo, store: SqliteStore
 ) -> None:
     old = now() - timedelta(days=40)
 

@@ -10,19 +10,19 @@ import pytest
 
 from shared.store.records import Repo
 from shared.tasks.worktree.acquire import Worktree
-from shared.tasks.worktree.mirrors import Repos
-from shared.tasks.worktree.receipt import Command, Receipt, Verified, build, digest, verdict
+from shared.tasks.worktree.mirrors import Mirrors
+from shared.tasks.worktree.receipt import CheckRun, Receipt, Verified, build, digest, verdict
 
 
-def check(command: str, exit_code: int, at: float = 10.0) -> Command:
-    return Command(command=command, exit_code=exit_code, check=True, at=at)
+def check(command: str, exit_code: int, at: float = 10.0) -> CheckRun:
+    return CheckRun(command=command, exit_code=exit_code, check=True, at=at)
 
 
 @pytest.mark.parametrize(
     ("commands", "committed", "expected"),
     [
         ([], True, "unverified"),
-        ([Command(command="ls", exit_code=0, at=10)], True, "unverified"),
+        ([CheckRun(command="ls", exit_code=0, at=10)], True, "unverified"),
         ([check("pytest", 0)], True, "verified"),
         ([check("pytest", 0)], False, "unverified"),
         ([check("pytest", 1)], True, "unverified"),
@@ -33,12 +33,12 @@ def check(command: str, exit_code: int, at: float = 10.0) -> Command:
     ],
 )
 def test_work_counts_as_verified_only_by_checks_that_passed_after_the_last_change(
-    commands: list[Command], committed: bool, expected: Verified
+    commands: list[CheckRun], committed: bool, expected: Verified
 ) -> None:
     assert verdict(commands, committed, changed=5.0) == expected
 
 
-async def test_it_is_built_from_git_and_from_commands(repos: Repos, repo: Repo) -> None:
+async def test_it_is_built_from_git_and_from_commands(repos: Mirrors, repo: Repo) -> None:
     tree = await Worktree.acquire(repos, repo, "t", 1)
     (tree.path / "b.txt").write_text("b\n")
     first = await tree.git.commit_all("Add b", "t:1")
@@ -59,14 +59,14 @@ async def test_it_is_built_from_git_and_from_commands(repos: Repos, repo: Repo) 
     assert late.verified == "unverified"
 
 
-async def test_nothing_done_is_an_empty_receipt_whatever_was_said(repos: Repos, repo: Repo) -> None:
+async def test_nothing_done_is_an_empty_receipt_whatever_was_said(repos: Mirrors, repo: Repo) -> None:
     tree = await Worktree.acquire(repos, repo, "t", 1)
     made = await build(tree.git, tree.branch, tree.base, [check("pytest", 0)], "I changed everything")
     assert made.commits == [] and made.files_changed == [] and made.diff_stat == ""
     assert made.verified == "unverified"
 
 
-async def test_it_is_bounded(repos: Repos, repo: Repo, tmp_path: Path) -> None:
+async def test_it_is_bounded(repos: Mirrors, repo: Repo, tmp_path: Path) -> None:
     tree = await Worktree.acquire(repos, repo, "t", 1)
     for number in range(600):
         (tree.path / f"f{number}").write_text("x")

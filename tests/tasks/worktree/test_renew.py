@@ -11,11 +11,11 @@ from shared.guard.git.merging import Merger
 from shared.store.records import Repo
 from shared.tasks.worktree import receipt, renew
 from shared.tasks.worktree.acquire import Worktree
-from shared.tasks.worktree.mirrors import Repos
+from shared.tasks.worktree.mirrors import Mirrors
 from tests.tasks.conftest import commit, plain
 
 
-async def clashing(repos: Repos, repo: Repo, repository: Path) -> Worktree:
+async def clashing(repos: Mirrors, repo: Repo, repository: Path) -> Worktree:
     """A worktree whose branch and the default branch changed, removed and added the same files."""
     for name in ("gone.txt", "lost.txt"):
         commit(repository, name, "old\n")
@@ -35,7 +35,7 @@ async def clashing(repos: Repos, repo: Repo, repository: Path) -> Worktree:
 
 
 async def test_the_conflicts_stand_in_the_files_and_the_next_commit_is_the_merge(
-    repos: Repos, repo: Repo, repository: Path
+    repos: Mirrors, repo: Repo, repository: Path
 ) -> None:
     tree = await clashing(repos, repo, repository)
     merge = await renew.begin(tree, repos, repo, "backend")
@@ -69,7 +69,7 @@ async def test_the_conflicts_stand_in_the_files_and_the_next_commit_is_the_merge
 
 
 async def test_a_merge_of_which_our_side_was_kept_is_a_merge_all_the_same(
-    repos: Repos, repo: Repo, repository: Path
+    repos: Mirrors, repo: Repo, repository: Path
 ) -> None:
     tree = await Worktree.acquire(repos, repo, "t", 1)
     (tree.path / "a.txt").write_text("mine\n")
@@ -83,7 +83,7 @@ async def test_a_merge_of_which_our_side_was_kept_is_a_merge_all_the_same(
 
 
 async def test_what_nobody_resolved_is_undone_and_the_branch_is_what_it_was(
-    repos: Repos, repo: Repo, repository: Path
+    repos: Mirrors, repo: Repo, repository: Path
 ) -> None:
     tree = await clashing(repos, repo, repository)
     head = await tree.git.head()
@@ -96,7 +96,7 @@ async def test_what_nobody_resolved_is_undone_and_the_branch_is_what_it_was(
 
 
 async def test_a_branch_that_agrees_is_left_alone_and_one_with_changes_is_not_merged_into(
-    repos: Repos, repo: Repo, repository: Path
+    repos: Mirrors, repo: Repo, repository: Path
 ) -> None:
     tree = await Worktree.acquire(repos, repo, "t", 1)
     (tree.path / "b.txt").write_text("b\n")

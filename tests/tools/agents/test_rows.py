@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shared.store.records import Agent, Profile, Task, Workspace, project_key
+from shared.store.records import Agent, ProfileRow, Task, Workspace, project_key
 from shared.tools.agents import install
 from tests.tools.bench import Bench
 
@@ -136,7 +136,7 @@ async def test_a_profile_that_makes_no_sense_is_refused(
     bench: Bench, change: dict[str, Any], why: str
 ) -> None:
     assert why in await bench.no("create_profile", **{**PROFILE, **change})
-    assert await bench.store.count(Profile) == 0
+    assert await bench.store.count(ProfileRow) == 0
 
 
 async def test_a_profile_travels_as_yaml_without_secrets(bench: Bench) -> None:

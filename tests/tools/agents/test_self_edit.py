@@ -9,7 +9,7 @@ import pytest
 
 from shared.guard.permissions.presets import Policies, Preset
 from shared.profiles.profile import Profile as Agent
-from shared.store.records import Profile
+from shared.store.records import ProfileRow
 from shared.tools.agents.own import Own, permissions, slug
 from shared.tools.agents.self_edit import category
 from shared.worker.overrides import over
@@ -45,7 +45,7 @@ class Person:
     async def now(self, agent: str = "backend") -> Agent:
         """The agent as its next turn finds it."""
         shipped = Agent(name=agent, prompt="As shipped.", permissions=self.folder)
-        found = await self.bench.store.select(Profile, {"slug": slug(agent)})
+        found = await self.bench.store.select(ProfileRow, {"slug": slug(agent)})
         return over(shipped, found[0]) if found else shipped
 
 
@@ -99,7 +99,7 @@ async def test_nobody_s_request_changes_no_agent(ada: Person) -> None:
         assert "a person's request only" in await ada.bench.no(tool.name, **given), "nor outside of a turn"
         assert "only an agent can" in await ada.refused(tool.name, who="person", **given)
         assert tool.ready is not None, "nobody is asked for what cannot be"
-    assert await ada.bench.store.count(Profile) == 0
+    assert await ada.bench.store.count(ProfileRow) == 0
 
 
 async def test_no_argument_names_another_agent(ada: Person) -> None:
@@ -182,7 +182,7 @@ async def test_rules_that_cannot_be_used_are_refused_and_what_was_fixed_stays(ad
 
 
 async def test_rows_that_cannot_be_read_let_an_agent_read_only(ada: Person) -> None:
-    row = Profile(slug="self:backend", name="x", permissions={"preset": "open", "allow": ["("]})
+    row = ProfileRow(slug="self:backend", name="x", permissions={"preset": "open", "allow": ["("]})
     assert permissions(row, ada.folder) == Policies(preset="locked")
 
 

@@ -12,7 +12,7 @@ import pytest
 from shared.errors import Fenced, ToolError
 from shared.guard.sandbox.sandbox import Sandbox
 from shared.store.base import Store
-from shared.tasks.worktree.lock import Hold
+from shared.tasks.worktree.lock import WorktreeLock
 from shared.tools.context import Context, Root
 from shared.tools.files import coding
 from shared.tools.registry import Registry
@@ -159,14 +159,14 @@ async def test_whoever_lost_the_worktree_writes_and_runs_nothing(
     context: Context, workspace: Path, tmp_path: Path
 ) -> None:
     needs_sandbox(context)
-    lock = Hold(tmp_path / "locks", "t", 1)
+    lock = WorktreeLock(tmp_path / "locks", "t", 1)
     await lock.take()
     held = Context(
         "a", "s", "t", cast(Store, None), roots=context.roots, extras={**context.extras, "lock": lock}
     )
     await call(held, "create_file", path="x", content="1")
     assert (await call(held, "bash", command="echo 2 >> x"))["exit_code"] == 0
-    await Hold(tmp_path / "locks", "t", 2).take()
+    await WorktreeLock(tmp_path / "locks", "t", 2).take()
     for name, arguments in (
         ("create_file", {"path": "x", "content": "late"}),
         ("str_replace", {"path": "x", "old_str": "1", "new_str": "late"}),

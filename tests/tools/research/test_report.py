@@ -11,8 +11,8 @@ from shared.errors import ToolError
 from shared.guard.sandbox.sandbox import Sandbox
 from shared.tools.context import Context, Root
 from shared.tools.research import pins
-from shared.tools.research.conflicts import Conflict, detect_conflicts
-from shared.tools.research.report import Finding, Report, answer, category
+from shared.tools.research.conflicts import SourceConflict, detect_conflicts
+from shared.tools.research.report import Report, ResearchFinding, answer, category
 from tests.tools.ground import call, context, package, repository
 
 BACKEND = {"app.py": 'import jwt\n\n\ndef login(user):\n    return jwt.encode({"sub": user},   KEY)\n'}
@@ -162,7 +162,7 @@ async def test_the_answer_has_the_older_text_beside_the_structure(here: Context)
 def test_in_a_repository_of_both_kinds_the_path_tells_the_side(tmp_path: Path) -> None:
     roots = {"all": Root("all", tmp_path)}
     findings = [
-        Finding(repo="all", file=file, line=1, text="x", claim=file)
+        ResearchFinding(repo="all", file=file, line=1, text="x", claim=file)
         for file in ("web/src/page.ts", "src/App.tsx", "server/main.py", "main.css")
     ]
     texts = answer(Report(findings=findings, confidence=1), roots)["findings"]
@@ -657,7 +657,9 @@ async def test_a_repository_of_both_kinds_is_compared_with_itself(tmp_path: Path
     root = repository(
         tmp_path / "all", {"server/app.py": '@app.get("/a")\ndef a(): ...\n', "web/a.ts": 'fetch("/b");\n'}
     )
-    conflicts: list[Conflict] = await detect_conflicts({"all": root}, Sandbox("refused", "as this test says"))
+    conflicts: list[SourceConflict] = await detect_conflicts(
+        {"all": root}, Sandbox("refused", "as this test says")
+    )
     assert [(c.kind, c.left.file) for c in conflicts] == [("missing_field", "web/a.ts")]
 
 

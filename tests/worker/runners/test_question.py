@@ -14,16 +14,16 @@ from shared.bus import messages
 from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
 from shared.errors import ToolError
-from shared.turns.queue import Desk
+from shared.turns.queue import Queue
 from shared.turns.turn import Turn
-from shared.worker.event_stream import Live
-from shared.worker.permissions.gate import Asked
-from shared.worker.resources import Parts
+from shared.worker.event_stream import EventStream
+from shared.worker.permissions.gate import Approver
+from shared.worker.resources import Resources
 from shared.worker.runners import question
-from shared.worker.runners.inputs import Given
-from shared.worker.runners.output import Voice
-from shared.worker.runners.question import Question
-from shared.worker.runners.task_run import Ticket
+from shared.worker.runners.inputs import TurnInput
+from shared.worker.runners.output import TurnOutput
+from shared.worker.runners.question import TaskQuestion
+from shared.worker.runners.task_run import TaskRun
 from tests.support.valkey import eventually
 
 ASKED = {"asked": "Which color?", "options": ["red", "blue"]}
@@ -36,9 +36,9 @@ class Journal(list[dict[str, object]]):
         self.extend(records)
 
 
-def question_of(redis: RedisBus, names: Names, turn_id: str = "turn") -> Question:
+def question_of(redis: RedisBus, names: Names, turn_id: str = "turn") -> TaskQuestion:
     """Backend asks Ann about the task calm-otter; her conversation is `s`."""
-    desk = Desk(redis, names, "chatter", lease_ms=1000)
+    desk = Queue(redis, names, "chatter", lease_ms=1000)
     parts = SimpleNamespace(bus=redis, names=names, desk=lambda _: desk, model=SimpleNamespace(demo=False))
     journal = Journal()
     turn = SimpleNamespace(
@@ -47,13 +47,13 @@ def question_of(redis: RedisBus, names: Names, turn_id: str = "turn") -> Questio
     turn.look = AsyncMock()
     card = {"task_id": "calm-otter", "status": "waiting"}
     ticket = SimpleNamespace(id="calm-otter", move=AsyncMock(), event=AsyncMock(), card=lambda _: card)
-    who = Asked(user_id="ann", session="s")
-    return Question(cast(Parts, parts), "backend", cast(Turn, turn), cast(Ticket, ticket), who)
+    who = Approver(user_id="ann", session="s")
+    return TaskQuestion(cast(Resources, parts), "backend", cast(Turn, turn), cast(TaskRun, ticket), who)
 
 
 async def kept(redis: RedisBus, names: Names) -> list[messages.Output]:
     """What the conversation is to be told again."""
-    desk = Desk(redis, names, "chatter", lease_ms=1000)
+    desk = Queue(redis, names, "chatter", lease_ms=1000)
     found = await redis.command("XRANGE", f"{desk.prefix}untold:s", "-", "+")
     return [messages.Output.model_validate_json(fields[1]) for _, fields in found]
 
@@ -108,7 +108,7 @@ async def test_what_nobody_signed_answers_no_question() -> None:
     said = messages.human({**words, "unsigned": True})
     assert isinstance(said, messages.Said)
     parts = SimpleNamespace(store=None)  # it is not even looked for
-    assert await question.waiting(cast(Parts, parts), said) == []
+    assert await question.waiting(cast(Resources, parts), said) == []
 
 
 def test_words_answer_what_they_reply_to_else_the_only_question_here_that_has_such_an_option() -> None:
@@ -132,7 +132,7 @@ async def test_only_a_question_that_is_open_is_told_again(redis: RedisBus, names
     asking = asyncio.create_task(
         question_of(redis, names, "later").ask(ASKED | {"asked": "How many?"}, minutes=1)
     )
-    desk = Desk(redis, names, "chatter", lease_ms=1000)
+    desk = Queue(redis, names, "chatter", lease_ms=1000)
 
     async def both() -> bool:
         return len(await kept(redis, names)) == 2
@@ -145,7 +145,8 @@ async def test_only_a_question_that_is_open_is_told_again(redis: RedisBus, names
     turn.tell = AsyncMock()
     parts = SimpleNamespace(bus=redis, names=names, desk=lambda _: desk, model=SimpleNamespace(demo=False))
     given = SimpleNamespace(said=[], stops=[], commands=[], answers=[], requests=[])
-    voice = Voice(cast(Parts, parts), "chatter", cast(Turn, turn), cast(Given, given), cast(Live, None))
+    live = cast(EventStream, None)
+    voice = TurnOutput(cast(Resources, parts), "chatter", cast(Turn, turn), cast(TurnInput, given), live)
     voice.who = {"user_id": "ann"}
     await voice.tell_missed()
     (told,) = [json.loads(call.args[1]) for call in turn.tell.await_args_list]

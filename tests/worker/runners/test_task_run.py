@@ -8,24 +8,24 @@ from typing import Any, cast
 import pytest
 from structlog.testing import capture_logs
 
-from shared.bus.messages import Agent
+from shared.bus.messages import AgentMessage
 from shared.errors import Lasting
 from shared.store.records import Project, Repo, Task, project_key
 from shared.store.sqlite import SqliteStore
 from shared.turns.turn import Turn
-from shared.worker.resources import Parts
-from shared.worker.runners.task_run import Ticket, apply_tasks
+from shared.worker.resources import Resources
+from shared.worker.runners.task_run import TaskRun, apply_tasks
 
 PROJECT = project_key("default")
 
 
-async def ticket_of(store: SqliteStore) -> Ticket:
+async def ticket_of(store: SqliteStore) -> TaskRun:
     """Of a task called `calm-fox`, in a project of its own."""
     await store.upsert([Project(id=PROJECT, slug="default", name="Default")])
     words: dict[str, Any] = {"id": "m", "from": "chatter", "to": "backend", "type": "task"}
-    request = Agent.model_validate({**words, "payload": {"task_id": "calm-fox"}})
+    request = AgentMessage.model_validate({**words, "payload": {"task_id": "calm-fox"}})
     turn = cast(Turn, SimpleNamespace(id="t", epoch=2, records=[]))
-    return Ticket(cast(Parts, SimpleNamespace(store=store)), "backend", turn, request)
+    return TaskRun(cast(Resources, SimpleNamespace(store=store)), "backend", turn, request)
 
 
 async def test_going_on_with_what_a_dead_worker_had_begun_is_no_warning(store: SqliteStore) -> None:

@@ -12,9 +12,9 @@ from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
 from shared.store.records import Log, Setting, now
 from shared.store.sqlite import SqliteStore
-from shared.worker.resources import Parts
+from shared.worker.resources import Resources
 from shared.worker.services import retention
-from shared.worker.services.retention import Ageing
+from shared.worker.services.retention import RetentionService
 
 
 async def test_old_rows_are_deleted_once_a_day_by_one_worker(
@@ -22,8 +22,8 @@ async def test_old_rows_are_deleted_once_a_day_by_one_worker(
 ) -> None:
     monkeypatch.setattr(retention, "_REST", 0.0)
     settings = SimpleNamespace(lease_ms=12_000, retention={"logs": 5})
-    parts = cast(Parts, SimpleNamespace(bus=redis, names=names, store=store, settings=settings))
-    first, second = Ageing(parts, "a"), Ageing(parts, "b")
+    parts = cast(Resources, SimpleNamespace(bus=redis, names=names, store=store, settings=settings))
+    first, second = RetentionService(parts, "a"), RetentionService(parts, "b")
 
     async def old() -> None:
         await store.insert(Log(created_at=now() - timedelta(days=6), agent="chatter", message="m"))

@@ -7,7 +7,7 @@ import signal
 
 from gateways.cli import screen
 from shared.bus.messages import RESERVED
-from shared.client import Visitor, bridge
+from shared.client import Client, bridge
 from shared.client.local import supervision
 from shared.errors import UsageError
 from shared.settings import Settings
@@ -23,7 +23,7 @@ async def serve(settings: Settings, bridged: bridge.Bridged) -> None:
             "choose another",
         )  # fmt: skip
     bridge.check(bridged.command)
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         await visitor.reach()
         if bridged.name in supervision.AGENTS and await visitor.presence.here(bridged.name):
             raise UsageError(

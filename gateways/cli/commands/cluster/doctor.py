@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from gateways.cli import screen
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.doctor import examine as examination
 from shared.client.local.typed import runnable
 from shared.settings import Settings
@@ -19,7 +19,7 @@ async def doctor(settings: Settings, env_file: Path, as_json: bool) -> int:
     """1 where something fails, else 0."""
     found = []
     async with (
-        Visitor(settings) as visitor,
+        Client(settings) as visitor,
         contextlib.aclosing(examination.examine(visitor, env_file)) as findings,
     ):
         async for finding in findings:

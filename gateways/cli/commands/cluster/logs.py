@@ -6,7 +6,7 @@ import contextlib
 from typing import Any
 
 from gateways.cli import screen
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.local import logs as records
 from shared.settings import Settings
 
@@ -16,7 +16,7 @@ _STYLES = {"warning": screen.warning, "error": screen.bad, "critical": screen.ba
 
 async def logs(settings: Settings, wanted: records.Wanted, follow: bool, as_json: bool) -> None:
     """The last lines, then those that come."""
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         lines = await records.last(visitor, wanted)
         with contextlib.nullcontext() if follow else screen.paged():
             for line in lines:

@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from gateways.cli import screen
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.local import supervision
 from shared.client.views import status
 from shared.errors import PromptDockError, Unreachable, UsageError
@@ -30,13 +30,13 @@ async def restart(settings: Settings, agent: str | None) -> int:
             f"there are: {there}",
             "promptdock status",
         )
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         for name in names:
             await _one(visitor, name)
     return 0
 
 
-async def _one(visitor: Visitor, name: str) -> None:
+async def _one(visitor: Client, name: str) -> None:
     loop, began = asyncio.get_running_loop(), time.monotonic()
 
     def here(pid: int) -> bool:
@@ -50,7 +50,7 @@ async def _one(visitor: Visitor, name: str) -> None:
         screen.out(f"{name}  here again after {time.monotonic() - began:.1f} s (process {pid})")
 
 
-async def _here(visitor: Visitor, pid: int) -> bool:
+async def _here(visitor: Client, pid: int) -> bool:
     try:
         return bool(await status.processes(visitor, [pid]))
     except PromptDockError:

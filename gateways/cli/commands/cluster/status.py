@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from gateways.cli import screen
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.local import supervision
 from shared.client.views import inbox
 from shared.client.views import status as look
@@ -19,7 +19,7 @@ _NEWS = 86_400.0  # seconds in which a dead letter is mentioned by itself
 
 async def status(settings: Settings, agent: str | None, as_json: bool, user: str = "") -> int:
     """0, or 1 if an agent was named and has no presence."""
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         try:
             state = await look.status(visitor)
             waits = len(await inbox.known(visitor, user)) if agent is None else 0

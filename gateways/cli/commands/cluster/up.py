@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from gateways.cli import screen
 from gateways.cli.commands import repo
 from gateways.cli.run import INTERRUPTED
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.doctor import examine, machine
 from shared.client.local import supervision
 from shared.client.local.typed import called, runnable
@@ -30,12 +30,14 @@ _PATIENT = 2.0  # seconds after which a person is told what is waited for
 _EXAMPLE = '{"user_id":"test","content":"Hello"}'
 
 
-def change(without: list[str] | None, added: list[str] | None, scale: list[str] | None) -> supervision.Change:
+def change(
+    without: list[str] | None, added: list[str] | None, scale: list[str] | None
+) -> supervision.PlanChange:
     """What was asked for on the command line."""
-    return supervision.Change(without or [], added or [], supervision.counts(scale or []))
+    return supervision.PlanChange(without or [], added or [], supervision.counts(scale or []))
 
 
-async def up(settings: Settings, change: supervision.Change, detach: bool) -> int:
+async def up(settings: Settings, change: supervision.PlanChange, detach: bool) -> int:
     """Start it, show on what it stands, and stay until it ends."""
     supervision.check(settings.home, change)
     for wrong in (machine.executor(settings), *machine.secrets(settings)):
@@ -58,7 +60,7 @@ async def up(settings: Settings, change: supervision.Change, detach: bool) -> in
             await _end(process, settings.home)
             return INTERRUPTED
         news = supervision.News(settings.home)
-        async with Visitor(settings) as visitor:
+        async with Client(settings) as visitor:
             await _facts(visitor, time.monotonic() - began, missing)
             await repo.offer(visitor)
     except PromptDockError:
@@ -71,7 +73,7 @@ async def up(settings: Settings, change: supervision.Change, detach: bool) -> in
     return await _stay(settings, process, asked_to_end, news)
 
 
-async def _again(settings: Settings, change: supervision.Change, detach: bool) -> int:
+async def _again(settings: Settings, change: supervision.PlanChange, detach: bool) -> int:
     """A cluster runs here: in the background there is nothing left to do but what is to be changed."""
     if not detach:
         raise UsageError(
@@ -84,7 +86,7 @@ async def _again(settings: Settings, change: supervision.Change, detach: bool) -
         supervision.alter(settings.home, change)
     screen.out(f"PromptDock {status.release()}")
     missing = await _ready(settings, None, began, asyncio.Event(), change)
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         await _facts(visitor, None, missing)
     screen.talk("It was running already; end it with: promptdock down")
     return 0
@@ -102,11 +104,11 @@ async def _ready(
     process: subprocess.Popen[bytes] | None,
     began: float,
     asked: asyncio.Event,
-    change: supervision.Change | None = None,
+    change: supervision.PlanChange | None = None,
 ) -> set[str]:
     """Wait until all agents are here; those that are not after a minute. What ends the cluster is raised."""
     missing, told = {"the supervisor"}, False
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         while missing and not asked.is_set() and time.monotonic() - began < _READY:
             if process is not None and (code := process.poll()) is not None:
                 raise supervision.why(settings.home, code)
@@ -134,13 +136,13 @@ async def _ready(
     return missing
 
 
-async def _missing(visitor: Visitor, ours: supervision.Supervised) -> set[str]:
+async def _missing(visitor: Client, ours: supervision.Supervised) -> set[str]:
     """Our workers that have not joined, but for those that cannot: others may be on this Redis."""
     here = await status.processes(visitor, ours.workers.values())
     return {name for name in ours.replicas if name not in ours.failed and ours.workers.get(name) not in here}
 
 
-async def _facts(visitor: Visitor, seconds: float | None, missing: set[str]) -> None:
+async def _facts(visitor: Client, seconds: float | None, missing: set[str]) -> None:
     settings = visitor.settings
     redis = await status.redis(visitor)
     kind = "embedded " if redis["embedded"] else ""
@@ -185,7 +187,7 @@ def _agents(settings: Settings, seconds: float | None, missing: set[str]) -> Non
 
 async def _model(settings: Settings, name: str) -> None:
     """The model that speaks, and whether the provider has it; who does not say so in time is not waited for."""
-    wrong: list[models.Missing] = []
+    wrong: list[models.MissingModel] = []
     with contextlib.suppress(PromptDockError, TimeoutError):
         async with asyncio.timeout(_MODELS):
             wrong = models.missing(settings, await models.listed(settings))

@@ -67,10 +67,10 @@ def sure(what: str, yes: bool, command: str) -> None:
 
 
 async def _try(settings: Settings, task: str, folder: Path | None, remove: bool, as_json: bool) -> None:
-    from shared.client import Visitor
+    from shared.client import Client
     from shared.client.views import try_out
 
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         place = await (try_out.end(visitor, task) if remove else try_out.begin(visitor, task, folder))
     if as_json:
         screen.document("try", path=str(place), removed=remove)

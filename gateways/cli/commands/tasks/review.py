@@ -6,7 +6,7 @@ from gateways.cli import diffs, screen
 from gateways.cli.calling import told
 from gateways.cli.commands.tasks import show
 from gateways.cli.commands.tasks.after import sure
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.views import tasks
 from shared.errors import UsageError
 from shared.settings import Settings
@@ -29,7 +29,7 @@ async def merge(settings: Settings, task: str, user: str, as_json: bool) -> None
 async def discard(settings: Settings, task: str, user: str, yes: bool, as_json: bool) -> None:
     """Throw it away; asked first, where it is not in the default branch."""
     if not yes:
-        async with Visitor(settings) as visitor:
+        async with Client(settings) as visitor:
             card = await tasks.task(visitor, task)
         if card["branch"] and card["work"] != "merged":
             what = f"{card['branch']} ({card['title']}) is not merged: its work is lost when it is discarded"
@@ -63,7 +63,7 @@ async def answer(settings: Settings, task: str, text: str, user: str, as_json: b
 
 
 async def _asked(settings: Settings, task: str, as_json: bool) -> None:
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         card = await tasks.task(visitor, task)
     if as_json:
         screen.document("question", id=task, status=card["status"], question=card["question"])

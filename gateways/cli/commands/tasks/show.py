@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gateways.cli import diffs, screen
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.views import tasks as records
 from shared.client.views.tasks import Card
 from shared.settings import Settings
@@ -13,7 +13,7 @@ from shared.settings import Settings
 
 async def show(settings: Settings, wanted: records.Filter, as_json: bool) -> None:
     """The list."""
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         rows = await records.tasks(visitor, wanted)
     if as_json:
         screen.document("tasks", tasks=rows)
@@ -29,7 +29,7 @@ async def show(settings: Settings, wanted: records.Filter, as_json: bool) -> Non
 
 async def one(settings: Settings, name: str, as_json: bool) -> None:
     """One task, whole."""
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         card = await records.task(visitor, name)
     if as_json:
         screen.document("task", **card)
@@ -103,7 +103,7 @@ def _receipt(result: dict[str, Any]) -> None:
 
 async def diff(settings: Settings, name: str) -> None:
     """What it changed."""
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         text = await records.diff(visitor, name)
     with screen.paged():
         diffs.show(text)

@@ -9,7 +9,7 @@ import typer
 from gateways.cli import complete, options, screen
 from gateways.cli.calling import told
 from gateways.cli.run import me, run
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.views import tasks
 from shared.settings import Settings
 
@@ -63,7 +63,7 @@ def reject(
 
 
 async def _status(settings: Settings, task: str) -> str:
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         return str((await tasks.task(visitor, task))["status"])
 
 

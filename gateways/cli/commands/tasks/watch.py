@@ -6,9 +6,9 @@ import contextlib
 
 from gateways.cli import screen
 from gateways.cli.commands.tasks import show as records
-from shared.client import Visitor
+from shared.client import Client
 from shared.client.views import tasks
-from shared.client.views.watch import Seen, Watch
+from shared.client.views.watch import Seen, TaskWatch
 from shared.settings import Settings
 
 _MARKS = {"state": "", "act": "  ", "failed": "  failed ", "question": "asks: ", "again": "failed: "}
@@ -16,9 +16,9 @@ _MARKS = {"state": "", "act": "  ", "failed": "  failed ", "question": "asks: ",
 
 async def watch(settings: Settings, name: str, as_json: bool) -> int:
     """0 when it is completed or waits for a person's look, else 1; Ctrl-C only ends the watching."""
-    async with Visitor(settings) as visitor:
+    async with Client(settings) as visitor:
         await visitor.reach()
-        watching = Watch(visitor, name)
+        watching = TaskWatch(visitor, name)
         async with contextlib.aclosing(watching.seen()) as happening:
             async for seen in happening:
                 _show(seen, as_json)
