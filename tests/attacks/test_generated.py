@@ -86,10 +86,10 @@ def test_without_its_guards_the_same_claude_code_is_found_out(tmp_path: Path, va
 def test_without_the_guards_the_same_agents_are_found_out(tmp_path: Path, valkey: str) -> None:
     """The proof that the test above can fail: who takes away what stands in the way sees harm, call by call."""
     report = Run(tmp_path, valkey, SEED, PROMPTDOCK_WITHOUT="classes,roots,hook-maker,dry-run")(
-        {"c": 100}, per_turn=50
+        {"c": 300}, per_turn=50
     )
     assert len({violation.what for violation in report.violations}) >= 3, report.told()
-    assert any(number in report.calls for found in report.violations for number in found.calls)
+    assert any(number in report.calls for found in report.violations for number in found.calls), report.told()
 
 
 def test_a_seed_makes_the_same_calls_again_and_most_of_them_can_be_made() -> None:
