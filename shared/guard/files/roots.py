@@ -42,7 +42,10 @@ def forbidden(path: Path, home: Path) -> str:
         return ""
     if _within(path, home):
         return "" if is_made(path, home) else "it is the data folder of this cluster, or lies in it"
-    return f"it contains the data folder {home}" if _within(home, path) else _not_ours(path)
+    if _within(home, path):
+        outside = "end the cluster, and start it with PROMPTDOCK_HOME set to a folder outside"
+        return f"it contains the data folder {home}: {outside}"
+    return _not_ours(path)
 
 
 def is_made(path: Path, home: Path) -> bool:
