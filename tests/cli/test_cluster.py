@@ -238,6 +238,7 @@ def test_a_repository_is_registered_and_listed(cluster: Person) -> None:
     listed = {repo["name"]: repo for repo in cluster.reads("repo", "list")["repos"]}
     assert listed["shop"]["kind"] == "backend"
     assert Path(listed["shop"]["path"]) == shop.resolve()
+    cluster.does("repo", "remove", "shop")  # the demo builds where there are repositories
 
 
 def test_what_has_a_name_of_its_own_is_a_document_too(cluster: Person) -> None:

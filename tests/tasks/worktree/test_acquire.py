@@ -115,11 +115,11 @@ OWNER = """
 import asyncio, sys
 from pathlib import Path
 from shared.guard.processes.process import run
-from shared.tasks.worktree.lock import Hold
+from shared.tasks.worktree.lock import WorktreeLock
 
 async def main():
     folder, script = Path(sys.argv[1]), sys.argv[2]
-    lock = Hold(folder, "t", 1)
+    lock = WorktreeLock(folder, "t", 1)
     await lock.take()
     await run(["bash", "-c", script], cwd=folder, lock=lock, timeout=300)
 
