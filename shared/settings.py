@@ -30,7 +30,6 @@ Aged = Literal[
     "turn_steps", "turns",
 ]  # fmt: skip
 Unsigned = Literal["all", "approve", "command", "force", "roles", "session", "shutdown", "speak", "task"]
-RECOMMENDED = "claude-sonnet-5-5"  # the model where none is named
 _PASSWORD = 12  # characters
 _REDIS = re.compile(r"(rediss?(\+(sentinel|cluster))?://[^/\s]+(/\S*)?|unix://\S+)", re.IGNORECASE)
 _HTTP = re.compile(r"https?://[^/\s]+(/\S*)?", re.IGNORECASE)
@@ -186,11 +185,6 @@ class Settings(BaseModel):
         found = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
         found = [value for value in found if not _OPEN.fullmatch(value)]
         return found + [word for value in found for word in _passwords(value)]
-
-    @property
-    def demo(self) -> bool:
-        """No provider is configured: the scripted model answers, and every surface says so."""
-        return self.anthropic_api_key is None
 
 
 def _passwords(value: str) -> set[str]:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from gateways.terminal.conversation import Conversation
+from shared.client.local import key
 from shared.client.local.typed import runnable
 from shared.client.text.safe import line
 from shared.client.views import lookup, projects, status, tasks
@@ -205,7 +206,7 @@ async def _called(
 
 async def _key(here: Conversation, _rest: str) -> str:
     called = os.environ.get("PROMPTDOCK_CALLED", "promptdock")
-    state = "No key is set: the demo model answers." if here.visitor.settings.demo else "A key is set."
+    state = "A key is set." if key.is_set(here.visitor.settings) else "No key is set: the demo model answers."
     return f"{state} In another terminal: {called} key set"
 
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 from shared import folders, log
+from shared.bus import factory as buses
 from shared.bus.base import Bus
 from shared.client import elsewhere
 from shared.errors import ConfigurationError, StoreUnavailable
+from shared.models import factory as models
+from shared.models.base import Model
+from shared.models.factory import Provider
 from shared.settings import Settings
-
-if TYPE_CHECKING:
-    from shared.models.base import Model
-    from shared.store.base import Store
-
-_SILENCE = 0.75  # of a lease: after so long without an answer, a connection is dead
+from shared.store import factory as stores
+from shared.store.base import Store
 
 
 def line(settings: Settings) -> str:
@@ -26,9 +23,7 @@ def line(settings: Settings) -> str:
 
 def make_bus(url: str, settings: Settings) -> Bus:
     """The bus at this address."""
-    from shared.bus.redis import RedisBus
-
-    return RedisBus(url, silence=settings.lease_ms * _SILENCE / 1000, client_name="promptdock-visitor")
+    return buses.make_bus(url, settings, "promptdock-visitor")
 
 
 def make_store(settings: Settings) -> Store:
@@ -36,36 +31,26 @@ def make_store(settings: Settings) -> Store:
     for one in settings.wrong:
         if one.name == "SUPABASE_URL":
             raise ConfigurationError("nobody knows where the Store is", one.told, one.fix)
-    if settings.supabase_url:
-        from shared.store.supabase import SupabaseStore
-
-        if settings.supabase_key is None:
-            raise ConfigurationError(
-                "SUPABASE_URL is set without a key",
-                "the store cannot be opened",
-                "set SUPABASE_SERVICE_ROLE_KEY",
-            )
-        return SupabaseStore(settings.supabase_url, settings.supabase_key.get_secret_value())
-    from shared.store.sqlite import SqliteStore
-
-    path = store_file(settings)
-    if not path.exists():
+    if not (settings.supabase_url or stores.store_file(settings).exists()):
         other = elsewhere.find(settings.home, folders.here())
         raise StoreUnavailable(
             "there is nothing stored yet",
             other.told if other else f"no cluster has run in {settings.home}",
             other.fix if other else "start one with: promptdock up",
         )
-    return SqliteStore(path)
+    return stores.make_store(settings)
 
 
-def store_file(settings: Settings) -> Path:
-    """Where the SQLite store of this home lies."""
-    return settings.home / "promptdock.db"
+def provider(settings: Settings) -> Provider | None:
+    """The provider whose key is set; None where the demo model answers."""
+    return models.provider(settings)
+
+
+def meant_provider(settings: Settings) -> Provider:
+    """The provider whose key is set, else the one for which a key would be."""
+    return models.provider(settings) or models.PROVIDERS[0]
 
 
 def make_model(settings: Settings, key: str) -> Model:
-    """The provider that takes this key."""
-    from shared.models.anthropic import AnthropicModel
-
-    return AnthropicModel(key=lambda: key, base_url=settings.anthropic_base_url)
+    """A model of the provider, with this key in place of the one that is set."""
+    return meant_provider(settings).connect(settings, lambda: key)

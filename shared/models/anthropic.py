@@ -115,6 +115,7 @@ class AnthropicModel(Model):
     """
 
     name = "anthropic"
+    called = "Claude"
 
     def __init__(
         self,
@@ -302,7 +303,7 @@ def _answer(message: Message) -> Answer:
     return Answer(
         content=tuple(block for block in blocks if block["type"] != "text" or str(block["text"]).strip()),
         stop_reason=message.stop_reason,
-        usage=priced(message.model, usage),
+        usage=priced(message.model, usage, AnthropicModel.name),
         model=message.model,
     )
 

@@ -1,8 +1,8 @@
 """What a model is to us.
 
 Above stands the loop, which is handed a `Model` and knows nothing else. Below stand the implementations
-side by side: `anthropic` (the real SDK) and `demo` (scripted, no network, no cost).
-Blocks are dicts in the form of Anthropic's Messages API, also inside other providers' adapters.
+side by side, one module a provider, and `demo` (scripted, no network, no cost); `factory` names them all.
+Blocks are dicts in the form of the Messages API, also inside other providers' adapters.
 """
 
 from __future__ import annotations
@@ -115,6 +115,8 @@ class Model(ABC):
     """
 
     name: str = ""
+    called: str = ""  # by people, in the log
+    recommended: str = ""  # the name of the model that answers where none is chosen
     demo: bool = False
 
     @abstractmethod

@@ -7,7 +7,7 @@ from dataclasses import replace
 from shared.models.base import Usage
 
 
-def cost(model: str, usage: Usage, provider: str = "anthropic") -> float:
+def cost(model: str, usage: Usage, provider: str) -> float:
     """The price of `usage` in dollars; 0.0 for a model that the list does not know."""
     from genai_prices import Usage as Tokens
     from genai_prices import calc_price
@@ -25,6 +25,6 @@ def cost(model: str, usage: Usage, provider: str = "anthropic") -> float:
         return 0.0
 
 
-def priced(model: str, usage: Usage, provider: str = "anthropic") -> Usage:
+def priced(model: str, usage: Usage, provider: str) -> Usage:
     """`usage` with its cost filled in."""
     return replace(usage, cost=cost(model, usage, provider))

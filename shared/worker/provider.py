@@ -6,8 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from shared import folders
-from shared.errors import ConfigurationError, PromptDockError
+from shared.errors import PromptDockError
+from shared.models import factory
 from shared.models.base import Answer, Model, OnDelta, Request
+from shared.models.factory import Provider
 from shared.settings import Settings
 
 Load = Callable[[], Settings]
@@ -26,6 +28,15 @@ class ReloadingModel(Model):
     @property
     def name(self) -> str:  # type: ignore[override]
         return self._current().name
+
+    @property
+    def called(self) -> str:  # type: ignore[override]
+        return self._current().called
+
+    @property
+    def recommended(self) -> str:  # type: ignore[override]
+        model, (provider, _address) = self._current(), self._made_of
+        return provider.recommended if provider else model.recommended
 
     @property
     def demo(self) -> bool:  # type: ignore[override]
@@ -64,8 +75,8 @@ class ReloadingModel(Model):
         return self._model
 
     def _key(self) -> str:
-        key = self._settings.anthropic_api_key
-        return key.get_secret_value() if key else ""
+        provider = factory.provider(self._settings)
+        return (provider and provider.key(self._settings)) or ""
 
     def _stamp(self) -> tuple[tuple[int, int], ...]:
         return tuple(map(_stamped, self._files))
@@ -79,23 +90,12 @@ def _stamped(file: Path) -> tuple[int, int]:
     return (status.st_mtime_ns, status.st_size)
 
 
-def _made_of(settings: Settings) -> tuple[bool, str | None]:
+def _made_of(settings: Settings) -> tuple[Provider | None, str | None]:
     """What needs another model when it changes; the key itself is read for each request."""
-    return settings.demo, settings.anthropic_base_url
+    provider = factory.provider(settings)
+    return provider, provider.address(settings) if provider else None
 
 
 def _make(settings: Settings, key: Callable[[], str]) -> Model:
-    if settings.anthropic_api_key is not None:
-        from shared.models.anthropic import AnthropicModel
-
-        silence = settings.model_silence_ms / 1000
-        return AnthropicModel(key, base_url=settings.anthropic_base_url, idle=silence)
-    if settings.env == "production":
-        raise ConfigurationError(
-            "no model is configured",
-            "PROMPTDOCK_ENV is production, where the demo model does not answer",
-            "set ANTHROPIC_API_KEY",
-        )
-    from shared.models.demo import DemoModel
-
-    return DemoModel()
+    provider = factory.provider(settings)
+    return provider.connect(settings, key) if provider else factory.make_demo(settings)

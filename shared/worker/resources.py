@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from shared import log
 from shared.bus import embedded, signing
 from shared.bus.base import Bus
+from shared.bus.factory import make_bus
 from shared.bus.keys import SCHEMA, Names
 from shared.bus.presence import Presence
 from shared.bus.signing import Signer
@@ -19,37 +20,13 @@ from shared.models.base import Model
 from shared.settings import Settings, load
 from shared.store.base import Store
 from shared.store.breaker import Breaker
+from shared.store.factory import make_store
 from shared.store.records import Repo
 from shared.tasks.worktree.mirrors import Mirrors
 from shared.turns.queue import Queue
 from shared.turns.signatures import Signatures
 from shared.worker.provider import ReloadingModel
 from shared.worker.store_events import AnnouncingStore
-
-
-def make_bus(settings: Settings, client: str) -> Bus:
-    """The bus on the configured server."""
-    from shared.bus.redis import RedisBus
-
-    # A watchdog follows from the lease (12 s gives 9 s), so that a test can run both faster.
-    return RedisBus(embedded.address(settings), silence=settings.lease_ms * 0.75 / 1000, client_name=client)
-
-
-def make_store(settings: Settings) -> Store:
-    """Supabase where it is configured, else SQLite in the home."""
-    if settings.supabase_url:
-        from shared.store.supabase import SupabaseStore
-
-        if settings.supabase_key is None:
-            raise ConfigurationError(
-                "SUPABASE_URL is set without a key",
-                "the store cannot be opened",
-                "set SUPABASE_SERVICE_ROLE_KEY",
-            )
-        return SupabaseStore(settings.supabase_url, settings.supabase_key.get_secret_value())
-    from shared.store.sqlite import SqliteStore
-
-    return SqliteStore(settings.home / "promptdock.db")
 
 
 def _reload() -> Settings:
@@ -148,7 +125,7 @@ async def build(settings: Settings, agent: str) -> Resources:
     signer = await asyncio.to_thread(signing.of_home, settings)
     model = ReloadingModel(settings, _reload)
     names = Names(settings.namespace)
-    bus = make_bus(settings, f"promptdock-{agent}")
+    bus = make_bus(embedded.address(settings), settings, f"promptdock-{agent}")
     store = AnnouncingStore(Breaker(make_store(settings)), bus, names)
     try:
         cluster = await check_cluster(bus, names)

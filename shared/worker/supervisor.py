@@ -17,6 +17,7 @@ from typing import Any, TextIO
 
 from shared import log
 from shared.bus import embedded, signing
+from shared.bus.factory import make_bus
 from shared.bus.keys import Names
 from shared.bus.presence import Presence, instance_of
 from shared.errors import BusUnreachable, ConfigurationError, PromptDockError, UsageError, sentences
@@ -327,9 +328,7 @@ class Supervisor:
     async def _bury(self, child: _Child, pid: int, url: str) -> None:
         """Take away the presence of a worker that died, whose last heartbeat would count for 15 s; and an agent
         of the person's own whose folder is gone off the roster."""
-        from shared.bus.redis import RedisBus
-
-        bus = RedisBus(url, client_name="promptdock-supervisor")
+        bus = make_bus(url, self.settings, "promptdock-supervisor")
         try:
             async with asyncio.timeout(_BURY):
                 presence = Presence(bus, Names(self.settings.namespace), signing.of_home(self.settings))

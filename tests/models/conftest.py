@@ -11,14 +11,18 @@ import pytest
 
 from shared.models.anthropic import AnthropicModel
 from shared.models.base import Delta, Request
-from shared.settings import RECOMMENDED
+from shared.models.factory import PROVIDERS
 
 Connect = Callable[..., AnthropicModel]
 
 
 def ask(text: str = "Hello", **fields: Any) -> Request:
     """A request with one message of a person."""
-    chosen: dict[str, Any] = {"model": RECOMMENDED, "system": ("You are Chatter",), "deadline": 20.0}
+    chosen: dict[str, Any] = {
+        "model": PROVIDERS[0].recommended,
+        "system": ("You are Chatter",),
+        "deadline": 20.0,
+    }
     return Request(messages=({"role": "user", "content": text},), **{**chosen, **fields})
 
 

@@ -27,7 +27,7 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def test_without_anything_set_it_is_a_demo_on_this_machine(folder: Path) -> None:
     found = load()
-    assert (found.demo, found.env, found.namespace, found.redis_url) == (True, "development", "", None)
+    assert (found.env, found.namespace, found.redis_url) == ("development", "", None)
     assert found.home.parent == data_folder() and found.home.name.startswith(folder.name[:40])
 
 
@@ -45,7 +45,7 @@ def test_a_file_is_read_and_the_environment_comes_before_it(
 def test_a_variable_that_is_set_to_nothing_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "")
     monkeypatch.setenv("CONVERSATION_TIMEOUT", "")
-    assert load().demo
+    assert load().anthropic_api_key is None
     assert load().conversation_timeout_ms == 3_600_000
 
 
@@ -140,7 +140,7 @@ def test_secrets_are_not_shown_by_settings_that_are_printed(monkeypatch: pytest.
         monkeypatch.setenv(name, SECRET)
     monkeypatch.setenv("REDIS_URL", f"redis://:{SECRET}@127.0.0.1:6379")
     found = load()
-    assert not found.demo
+    assert found.anthropic_api_key is not None
     assert SECRET not in repr(found) + str(found)
     assert found.redis_url is not None and SECRET in found.redis_url.get_secret_value()
 

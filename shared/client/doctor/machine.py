@@ -210,13 +210,14 @@ def executor(settings: Settings) -> Finding | None:
 
 async def model(settings: Settings) -> Finding:
     """Whether the model's key is taken."""
-    if settings.anthropic_api_key is None:
+    if not key.is_set(settings):
         if settings.env == "production":
             return Finding(
                 "model", "fail", "no key is set, and production refuses the demo model", "promptdock key set"
             )
         told = "DEMO: no key is set, scripted replies, no network, no cost"
         return Finding("model", "warn", told, "promptdock key set")
+    whose = key.company(settings)
     try:
         verdict, why = await key.check(settings, key.current(settings))
     except PromptDockError as error:
@@ -226,8 +227,8 @@ async def model(settings: Settings) -> Finding:
     try:
         wrong = models.missing(settings, await models.listed(settings))
     except PromptDockError as error:  # one that lists no models, as a gateway may
-        return Finding("model", "ok", f"Anthropic takes the key; its models are not known: {error.what}")
+        return Finding("model", "ok", f"{whose} takes the key; its models are not known: {error.what}")
     if wrong:
         return Finding("model", "fail", "; ".join(one.told for one in wrong), wrong[0].fix)
     names = ", ".join(dict.fromkeys(models.chosen(settings).values()))
-    return Finding("model", "ok", f"Anthropic takes the key, and has {names}")
+    return Finding("model", "ok", f"{whose} takes the key, and has {names}")

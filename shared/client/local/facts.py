@@ -7,7 +7,8 @@ from typing import Any
 from pydantic import AliasChoices, SecretStr
 
 from shared import folders
-from shared.settings import RECOMMENDED, Settings
+from shared.client import connect
+from shared.settings import Settings
 
 
 def facts(settings: Settings) -> list[dict[str, Any]]:
@@ -20,7 +21,8 @@ def facts(settings: Settings) -> list[dict[str, Any]]:
         source, name = _source(names, given)
         value = getattr(settings, field)
         if field == "model" and value is None:  # what is in force where nothing is set
-            value = "demo" if settings.demo else RECOMMENDED
+            provider = connect.provider(settings)
+            value = provider.recommended if provider else "demo"
         shown = "(cannot be used)" if name in unusable else _shown(value)
         found.append({"name": name, "value": shown, "source": source})
     return found

@@ -13,7 +13,6 @@ from shared.errors import ConfigurationError, ModelError, ModelRefused, UsageErr
 from shared.guard.files import atomic
 from shared.settings import Settings
 
-NAME = "ANTHROPIC_API_KEY"
 _SHAPE = re.compile(r"[!-~]{8,500}")
 _UNSAFE = frozenset("\"'`$\\#")
 
@@ -39,16 +38,33 @@ async def check(settings: Settings, key: str) -> tuple[Verdict, str]:
 
 def current(settings: Settings) -> str:
     """The key in force; ConfigurationError where there is none."""
-    if settings.anthropic_api_key is None:
+    provider = connect.provider(settings)
+    found = provider.key(settings) if provider else None
+    if found is None:
         raise ConfigurationError(
             "no key is set", "the demo model answers, which is scripted", "set one with: promptdock key set"
         )
-    return settings.anthropic_api_key.get_secret_value()
+    return found
 
 
-def clean(typed: str) -> str:
-    """What was typed or pasted, as a key; UsageError for what cannot be one."""
-    key = typed.strip().removeprefix(f"{NAME}=").strip().strip("\"'")
+def is_set(settings: Settings) -> bool:
+    """Whether a provider answers; else the demo model does."""
+    return connect.provider(settings) is not None
+
+
+def name(settings: Settings) -> str:
+    """The variable that holds the key."""
+    return connect.meant_provider(settings).key_name
+
+
+def company(settings: Settings) -> str:
+    """Whose key it is, for people."""
+    return connect.meant_provider(settings).called
+
+
+def clean(typed: str, name: str) -> str:
+    """What was typed or pasted, also behind `name=`, as a key; UsageError for what cannot be one."""
+    key = typed.strip().removeprefix(f"{name}=").strip().strip("\"'")
     if not _SHAPE.fullmatch(key) or not _UNSAFE.isdisjoint(key):
         raise UsageError(
             "that is no key",
@@ -58,12 +74,12 @@ def clean(typed: str) -> str:
     return key
 
 
-def write(key: str, file: Path) -> None:
+def write(key: str, name: str, file: Path) -> None:
     """Put the key into `.env`; all its other lines stay, and nobody else may read it from now on."""
     file = file.resolve()
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     text = file.read_text("utf-8") if file.exists() else ""
-    fresh, place = f"{NAME}={key}", re.compile(rf"^[ \t]*(?:export[ \t]+)?{NAME}[ \t]*=.*$", re.MULTILINE)
+    fresh, place = f"{name}={key}", re.compile(rf"^[ \t]*(?:export[ \t]+)?{name}[ \t]*=.*$", re.MULTILINE)
     if place.search(text):
         # The last one counts when the file is read, so that none of an earlier key may stay behind it.
         text = place.sub(lambda _found: fresh, text)
@@ -72,6 +88,6 @@ def write(key: str, file: Path) -> None:
     atomic.put(file, text)
 
 
-def shadowed() -> bool:
+def shadowed(name: str) -> bool:
     """Whether the environment holds another key, which wins over `.env`."""
-    return bool(os.environ.get(NAME))
+    return bool(os.environ.get(name))

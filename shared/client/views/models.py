@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from shared.client import connect
 from shared.client.local import key
-from shared.settings import RECOMMENDED, Settings
+from shared.settings import Settings
 
 _NEAR = 3  # names that are proposed
 _DATED = r"(-\d{8}|-latest)?"  # a name without a date means the newest of its kind
@@ -47,10 +47,9 @@ async def listed(settings: Settings) -> list[str]:
 
 def chosen(settings: Settings) -> dict[str, str]:
     """The names that the settings choose, by the setting: the default one, and those of single agents."""
-    found = {
-        "PROMPTDOCK_MODEL" if settings.model else "PROMPTDOCK_MODEL by default": settings.model or RECOMMENDED
-    }
-    return found | settings.own_models()
+    setting = "PROMPTDOCK_MODEL" if settings.model else "PROMPTDOCK_MODEL by default"
+    default = settings.model or connect.meant_provider(settings).recommended
+    return {setting: default} | settings.own_models()
 
 
 def missing(settings: Settings, names: Sequence[str]) -> list[MissingModel]:

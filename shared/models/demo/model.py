@@ -27,6 +27,8 @@ class DemoModel(Model):
     """The scripted model; `script` says what it does."""
 
     name = NAME
+    called = "the demo model"
+    recommended = "demo"
     demo = True
 
     async def answer(self, request: Request, on_delta: OnDelta | None = None) -> Answer:

@@ -18,7 +18,6 @@ from shared.guard.permissions.policy import Policy
 from shared.loop import Call, Done, Limits, Live, Outcome, Verdict, run
 from shared.models.base import Message, Request
 from shared.profiles.profile import Profile
-from shared.settings import RECOMMENDED
 from shared.store.origin import MADE
 from shared.tools.agents.own import Own
 from shared.tools.categories import CORE
@@ -44,7 +43,7 @@ def model_name(parts: Resources, profile: Profile) -> str:
         return "demo"
     settings = parts.settings
     chosen = settings.own_model(profile.name) or profile.chosen_model
-    return chosen or settings.model_for(profile.name) or profile.model or RECOMMENDED
+    return chosen or settings.model_for(profile.name) or profile.model or parts.model.recommended
 
 
 @dataclass(frozen=True)
@@ -175,7 +174,8 @@ class AgentRunner:
             return await joined()
 
         limits = Limits(rounds=self.profile.rounds, cost=parts.settings.budget_turn, tokens=tokens)
-        log.get().info("Calling Claude API..." if not self.parts.model.demo else "Calling the demo model...")
+        thinker = self.parts.model
+        log.get().info(f"Calling {thinker.called}{'' if thinker.demo else ' API'}...")
         done = await run(
             turn.id,
             request,
@@ -258,7 +258,7 @@ class AgentRunner:
 
     async def act(self, call: Call, context: Context, turn: Turn, door: PermissionGate) -> Outcome:
         """Run a call that has permission; one that may have run already, and must not twice, is said to be unknown."""
-        log.get().info(f"Claude requested tool: {call.tool}")
+        log.get().info(f"{self.parts.model.called} requested tool: {call.tool}")
         tool = self.registry.get(call.tool)
         again = call.again and call.key not in door.fresh
         if again and tool.effect == "once" and not (tool.probes or tool.reads(call.arguments)):

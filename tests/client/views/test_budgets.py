@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from shared.client import Client, connect
+from shared.client import Client
 from shared.client.views import budgets
 from shared.settings import Settings
+from shared.store.factory import store_file
 from shared.store.records import Hook, HookRun, Project, Task, TokenUsage
 from shared.store.sqlite import SqliteStore
 
@@ -23,7 +24,7 @@ async def test_the_daily_cap_of_a_hook_is_shown_with_its_runs_of_the_day(tmp_pat
         for slug, cap in (("capped", 5), ("free", None))
     )
     runs = [HookRun(hook_id=hook.id, project_id=project.id) for hook in (capped, free)]
-    store = SqliteStore(connect.store_file(settings))
+    store = SqliteStore(store_file(settings))
     await store.open()
     for row in (project, capped, free, *runs):
         await store.insert(row)
@@ -55,7 +56,7 @@ async def spent(tmp_path: Path) -> Settings:
         call("chatter", 0.1),
         call("chatter", 9, hours=2400),
     ]
-    store = SqliteStore(connect.store_file(settings))
+    store = SqliteStore(store_file(settings))
     await store.open()
     for row in (project, task, *calls):
         await store.insert(row)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from shared.client import Client
-from shared.client.connect import store_file
 from shared.client.views import approvals, inbox
 from shared.guard.permissions.requests import ApprovalRequest, Approvals, Decided
+from shared.store.factory import store_file
 from shared.store.records import Project, Repo, Task, TaskDependency, TaskEvent, project_key
 from shared.store.sqlite import SqliteStore
 from shared.tasks import questions, states

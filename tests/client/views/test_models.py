@@ -9,7 +9,8 @@ import pytest
 from shared.client.doctor import machine
 from shared.client.local.facts import facts
 from shared.client.views import models
-from shared.settings import RECOMMENDED, Settings
+from shared.models.factory import PROVIDERS
+from shared.settings import Settings
 from tests.support.messages_api import MessagesApi
 
 LISTED = ["claude-opus-5-5", "claude-sonnet-5-5-20260928", "claude-haiku-5-5"]
@@ -41,7 +42,7 @@ async def test_the_doctor_finds_a_model_that_the_provider_does_not_have(tmp_path
     with MessagesApi(()) as api:
         good = await machine.model(_settings(tmp_path, api.url))
         bad = await machine.model(_settings(tmp_path, api.url, PROMPTDOCK_MODEL="gpt-5"))
-    assert (good.level, RECOMMENDED in good.told) == ("ok", True)
+    assert (good.level, PROVIDERS[0].recommended in good.told) == ("ok", True)
     assert bad.level == "fail"
     assert "gpt-5 (PROMPTDOCK_MODEL)" in bad.told and "claude-" in bad.fix
 
@@ -50,6 +51,6 @@ def test_the_model_in_force_is_named_where_none_is_set(tmp_path: Path) -> None:
     def shown(settings: Settings) -> object:
         return next(row["value"] for row in facts(settings) if row["name"] == "PROMPTDOCK_MODEL")
 
-    assert shown(_settings(tmp_path)) == RECOMMENDED
+    assert shown(_settings(tmp_path)) == PROVIDERS[0].recommended
     assert shown(Settings(PROMPTDOCK_HOME=tmp_path)) == "demo"
     assert shown(_settings(tmp_path, PROMPTDOCK_MODEL="claude-opus-5-5")) == "claude-opus-5-5"

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from shared.client import Client
-from shared.client.connect import store_file
 from shared.client.views import inbox, questions
 from shared.store.base import Store
+from shared.store.factory import store_file
 from shared.store.records import ConversationMessage, Session, Setting, TurnRow
 from shared.store.sqlite import SqliteStore
 

@@ -14,18 +14,19 @@ from shared.settings import Settings
 
 async def put(settings: Settings, file: Path) -> None:
     """Ask, check, write. A key that the provider refuses is not written."""
-    typed = getpass.getpass("Anthropic API key (hidden): ") if sys.stdin.isatty() else sys.stdin.readline()
-    value = keys.clean(typed)
+    name, whose = keys.name(settings), keys.company(settings)
+    typed = getpass.getpass(f"{whose} API key (hidden): ") if sys.stdin.isatty() else sys.stdin.readline()
+    value = keys.clean(typed, name)
     screen.talk("Asking the provider whether it takes the key …")
     verdict, why = await keys.check(settings, value)
-    keys.write(value, file)
+    keys.write(value, name, file)
     if verdict == "taken":
         screen.talk(f"The provider takes it. Written to {file} (mode 0600).")
     else:
         screen.talk(f"Written to {file} (mode 0600), but it could not be checked: {why}")
         screen.talk("  do:  promptdock key check, later")
-    if keys.shadowed():
-        screen.talk(f"{keys.NAME} is set in the environment too, and that one wins over {file}: unset it.")
+    if keys.shadowed(name):
+        screen.talk(f"{name} is set in the environment too, and that one wins over {file}: unset it.")
         screen.talk("Workers that were started with it keep it: promptdock down, then promptdock up.")
     elif supervision.running(settings.home):
         screen.talk("The workers that run here use it from now on; nothing needs to be restarted.")
