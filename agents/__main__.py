@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.errors import ConfigurationError
-from shared.profiles.profile import load
+from shared.profiles.profile import find, load
 from shared.settings import Settings
 from shared.worker.main import run_safely, serve
 from shared.worker.supervisor import Supervisor, plans
@@ -23,14 +23,11 @@ def _work(settings: Settings, given: argparse.Namespace) -> Coroutine[Any, Any, 
 
 
 def _folder(settings: Settings, name: str) -> Path:
-    own = settings.home / "agents" / name
-    shipped = Path(__file__).parent / name
-    for folder in (own, shipped):
-        if (folder / "profile.toml").is_file():
-            return folder
+    if found := find(settings.home, name):
+        return found
     raise ConfigurationError(
         f"there is no agent called {name!r}",
-        f"neither {own} nor the shipped ones have it",
+        f"neither {settings.home / 'agents' / name} nor the shipped ones have it",
         "make a profile.toml and a prompt.md there",
     )
 

@@ -11,7 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from shared.errors import ConfigurationError
 from shared.guard.permissions.presets import Policies
 from shared.plain import complaints
+from shared.store.records import RepoKind
+from shared.tasks.defaults import Kinds
 
+_SHIPPED = Path(__file__).resolve().parents[2] / "agents"
 AgentName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")]
 
 
@@ -37,6 +40,9 @@ class Profile(BaseModel):
     rounds: int | None = None
     turns: Annotated[int, Field(ge=1, le=1024)] = 8  # side by side in one process
     task_minutes: Annotated[float, Field(gt=0)] = 30
+    # of a coding agent: the kinds of repositories whose tasks it takes
+    repositories: Annotated[list[RepoKind], Field(min_length=1)] = ["frontend", "backend", "both"]
+    plans: bool = False  # it takes tasks of type `plan` that name nobody
     executor: Literal["loop", "claude-code"] = "loop"  # what carries out its tasks
     prompt: str = ""
     foreign: str = (
@@ -47,6 +53,17 @@ class Profile(BaseModel):
     def called(self) -> str:
         """The name for people."""
         return self.title or self.name.capitalize()
+
+    @property
+    def works_on(self) -> Kinds:
+        """The kinds of repositories whose tasks it takes; none where it takes no tasks in worktrees."""
+        return frozenset(self.repositories) if self.kind == "coding" else frozenset()
+
+
+def find(home: Path, name: str) -> Path | None:
+    """The folder of an agent: of a person's own in this home, which stand in for shipped ones, else shipped."""
+    places = (home / "agents" / name, _SHIPPED / name)
+    return next((folder for folder in places if (folder / "profile.toml").is_file()), None)
 
 
 def load(folder: Path) -> Profile:

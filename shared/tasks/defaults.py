@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from typing import get_args
 from uuid import UUID
 
-from shared.store.records import Repo
+from shared.store.records import Repo, RepoKind
 from shared.store.row import derived
 
 # The demo's own repository, for where no other fits, is known by its id: a person's own may have its name.
@@ -14,22 +15,25 @@ SCRATCH = "scratch"
 SCRATCH_ID = derived("scratch", "demo")
 
 
-def meant(repos: Iterable[Repo], agent: str) -> list[Repo]:
-    """Those that fit the agent best: its own kind before `both`, anything before the demo's own repository.
+Kinds = frozenset[str]  # of repositories
+KINDS: Kinds = frozenset(get_args(RepoKind))
+
+
+def meant(repos: Iterable[Repo], kinds: Kinds) -> list[Repo]:
+    """Those that fit an agent of these kinds best: its own one before `both`, the demo's own repository last.
 
     It is clear which one is meant where this is one.
     """
-    fitting = [repo for repo in repos if repo.kind in (agent, "both")]
+    fitting = [repo for repo in repos if repo.kind in kinds]
     real = [repo for repo in fitting if repo.id != SCRATCH_ID] or fitting
-    return [repo for repo in real if repo.kind == agent] or real
+    special = frozenset[str]() if kinds == KINDS else kinds - {"both"}
+    return [repo for repo in real if repo.kind in special] or real
 
 
-def for_all(repos: Iterable[Repo], agents: Iterable[str]) -> list[Repo]:
-    """Those in which each of these agents may work; not the demo's own."""
-    wanted = set(agents)
-    return [
-        repo for repo in repos if repo.id != SCRATCH_ID and (repo.kind == "both" or wanted == {repo.kind})
-    ]
+def for_all(repos: Iterable[Repo], agents: Iterable[Kinds]) -> list[Repo]:
+    """Those in which agents of each of these kinds may work; not the demo's own."""
+    wanted = list(agents)
+    return [repo for repo in repos if repo.id != SCRATCH_ID and all(repo.kind in kinds for kinds in wanted)]
 
 
 def named(repos: Iterable[Repo], given: str) -> list[Repo]:

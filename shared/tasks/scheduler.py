@@ -34,7 +34,7 @@ class SchedulerTask(NamedTuple):
     since: float = 0.0  # when it was made
     at: float = 0.0  # when it changed last
     wants: str = ""  # the agent that must do it, or "" for whoever takes tasks of its kind
-    kind: str = "both"  # frontend | backend | both: the repository that it is about
+    kind: str = "both"  # frontend | backend | both: the repository that it is about; or plan
     attempts: int = 0
     retries: int = 3
     resume: float | None = None

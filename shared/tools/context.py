@@ -27,6 +27,9 @@ class ClusterCalls(Protocol):
     async def status(self, agent: str) -> dict[str, Any]:
         """Whether it is online, since when, what it works on, how much waits for it."""
 
+    async def works_on(self, agent: str) -> frozenset[str] | None:
+        """The kinds of repositories whose tasks an agent takes, none if it takes none; None: nobody knows it."""
+
     async def stop(self, agent: str, request_id: str) -> str:
         """Take a request back: `withdrawn` before it ran, `running` (it is told to stop), or `gone`."""
 

@@ -289,6 +289,8 @@ class Worker:
                 "started": self._started,
                 "about": self.profile.description,
                 "kind": self.profile.kind,
+                "repositories": sorted(self.profile.works_on),
+                "plans": self.profile.plans,
                 "model": self._model(),
                 "provider": self.parts.model.name,
                 "demo": self.parts.model.demo,

@@ -49,6 +49,7 @@ RULES: list[dict[str, Any]] = [
     {"user": "# Make the table", "steps": writes("table.sql")},
     {"user": "# Make the page", "steps": writes("page.html")},
     {"user": "# Join the two", "steps": writes("join.py")},
+    {"user": "# Lay the wall", "steps": writes("wall.txt")},
     {"user": "# Do nothing", "steps": [{"text": "Done."}]},
 ]
 
@@ -105,6 +106,52 @@ def test_a_plan_is_carried_out_in_its_order_side_by_side_and_its_outcomes_are_to
     for slug in slugs:
         told = wire.wait("chatter-output", lambda said, slug=slug: slug in str(said.get("task")), LONG)  # type: ignore[misc]
         assert (told["status"], told["user_id"]) == ("task_update", "owner")
+
+
+@pytest.fixture(scope="module")
+def mason(place: Site, workers: dict[str, Worker]) -> Worker:
+    """A coding agent of one's own: a folder with a profile and a prompt, and no code."""
+    folder = place.home / "agents" / "mason"
+    folder.mkdir(parents=True)
+    (folder / "profile.toml").write_text(
+        'kind = "coding"\nrepositories = ["both"]\ntools = ["create_file", "view"]\npermissions = "builder"\n'
+    )
+    (folder / "prompt.md").write_text("You are Mason. You lay walls.\n")
+    return place.start("mason").ready()
+
+
+def test_a_coding_agent_made_of_data_alone_is_given_what_a_plan_names_it_for(
+    wire: Wire, place: Site, api: MessagesApi, mason: Worker
+) -> None:
+    wall = {
+        "title": "Lay the wall",
+        "description": "Write wall.txt.",
+        "agent": "mason",
+        "acceptance": ["wall"],
+    }
+    wire.command("submit_plan", user="owner", summary="A wall", tasks=[wall], write=True)
+    until(
+        lambda: statuses(place).get("Lay the wall") == "COMPLETED",
+        LONG,
+        what="the wall",
+        told=lambda: statuses(place),
+    )
+    (task,) = place.query("select assignee, branch from tasks where title = 'Lay the wall'")
+    assert task["assignee"] == "mason" and task["branch"].startswith("promptdock/")
+    assert any("You lay walls." in json.dumps(body["system"]) for body in api.requests)
+
+
+def test_a_coding_agent_made_of_data_alone_takes_tasks_that_name_nobody(
+    wire: Wire, place: Site, workers: dict[str, Worker], mason: Worker
+) -> None:
+    for name in ("frontend", "backend"):
+        assert wire.command("pause_agent", agent_id=name)["result"]["paused"] == name
+    slug = made(wire, "Lay the wall")
+    until(lambda: status(place, slug)["status"] == "COMPLETED", LONG, told=lambda: status(place, slug))
+    assert status(place, slug)["assignee"] == "mason"
+    for name in ("frontend", "backend"):
+        wire.command("resume_agent", agent_id=name)
+    mason.drain()
 
 
 def status(place: Site, slug: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from shared.guard.permissions.touching import touching
 from shared.store.records import Agent, Project, Repo, Task, TaskEvent
 from shared.store.row import derived
 from shared.tasks import states
-from shared.tasks.defaults import meant
+from shared.tasks.defaults import Kinds, meant
 from shared.tasks.estimate import estimate, recall
 from shared.tasks.worktree import message
 from shared.tools import lookup
@@ -88,7 +88,7 @@ async def consult_agent(
 @category.tool(effect="keyed", touches=touching("records"))
 async def assign_task(
     here: Context,
-    agent: Annotated[Literal["frontend", "backend"], Field(description="Which worker to assign the task to")],
+    agent: Annotated[str, Field(description="Which worker to assign the task to")],
     command_file: Annotated[str, Field(description="The complete command file content in markdown format")],
     priority: Priority | None = None,
     repo: str | None = None,
@@ -107,7 +107,7 @@ approved the task and Researcher has validated there are no conflicts."""
         )
     cluster = _cluster(here)
     await _need_taking(here, agent)
-    target = await _repo_for(here, agent, repo)
+    target = await _repo_for(here, agent, await _kinds(here, agent), repo)
     expected = estimate(await recall(here.store), target.project_id, agent)
     task = await _write(here, agent, command_file, priority or "medium", target)
     payload = {
@@ -167,7 +167,17 @@ directly"""
     }
 
 
-async def _repo_for(here: Context, agent: str, name: str | None) -> Repo:
+async def _kinds(here: Context, agent: str) -> Kinds:
+    """The kinds of repositories in which an agent works; ToolError where it takes no tasks."""
+    kinds = await _cluster(here).works_on(agent)
+    if kinds is None:
+        raise ToolError(f"there is no agent called {agent}", "nobody knows it", "get_agents names them")
+    if not kinds:
+        raise ToolError(f"{agent} takes no tasks", "it answers questions", "assign it to a coding agent")
+    return kinds
+
+
+async def _repo_for(here: Context, agent: str, kinds: Kinds, name: str | None) -> Repo:
     projects = await here.store.select(Project, {"slug": here.project_id}, limit=1)
     repos = (
         await here.store.select(Repo, {"project_id": projects[0].id}, order=[("name", "asc")])
@@ -176,11 +186,12 @@ async def _repo_for(here: Context, agent: str, name: str | None) -> Repo:
     )
     if name is not None:
         return await lookup.repo(here, name)
-    fitting = meant(repos, agent)
+    fitting = meant(repos, kinds)
     if len(fitting) == 1:
         return fitting[0]
     names = ", ".join(repo.name for repo in (fitting or repos)) or "none"
-    why = f"several fit {agent}: {names}" if fitting else f"none is of kind {agent}; registered: {names}"
+    special = " or ".join(sorted(kinds - {"both"})) or "both"
+    why = f"several fit {agent}: {names}" if fitting else f"none is of kind {special}; registered: {names}"
     raise ToolError("it is not clear which repository is meant", why, "name it with repo, or register one")
 
 

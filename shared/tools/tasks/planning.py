@@ -29,6 +29,7 @@ async def submit_plan(
     `repo` names the repository of a task where more than one fits its agent.
     """
     plans.validate(tasks)
+    await plans.workers(context, tasks)
     plan: dict[str, Any] = {
         "summary": summary,
         "tasks": [{"index": index, **task.plain} for index, task in enumerate(tasks)],

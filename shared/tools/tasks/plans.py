@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -24,7 +24,7 @@ from shared.store.records import (
     derived,
     project_key,
 )
-from shared.tasks.defaults import for_all, meant, named
+from shared.tasks.defaults import KINDS, Kinds, for_all, meant, named
 from shared.tools.context import Context
 from shared.tools.lookup import one_line, projects
 from shared.tools.tasks import format
@@ -41,7 +41,7 @@ class PlannedTask(BaseModel):
 
     title: str = Field(min_length=1, max_length=200)
     description: str = Field(min_length=1, max_length=50_000)
-    agent: Literal["frontend", "backend"]
+    agent: str = Field(min_length=1, max_length=64)
     depends_on: list[int] = Field(default_factory=list, max_length=100)
     acceptance: list[str] = Field(min_length=1, max_length=50)
     priority: int = Field(100, ge=0, le=1000)
@@ -82,6 +82,20 @@ def validate(tasks: list[PlannedTask]) -> None:
         )
 
 
+async def workers(context: Context, tasks: list[PlannedTask]) -> dict[str, Kinds]:
+    """The kinds of repositories in which each agent of a plan works; ToolError for one that takes no tasks."""
+    cluster, found = context.cluster, dict[str, Kinds]()
+    for agent in dict.fromkeys(task.agent for task in tasks):
+        found[agent] = KINDS if cluster is None else await cluster.works_on(agent) or frozenset()
+    if wrong := [agent for agent, kinds in found.items() if not kinds]:
+        raise ToolError(
+            "this plan cannot be used",
+            f"no coding agent is called {' or '.join(wrong)}",
+            "name a coding agent in each task and call submit_plan again",
+        )
+    return found
+
+
 def _reaches(tasks: list[PlannedTask], start: int, goal: int) -> bool:
     """Whether `start` depends on `goal`, also through others."""
     open_, seen = [start], set[int]()
@@ -109,7 +123,9 @@ async def write(
     ids = [derived("plan", step, index) for index in range(len(tasks))]
     known_repos = await context.store.select(Repo, {"project_id": project}, order=[("name", "asc")])
     written = await _there(context.store, Task, ids)  # then nothing is left to be refused
-    repos = [None] * len(tasks) if written else _repos(tasks, known_repos)
+    repos: list[Repo | None] = [None] * len(tasks)
+    if not written:
+        repos = _repos(tasks, known_repos, await workers(context, tasks))
     for attempt in range(_TRIES):
         planned = [
             _row(context, project, task, id, [ids[other] for other in task.depends_on], attempt).model_copy(
@@ -184,7 +200,7 @@ def _told(index: int, row: Task, names: dict[UUID, str]) -> dict[str, Any]:
     return {"index": index, "task_id": row.slug, "status": row.status, **where}
 
 
-def _repos(tasks: list[PlannedTask], known: list[Repo]) -> list[Repo | None]:
+def _repos(tasks: list[PlannedTask], known: list[Repo], kinds: Mapping[str, Kinds]) -> list[Repo | None]:
     """The repository of each task; ToolError that names the tasks of which it is not clear.
 
     None where there is no repository for it yet: one may be registered before the task begins.
@@ -192,7 +208,7 @@ def _repos(tasks: list[PlannedTask], known: list[Repo]) -> list[Repo | None]:
     found: list[Repo | None] = []
     wrong = []
     for index, task in enumerate(tasks):
-        fitting = named(known, task.repo) if task.repo else meant(known, task.agent)
+        fitting = named(known, task.repo) if task.repo else meant(known, kinds[task.agent])
         if task.repo and not fitting:
             there = ", ".join(repo.name for repo in known) or "none"
             wrong.append(f"task {index} names {task.repo!r}, and there are: {there}")
@@ -200,7 +216,7 @@ def _repos(tasks: list[PlannedTask], known: list[Repo]) -> list[Repo | None]:
             several = ", ".join(repo.name for repo in fitting)
             wrong.append(f"several fit task {index} ({task.agent}): {several}")
         found.append(fitting[0] if fitting else None)
-    wrong += _spread(tasks, found, known)
+    wrong += _spread(tasks, found, known, kinds)
     if wrong:
         raise ToolError(
             "it is not clear in which repository this plan is to be done",
@@ -211,14 +227,16 @@ def _repos(tasks: list[PlannedTask], known: list[Repo]) -> list[Repo | None]:
     return found
 
 
-def _spread(tasks: list[PlannedTask], found: list[Repo | None], known: list[Repo]) -> list[str]:
+def _spread(
+    tasks: list[PlannedTask], found: list[Repo | None], known: list[Repo], kinds: Mapping[str, Kinds]
+) -> list[str]:
     """Why tasks that name no repository may not be spread over several: because one could take them all.
 
     Where none could, it is the kinds of the repositories that part them, which the person gave.
     """
     unnamed = [(task.agent, repo) for task, repo in zip(tasks, found, strict=True) if repo and not task.repo]
     names = sorted({repo.name for _, repo in unnamed})
-    alone = [repo.name for repo in for_all(known, {agent for agent, _ in unnamed})]
+    alone = [repo.name for repo in for_all(known, [kinds[agent] for agent, _ in unnamed])]
     if len(names) < 2 or not alone:
         return []
     return [

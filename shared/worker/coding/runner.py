@@ -64,7 +64,7 @@ class TaskRunner:
         self.agent = engine.profile.name
         self.request = messages.agent({**json.loads(turn.given[0].data), "id": turn.given[0].id})
         self.payload = self.request.payload
-        self.ticket = TaskRun(self.parts, self.agent, turn, self.request)
+        self.ticket = TaskRun(self.parts, self.agent, turn, self.request, engine.profile.works_on)
         activity, asked = turn.activity, asked_by(self.request)
         activity.kind, activity.task, activity.title = "task", self.ticket.id, self.ticket.title
         activity.user, activity.session = asked.user_id, asked.session

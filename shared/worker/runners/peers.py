@@ -17,7 +17,9 @@ from shared.bus.presence import LIFE_MS
 from shared.errors import Busy, PromptDockError, ToolError
 from shared.guard.permissions import marks
 from shared.loop import Live
+from shared.profiles import profile
 from shared.store.origin import Origin
+from shared.tasks.defaults import KINDS
 from shared.turns.queue import Mail, QueueEntry
 from shared.turns.turn import Turn
 from shared.worker.event_stream import EventStream as Tasks
@@ -168,6 +170,21 @@ class Peers:
         tasks("task", {"task_id": payload.get("task_id"), "state": "assigned", "agent": agent})
         await tasks.close()
         return waiting
+
+    async def works_on(self, agent: str) -> frozenset[str] | None:
+        """As its heartbeat says, else its profile; a program that only listens, or was here once, may take any."""
+        if not is_agent(agent):
+            return None
+        parts = self._parts
+        for card in await parts.presence.here(agent):
+            if card.get("kind") in ("chat", "consult"):
+                return frozenset()
+            given = card.get("repositories")
+            return frozenset(map(str, given)) if given else KINDS
+        if folder := profile.find(parts.settings.home, agent):
+            return (await asyncio.to_thread(profile.load, folder)).works_on
+        heard = await parts.bus.listeners(parts.names.agent(agent))
+        return KINDS if heard or agent in await parts.presence.roster() else None
 
     async def stop(self, agent: str, request_id: str) -> str:
         """Withdraw a request, or tell the one that runs to stop."""

@@ -15,7 +15,7 @@ from shared.store.origin import Origin
 from shared.store.records import Project, Repo, Task, TaskResult
 from shared.store.row import derived, now
 from shared.tasks import scheduler, states
-from shared.tasks.defaults import meant, named
+from shared.tasks.defaults import KINDS, Kinds, meant, named
 from shared.tasks.worktree import bases, message
 from shared.turns.outbox import RowChange
 from shared.turns.turn import Turn
@@ -71,7 +71,10 @@ async def apply_tasks(store: Store, changes: list[Payload]) -> None:
 class TaskRun:
     """One task of one turn. Its row may be missing: a program that is none of ours may send tasks too."""
 
-    def __init__(self, parts: Resources, agent: str, turn: Turn, request: AgentMessage) -> None:
+    def __init__(
+        self, parts: Resources, agent: str, turn: Turn, request: AgentMessage, kinds: Kinds = KINDS
+    ) -> None:
+        self._kinds = kinds  # of the repositories in which the agent works
         self._parts, self._agent, self._turn = parts, agent, turn
         self._payload: Payload = request.payload
         self.id = str(self._payload.get("task_id") or request.id)
@@ -111,7 +114,7 @@ class TaskRun:
         store = self._parts.store
         projects = await store.select(Project, {"slug": self.project}, limit=1)
         repos = await store.select(Repo, {"project_id": projects[0].id}) if projects else []
-        fitting = named(repos, str(name)) if name else meant(repos, self._agent)
+        fitting = named(repos, str(name)) if name else meant(repos, self._kinds)
         if len(fitting) != 1:
             names = [row.name for row in fitting or repos]
             first = "" if names else "register one with promptdock repo add PATH, then: "

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from shared.store.records import Agent, ProfileRow, Project, Repo, Setting, Task, TaskDependency
+from shared.bus.keys import CHATTER
+from shared.store.records import Agent, ProfileRow, Project, Repo, Setting, Task, TaskDependency, TaskType
 from shared.tasks import budgets
+from shared.tasks.defaults import KINDS
 from shared.tasks.estimate import Estimate, PastTask, estimate, recall
 from shared.tasks.scheduler import RUNNING, AgentSlot, SchedulerSnapshot, SchedulerTask, Share
 from shared.worker.budgets.ledger import Ledger, Window
@@ -22,9 +25,7 @@ _OPEN = (
     "DEFINED", "READY", "ASSIGNED", "IN_PROGRESS", "WAITING_INPUT", "PAUSED", "VERIFYING",
     "AWAITING_PLAN_APPROVAL", "AWAITING_APPROVAL", "FAILED", "BLOCKED",
 )  # fmt: skip
-_KINDS = {"frontend": frozenset({"frontend", "both"}), "backend": frozenset({"backend", "both"})}
-_BY_TYPE = {"plan": "planner"}  # who does a task of this type that names nobody
-_ANY = frozenset({"frontend", "backend", "both"})
+PLAN: TaskType = "plan"  # what tasks of this type are about: no repository
 
 
 class SnapshotReader:
@@ -39,6 +40,7 @@ class SnapshotReader:
         self._repos: dict[UUID, str] = {}
         self._profiles: dict[UUID, str] = {}
         self._stopped: set[str] = set()  # agents that are paused
+        self._planner = ""  # who plans, as far as it was ever here
         self._paused = False
         self._past: list[PastTask] = []
         self._past_at = float("-inf")
@@ -47,11 +49,12 @@ class SnapshotReader:
         """How things stand now."""
         await self.refresh()
         window = await self._money.window()
+        seats = await self._seats()
         return SchedulerSnapshot(
             now=time.time(),
             work=[self._work(task) for task in self.tasks.values()],
             shares=[self._share(project, window) for project in self.projects.values()],
-            seats=await self._seats(),
+            seats=seats,
             needs=self._needs,
             lost=frozenset(lost),
             paused=self._paused,
@@ -106,8 +109,10 @@ class SnapshotReader:
         self._past_at = time.monotonic()
 
     def _work(self, task: Task) -> SchedulerTask:
-        wants = task.assignee or self._named(task) or _BY_TYPE.get(task.type or "", "")
-        needs = estimate(self._past, task.project_id, wants) if task.status in ("READY", *RUNNING) else None
+        wants = task.assignee or self._named(task) or ""
+        plans = task.type == PLAN
+        who = wants or (self._planner if plans else "")
+        needs = estimate(self._past, task.project_id, who) if task.status in ("READY", *RUNNING) else None
         begun = task.status == "READY" and task.started_at is not None
         return SchedulerTask(
             id=str(task.id),
@@ -117,7 +122,7 @@ class SnapshotReader:
             since=task.created_at.timestamp(),
             at=task.updated_at.timestamp(),
             wants=wants,
-            kind=self._repos.get(task.repo_id, "both") if task.repo_id else "both",
+            kind=PLAN if plans else self._repos.get(task.repo_id, "both") if task.repo_id else "both",
             attempts=task.attempts,
             retries=task.max_retries,
             resume=_stamp(task.resume_at),
@@ -157,27 +162,39 @@ class SnapshotReader:
     async def _seats(self) -> list[AgentSlot]:
         """The agents that are here, with the room that they have; paused ones have none."""
         rooms: dict[str, int] = {}
-        coding = set()
+        takes: dict[str, frozenset[str]] = {}
+        chats = {CHATTER}
         for card in await self._parts.presence.here():
             name = str(card["agent"])
             drains = card.get("status") == "draining"
             rooms[name] = rooms.get(name, 0) + (0 if drains else int(card.get("takes", 1)))
-            if card.get("kind") == "coding":
-                coding.add(name)
+            takes[name] = takes.get(name, frozenset()) | _taken(card)
+            if PLAN in takes[name]:
+                self._planner = name
+            if card.get("kind") == "chat":
+                chats.add(name)
         wanted = {task.assignee for task in self.tasks.values() if task.status == "READY" and task.assignee}
         for name in wanted - rooms.keys():  # a program that only listens takes one at a time
             if await self._parts.bus.listeners(self._parts.names.agent(name)):
                 rooms[name] = 1
-        rooms.pop("chatter", None)
         return [
             AgentSlot(
                 name,
                 room - await self._parts.desk(name).size(),
-                _KINDS.get(name, _ANY) if name in coding else frozenset(),
+                takes.get(name, frozenset()),
             )
             for name, room in sorted(rooms.items())
-            if name not in self._stopped
+            if name not in self._stopped | chats
         ]
+
+
+def _taken(card: Mapping[str, Any]) -> frozenset[str]:
+    """The kinds of tasks that name nobody, and that come to the agent of this heartbeat."""
+    plans = frozenset({PLAN} if card.get("plans") else ())
+    if card.get("kind") != "coding":
+        return plans
+    given = card.get("repositories")  # which a worker of a release before does not say
+    return plans | (frozenset(map(str, given)) if isinstance(given, list) else KINDS)
 
 
 def _stamp(value: datetime | None) -> float | None:

@@ -22,6 +22,9 @@ class Company:
     async def status(self, agent: str) -> dict[str, Any]:
         return {"agent": agent, "online": True, "status": "working", "current": ["t9"]}
 
+    async def works_on(self, agent: str) -> frozenset[str] | None:
+        return frozenset({agent, "both"})
+
     async def forget(self, agent: str) -> bool:
         return agent != "frontend"
 

@@ -37,10 +37,18 @@ PLAN = [task("schema"), task("api", 0), task("page", 0, 1, agent="frontend", pri
 HERE = ("step_id", "project_id", "user_id", "session_id", "on_behalf")
 
 
+class Team:
+    """Who works on what, as presence tells it."""
+
+    async def works_on(self, agent: str) -> frozenset[str] | None:
+        special = {"frontend", "backend"} & {agent}
+        return frozenset({*special, "both"}) if special else None
+
+
 async def submit(*tasks: dict[str, Any], store: SqliteStore | None = None, **more: Any) -> dict[str, Any]:
     here = {name: more.pop(name) for name in HERE if name in more}
     arguments = {"summary": "a shop", "tasks": list(tasks)} | more
-    return await call(category, "submit_plan", context(store=store, **here), **arguments)
+    return await call(category, "submit_plan", context(store=store, cluster=Team(), **here), **arguments)
 
 
 async def test_a_plan_comes_back_with_its_order() -> None:
@@ -80,11 +88,16 @@ async def test_all_that_is_wrong_is_told_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"acceptance": []}, {"agent": "designer"}, {"title": ""}, {"owner": "me"}, {"priority": -1}]
+    "wrong", [{"acceptance": []}, {"agent": ""}, {"title": ""}, {"owner": "me"}, {"priority": -1}]
 )
 async def test_tasks_of_another_form_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ToolError, match="cannot take these arguments"):
         await submit(task("a") | wrong)
+
+
+async def test_a_plan_names_agents_that_take_tasks() -> None:
+    with pytest.raises(ToolError, match="no coding agent is called designer"):
+        await submit(task("a"), task("b", agent="designer"))
 
 
 async def test_written_tasks_wait_for_what_they_depend_on(store: SqliteStore) -> None:
