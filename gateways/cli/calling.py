@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gateways.cli import remedy, screen
-from shared.client import Client
 from shared.errors import Denied, PromptDockError, UsageError
-from shared.settings import Settings
+
+if TYPE_CHECKING:
+    from shared.settings import Settings
 
 _PATIENCE = 300.0  # seconds
 _REFUSED = "not allowed"  # how the door begins
@@ -29,6 +30,8 @@ async def call(
     exact: bool = False,
 ) -> dict[str, Any]:
     """Run a tool in the cluster; its refusals are raised. A part of a name is enough, unless it is `exact`."""
+    from shared.client import Client
+
     async with Client(settings) as visitor:
         await visitor.reach()
         if not exact:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, MutableMapping
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
-from typer.main import get_command, get_group
+from typer.main import get_command
 
 from gateways.cli import complete, screen
 from gateways.cli.run import me
@@ -50,46 +49,18 @@ class Group(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-class Later(Group):
-    """A noun whose commands are made when somebody asks for them: until then nothing of it is imported."""
-
-    def __init__(self, name: str, told: str, load: Callable[[], typer.Typer]) -> None:
-        """`told` is its line in the help."""
-        self._load = load
-        self._made: MutableMapping[str, Command] | None = None
-        super().__init__(name=name, help=told, no_args_is_help=True, rich_markup_mode=None)
-
-    @property
-    def commands(self) -> MutableMapping[str, Command]:
-        """By name, as they are run."""
-        if self._made is None:
-            self._made = get_group(self._load()).commands
-            for command in self._made.values():
-                _finish(command)
-        return self._made
-
-    @commands.setter
-    def commands(self, made: MutableMapping[str, Command]) -> None:
-        self._made = made or None  # the library begins with none
-
-
 def group() -> typer.Typer:
     """The commands of a noun; its line in the help stands where the nouns are listed."""
     return typer.Typer(rich_markup_mode=None, cls=Group, no_args_is_help=True)
 
 
-def finished(app: typer.Typer, nouns: Iterable[Later]) -> TyperGroup:
-    """The commands as they are run: each takes the options that all take, and no line of help is cut."""
-    root = get_command(app)
-    assert isinstance(root, TyperGroup)
-    for noun in nouns:
-        root.add_command(noun)
-    for command in (root, *root.commands.values()):
-        _finish(command)
-    return root
+def plain() -> typer.Typer:
+    """Commands that stand below no noun."""
+    return typer.Typer(rich_markup_mode=None)
 
 
-def _finish(command: Command) -> None:
+def finish(command: Command) -> None:
+    """Give a command the options that all take; no line of help is cut."""
     command.params.extend(_shared())
     command.short_help = (command.help or "").partition("\n\n")[0].replace("\n", " ")
 

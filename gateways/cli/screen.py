@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TextIO
 
+import typer
+
 from gateways.cli import pager
 from shared.client.local.typed import runnable
 from shared.client.text.blocks import Block, blocks
@@ -21,7 +23,7 @@ from shared.errors import PromptDockError, UsageError
 
 __all__ = [
     "Styled", "ago", "bad", "complain", "document", "faint", "good", "manner", "moment", "out", "paged", "record",
-    "since", "state", "strong", "table", "talk", "typed", "warning",
+    "since", "state", "strong", "sure", "table", "talk", "typed", "warning",
 ]  # fmt: skip
 
 Card = dict[str, Any]
@@ -290,3 +292,13 @@ def typed(argument: str) -> str:
     except UnicodeDecodeError as error:
         where = f"byte {error.start} is {error.object[error.start]:#04x}"
         raise UsageError("the text is not UTF-8", where, "convert it first, as iconv does") from None
+
+
+def sure(what: str, yes: bool, command: str) -> None:
+    """Ask for a yes on a terminal; UsageError where nobody can be asked, or where it is not given."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(what, "nobody can be asked here", f"{command} --yes")
+    if not typer.confirm(f"{what}. Go on?", err=True):
+        raise UsageError("nothing was changed", "it was not confirmed", "")

@@ -38,6 +38,17 @@ def test_every_noun_that_can_list_does_so_by_itself(person: Person) -> None:
         assert person.types(*words).returncode in (0, 3), words
 
 
+def test_the_list_of_all_says_of_each_command_what_its_own_help_begins_with() -> None:
+    root = commands()
+    with root.make_context("promptdock", [], resilient_parsing=True) as context:
+        listed: dict[str, Any] = {
+            name: root.get_command(context, name) for name in root.list_commands(context)
+        }
+    assert list(listed) == list(root.commands)
+    for name, command in root.commands.items():
+        assert listed[name].get_short_help_str() == command.get_short_help_str() != "", name
+
+
 def _below(words: tuple[str, ...]) -> dict[str, Any]:
     command: Any = commands()
     for word in words:

@@ -44,14 +44,25 @@ def test_what_only_prints_waits_for_no_library_of_the_cluster(person: Person, wo
     assert sorted((HEAVY | CLUSTER | WORKER) & names) == []
 
 
-def test_help_of_all_loads_the_commands_of_no_noun(person: Person) -> None:
-    assert (
-        sorted(
-            loaded(person, "--help") & {"gateways.cli.commands.tools", "gateways.cli.commands.tasks.steer"}
-        )
-        == []
-    )
-    assert "gateways.cli.commands.tools" in loaded(person, "tools", "--help")
+def _commands(names: set[str]) -> list[str]:
+    return sorted(name for name in names if name.startswith("gateways.cli.commands."))
+
+
+@pytest.mark.parametrize("words", [["--version"], ["--help"]])
+def test_help_of_all_loads_no_command(person: Person, words: list[str]) -> None:
+    assert _commands(loaded(person, *words)) == []
+
+
+@pytest.mark.parametrize(("noun", "module"), [("tools", "tools"), ("tasks", "tasks"), ("key", "key")])
+def test_help_of_a_noun_loads_its_commands_alone(person: Person, noun: str, module: str) -> None:
+    found = {name.split(".")[3] for name in _commands(loaded(person, noun, "--help"))}
+    assert found == {module}
+
+
+@pytest.mark.parametrize("words", ["tasks", "ask", "up", "repo", "dead", "key", "config"])
+def test_help_of_a_command_waits_for_no_cluster(person: Person, words: str) -> None:
+    names = loaded(person, words, "--help")
+    assert sorted({"asyncio", "shared.settings", "shared.client.client"} & names) == []
 
 
 @pytest.mark.parametrize("words", [["status"], ["ask", "Hello", "--timeout", "1"]])

@@ -1,44 +1,56 @@
-"""`pending` and `dead`: what waits, and what could not be answered."""
+"""`dead`: what could not be answered."""
 
 from __future__ import annotations
 
 import json
 import time
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
-from gateways.cli import screen
-from shared.client import Client
-from shared.client.views import dead_letters as letters
-from shared.client.views import pending as waiting
+import typer
+
+from gateways.cli import complete, screen
+from gateways.cli.options import Json, Letter, group
+from gateways.cli.run import run
 from shared.errors import UsageError
-from shared.settings import Settings
+
+if TYPE_CHECKING:
+    from shared.settings import Settings
+
+app = group()
 
 
-async def pending(settings: Settings, as_json: bool) -> None:
-    """Accepted messages that have not ended."""
-    async with Client(settings) as visitor:
-        rows = await waiting.pending(visitor)
-    if as_json:
-        screen.document("pending", pending=rows)
-        return
-    now = time.time()
-    heads = ("agent", "state", "age", "session", "id", "waits for", "content")
-    told = [
-        (
-            r["agent"],
-            r["state"],
-            screen.ago(now - r["accepted_ms"] / 1000),
-            r["session"],
-            r["id"],
-            r["waits_for"],
-            r["content"],
-        )
-        for r in rows
-    ]
-    screen.table(told, heads, "Nothing waits: every accepted message has ended.")
+@app.command("list")
+def list_(as_json: Json = False) -> NoReturn:
+    """The dead letters, the newest first."""
+    run(lambda settings: _list(settings, as_json))
 
 
-async def show(settings: Settings, as_json: bool) -> None:
-    """The dead letters."""
+@app.command()
+def show(letter: Letter, as_json: Json = False) -> NoReturn:
+    """One dead letter, whole."""
+    run(lambda settings: _show(settings, letter, as_json))
+
+
+@app.command()
+def replay(letter: Letter, as_json: Json = False) -> NoReturn:
+    """Post it again, under a new id."""
+    run(lambda settings: _replay(settings, letter, as_json))
+
+
+@app.command()
+def drop(
+    letter: Annotated[str | None, typer.Argument(metavar="KEY|ID", autocompletion=complete.dead)] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+    as_json: Json = False,
+) -> NoReturn:
+    """Throw a dead letter away."""
+    run(lambda settings: _drop(settings, letter, everything, as_json))
+
+
+async def _list(settings: Settings, as_json: bool) -> None:
+    from shared.client import Client
+    from shared.client.views import dead_letters as letters
+
     async with Client(settings) as visitor:
         found = await letters.letters(visitor)
     if as_json:
@@ -56,8 +68,10 @@ async def show(settings: Settings, as_json: bool) -> None:
     screen.talk("Once more: promptdock dead replay KEY. Away with it: promptdock dead drop KEY, or --all")
 
 
-async def drop(settings: Settings, name: str | None, everything: bool, as_json: bool) -> None:
-    """Away with one, or with all."""
+async def _drop(settings: Settings, name: str | None, everything: bool, as_json: bool) -> None:
+    from shared.client import Client
+    from shared.client.views import dead_letters as letters
+
     if (name is None) != everything:
         raise UsageError("which dead letters?", "", "name one, or say --all: promptdock dead drop --all")
     async with Client(settings) as visitor:
@@ -69,8 +83,10 @@ async def drop(settings: Settings, name: str | None, everything: bool, as_json: 
         screen.out(f"{count} dead letter{'' if count == 1 else 's'} dropped")
 
 
-async def one(settings: Settings, name: str, as_json: bool) -> None:
-    """One of them, whole."""
+async def _show(settings: Settings, name: str, as_json: bool) -> None:
+    from shared.client import Client
+    from shared.client.views import dead_letters as letters
+
     async with Client(settings) as visitor:
         letter = await letters.find(visitor, name)
     card = letters.whole(letter)
@@ -82,8 +98,10 @@ async def one(settings: Settings, name: str, as_json: bool) -> None:
     screen.out(json.dumps(card["message"], indent=2, ensure_ascii=False))
 
 
-async def replay(settings: Settings, name: str, as_json: bool) -> None:
-    """Once more."""
+async def _replay(settings: Settings, name: str, as_json: bool) -> None:
+    from shared.client import Client
+    from shared.client.views import dead_letters as letters
+
     async with Client(settings) as visitor:
         sent = await letters.replay(visitor, name)
     if as_json:

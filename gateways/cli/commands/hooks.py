@@ -10,7 +10,6 @@ import typer
 
 from gateways.cli import complete, screen
 from gateways.cli.calling import call, told
-from gateways.cli.commands.tasks.after import sure
 from gateways.cli.options import Project, Yes, group
 from gateways.cli.run import me, run
 from shared.client.text.matching import pick
@@ -222,7 +221,7 @@ async def _fire(settings: Settings, typed: str, dry: bool, user: str, as_json: b
 async def _delete(settings: Settings, typed: str, yes: bool, user: str, as_json: bool) -> None:
     slug = str((await _known(settings, typed, user))["id"])
     again = f"promptdock hooks delete {shlex.quote(slug)}"
-    sure(f"this deletes the hook {slug} and the history of its runs for good", yes, again)
+    screen.sure(f"this deletes the hook {slug} and the history of its runs for good", yes, again)
     result = await call(settings, "delete_hook", user, {"hook_id": slug}, exact=True)
     if as_json:
         screen.document("hook_delete", **result)

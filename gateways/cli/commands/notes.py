@@ -9,7 +9,6 @@ import typer
 
 from gateways.cli import complete, screen
 from gateways.cli.calling import call
-from gateways.cli.commands.tasks.after import sure
 from gateways.cli.options import Json, Session, User, Yes, group
 from gateways.cli.run import run
 from shared.client import Client
@@ -184,7 +183,7 @@ async def _delete(
     meant = await _meant(settings, name, typed, user, session)
     slug, project = meant["title"], meant["project_id"]
     again = f"promptdock notes delete {shlex.quote(slug)} --project {project}"
-    sure(f"this deletes the note {slug} of project {project} for good", yes, again)
+    screen.sure(f"this deletes the note {slug} of project {project} for good", yes, again)
     result = await call(settings, "delete_note", user, meant, exact=True)
     if as_json:
         screen.document("note_delete", project=project, **result)

@@ -9,7 +9,6 @@ import typer
 
 from gateways.cli import complete, screen
 from gateways.cli.calling import call, told
-from gateways.cli.commands.tasks.after import sure
 from gateways.cli.options import Json, Session, User, Yes, group
 from gateways.cli.run import run
 from shared.client import Client
@@ -227,7 +226,9 @@ async def _delete(settings: Settings, typed: str, yes: bool, user: str, as_json:
     slug, tasks = card["id"], sum(card["tasks"].values())
     count = f"{tasks} task{'' if tasks == 1 else 's'}"
     what = f"this deletes the project {slug} with its {count}, notes, hooks and costs for good"
-    sure(f"{what} (promptdock project archive {slug} keeps them)", yes, f"promptdock project delete {slug}")
+    screen.sure(
+        f"{what} (promptdock project archive {slug} keeps them)", yes, f"promptdock project delete {slug}"
+    )
     result = await call(settings, "delete_project", user, {"project_id": slug}, exact=True)
     if as_json:
         screen.document("project_delete", **result)

@@ -6,17 +6,68 @@ import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-from gateways.cli import screen
+import typer
+
+from gateways.cli import complete, screen
 from gateways.cli.calling import call
-from shared.client import Client, elsewhere
-from shared.client.views import projects, tasks
+from gateways.cli.options import Json, User, group
+from gateways.cli.run import run
 from shared.errors import UsageError
-from shared.settings import Settings
 
+if TYPE_CHECKING:
+    from shared.client import Client
+    from shared.settings import Settings
+
+app = group()
 _CLONING = 600.0  # seconds that the first mirror of a repository may take
 _KINDS = ("frontend", "backend", "both")
+
+
+@app.command()
+def add(
+    place: Annotated[str, typer.Argument(metavar="PATH|URL")],
+    user: User,
+    kind: Annotated[str | None, typer.Option(help="frontend, backend or both; both for a new one.")] = None,
+    name: Annotated[str | None, typer.Option(help="How it is called; the folder's name by default.")] = None,
+    project: Annotated[
+        str | None,
+        typer.Option(
+            help="The project that it belongs to; the active one.", autocompletion=complete.projects
+        ),
+    ] = None,
+    push: Annotated[
+        bool | None, typer.Option("--push/--no-push", help="Whether tasks may push their branches.")
+    ] = None,
+    as_json: Json = False,
+) -> NoReturn:
+    """Register a repository: a folder stays where it is, a URL is mirrored."""
+    adding = Adding(place, kind, name, project, push)
+    run(lambda settings: _add(settings, adding, user, as_json))
+
+
+@app.command()
+def remove(
+    name: Annotated[str, typer.Argument(metavar="NAME|PATH|URL", autocompletion=complete.repos)],
+    user: User,
+    project: Annotated[
+        str | None,
+        typer.Option(
+            help="The project that it belongs to; the active one.", autocompletion=complete.projects
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Also with commits that are nowhere else.")] = False,
+    as_json: Json = False,
+) -> NoReturn:
+    """Take a repository out of its project: a folder stays as it is, a mirror goes."""
+    run(lambda settings: _remove(settings, name, project, force, user, as_json))
+
+
+@app.command("list")
+def list_(as_json: Json = False) -> NoReturn:
+    """The registered repositories; works with the cluster down."""
+    run(lambda settings: _list(settings, as_json))
 
 
 @dataclass(frozen=True)
@@ -46,7 +97,7 @@ class Adding:
         return where | {key: value for key, value in more.items() if value is not None}
 
 
-async def add(settings: Settings, adding: Adding, user: str, as_json: bool) -> int:
+async def _add(settings: Settings, adding: Adding, user: str, as_json: bool) -> int:
     """Register it, by a command to the cluster."""
     arguments = adding.arguments()
     result = await call(settings, "add_repo", user, arguments, patience=_CLONING)
@@ -62,7 +113,7 @@ async def add(settings: Settings, adding: Adding, user: str, as_json: bool) -> i
     return 0
 
 
-async def remove(
+async def _remove(
     settings: Settings, name: str, project: str | None, force: bool, user: str, as_json: bool
 ) -> None:
     """Take it out of its project, by a command to the cluster."""
@@ -79,6 +130,9 @@ async def remove(
 
 async def offer(visitor: Client) -> None:
     """One line where a person stands in a repository that agents do not know."""
+    from shared.client import elsewhere
+    from shared.client.views import projects
+
     top = await projects.unregistered(visitor, Path.cwd())
     if top and (other := elsewhere.find(visitor.settings.home, Path.cwd())):
         screen.talk(f"  Note: {other.told}; {other.fix}")
@@ -87,8 +141,11 @@ async def offer(visitor: Client) -> None:
         screen.talk(f"  This git repository is not known to the agents: promptdock repo add {here}")
 
 
-async def show(settings: Settings, as_json: bool) -> None:
+async def _list(settings: Settings, as_json: bool) -> None:
     """All of them, from the Store."""
+    from shared.client import Client
+    from shared.client.views import tasks
+
     async with Client(settings) as visitor:
         rows = await tasks.repos(visitor)
     if as_json:

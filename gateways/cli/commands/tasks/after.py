@@ -2,74 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Any
 
-import typer
-
-from gateways.cli import options, screen
+from gateways.cli import screen
 from gateways.cli.calling import call, told
-from gateways.cli.run import me, run
-from shared.errors import UsageError
+from shared.client import Client
+from shared.client.views import try_out
 from shared.settings import Settings
 
-Id = options.Task
-User = Annotated[str, typer.Option("--user", help="Who decides.", default_factory=me)]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Yes = options.Yes
 _SHOWN = 30  # names of tasks in a line
 
 
-def add_to(tasks: typer.Typer) -> None:
-    """Put these commands among the others of `tasks`."""
-    tasks.command("try")(try_)
-    tasks.command("unmerge")(unmerge)
-    tasks.command("prune")(prune)
-
-
-def try_(
-    task: Id,
-    folder: Annotated[Path | None, typer.Argument(help="A new folder; a temporary one by default.")] = None,
-    remove: Annotated[bool, typer.Option("--remove", help="Take the checkout away again.")] = False,
-    as_json: Json = False,
-) -> NoReturn:
-    """Check out what a task made in a folder of its own, to look at it and to run it."""
-    run(lambda settings: _try(settings, task, folder, remove, as_json))
-
-
-def unmerge(task: Id, user: User, as_json: Json = False) -> NoReturn:
-    """Undo the merge of a task; its branch stays."""
-    run(lambda settings: _unmerge(settings, task, user, as_json))
-
-
-def prune(
-    user: User,
-    days: Annotated[
-        float | None, typer.Option(min=0, help="Also tasks that ended more than so many days ago.")
-    ] = None,
-    project: Annotated[str | None, typer.Option(help="Of this project alone.")] = None,
-    yes: Yes = False,
-    as_json: Json = False,
-) -> NoReturn:
-    """Clear away branches and worktrees of merged and discarded tasks; says first what goes."""
-    run(lambda settings: _prune(settings, user, days, project, yes, as_json))
-
-
-def sure(what: str, yes: bool, command: str) -> None:
-    """Ask for a yes on a terminal; UsageError where nobody can be asked, or where it is not given."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise UsageError(what, "nobody can be asked here", f"{command} --yes")
-    if not typer.confirm(f"{what}. Go on?", err=True):
-        raise UsageError("nothing was changed", "it was not confirmed", "")
-
-
-async def _try(settings: Settings, task: str, folder: Path | None, remove: bool, as_json: bool) -> None:
-    from shared.client import Client
-    from shared.client.views import try_out
-
+async def try_(settings: Settings, task: str, folder: Path | None, remove: bool, as_json: bool) -> None:
     async with Client(settings) as visitor:
         place = await (try_out.end(visitor, task) if remove else try_out.begin(visitor, task, folder))
     if as_json:
@@ -84,7 +29,7 @@ async def _try(settings: Settings, task: str, folder: Path | None, remove: bool,
     )
 
 
-async def _unmerge(settings: Settings, task: str, user: str, as_json: bool) -> None:
+async def unmerge(settings: Settings, task: str, user: str, as_json: bool) -> None:
     result = await told(settings, "unmerge_task", "unmerge", user, as_json, task_id=task)
     if result is None:
         return
@@ -95,7 +40,7 @@ async def _unmerge(settings: Settings, task: str, user: str, as_json: bool) -> N
     screen.talk(f"its branch stays; again with: promptdock tasks merge {task}")
 
 
-async def _prune(
+async def prune(
     settings: Settings, user: str, days: float | None, project: str | None, yes: bool, as_json: bool
 ) -> None:
     given: dict[str, Any] = {} if days is None else {"days": days}
@@ -108,7 +53,7 @@ async def _prune(
     if any(lists.values()):
         again = " ".join(["promptdock tasks prune", *([f"--days {days:g}"] if days is not None else [])])
         count = sum(map(len, lists.values()))
-        sure(f"this removes {count} thing{'s' * (count != 1)} for good", yes, again)
+        screen.sure(f"this removes {count} thing{'s' * (count != 1)} for good", yes, again)
         seen = await call(settings, "prune_tasks", user, {**given, "dry_run": False})
         lists = {name: seen[name] for name in lists}
     if as_json:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from gateways.cli import diffs, screen
 from gateways.cli.calling import told
 from gateways.cli.commands.tasks import show
-from gateways.cli.commands.tasks.after import sure
 from shared.client import Client
 from shared.client.views import tasks
 from shared.errors import UsageError
@@ -33,7 +32,7 @@ async def discard(settings: Settings, task: str, user: str, yes: bool, as_json: 
             card = await tasks.task(visitor, task)
         if card["branch"] and card["work"] != "merged":
             what = f"{card['branch']} ({card['title']}) is not merged: its work is lost when it is discarded"
-            sure(what, yes, f"promptdock tasks discard {task}")
+            screen.sure(what, yes, f"promptdock tasks discard {task}")
     result = await told(settings, "discard_task", "discard", user, as_json, task_id=task)
     if result is None:
         return

@@ -5,15 +5,35 @@ from __future__ import annotations
 import getpass
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 from gateways.cli import screen
-from shared.client.local import key as keys
-from shared.client.local import supervision
-from shared.settings import Settings
+from gateways.cli.options import Json, group
+from gateways.cli.run import run
+
+if TYPE_CHECKING:
+    from shared.settings import Settings
+
+app = group()
 
 
-async def put(settings: Settings, file: Path) -> None:
+@app.command("set")
+def set_() -> NoReturn:
+    """Ask for a key (hidden), check it, write it to the data folder's .env."""
+    run(lambda settings: _set(settings, settings.home / ".env"))
+
+
+@app.command()
+def check(as_json: Json = False) -> NoReturn:
+    """Ask the provider whether it takes the key."""
+    run(lambda settings: _check(settings, as_json))
+
+
+async def _set(settings: Settings, file: Path) -> None:
     """Ask, check, write. A key that the provider refuses is not written."""
+    from shared.client.local import key as keys
+    from shared.client.local import supervision
+
     name, whose = keys.name(settings), keys.company(settings)
     typed = getpass.getpass(f"{whose} API key (hidden): ") if sys.stdin.isatty() else sys.stdin.readline()
     value = keys.clean(typed, name)
@@ -32,8 +52,10 @@ async def put(settings: Settings, file: Path) -> None:
         screen.talk("The workers that run here use it from now on; nothing needs to be restarted.")
 
 
-async def check(settings: Settings, as_json: bool) -> int:
+async def _check(settings: Settings, as_json: bool) -> int:
     """0 if it is taken, 1 if nobody can say; a refused or missing one is an error."""
+    from shared.client.local import key as keys
+
     key = keys.current(settings)
     if not as_json:
         screen.talk("Asking the provider …")

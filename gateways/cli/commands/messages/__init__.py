@@ -1,0 +1,1 @@
+"""What people and agents say to each other: sent, followed, looked up."""

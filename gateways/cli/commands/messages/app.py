@@ -1,0 +1,95 @@
+"""Messages; what each command does is in the module of its name, imported when it runs."""
+
+from __future__ import annotations
+
+from typing import Annotated, NoReturn
+
+import typer
+
+from gateways.cli.options import Json, Session, User, plain
+from gateways.cli.run import run
+
+app = plain()
+
+
+@app.command()
+def chat(user: User, session: Session = None) -> NoReturn:
+    """Talk with Chatter in the terminal."""
+    from gateways.cli.commands.messages import chat as work
+
+    work.chat(user, session)
+
+
+@app.command()
+def ask(
+    text: Annotated[str, typer.Argument(help="What to ask; - reads it from stdin.")],
+    user: User,
+    session: Session = None,
+    timeout: Annotated[
+        float, typer.Option(min=0, help="Seconds to wait for the answer; 0 only sends.")
+    ] = 900.0,
+    force: Annotated[
+        bool, typer.Option("--force", help="Override the checks that come before a task is assigned.")
+    ] = False,
+    as_json: Json = False,
+) -> NoReturn:
+    """Ask one thing: progress goes to stderr, the answer to stdout."""
+    from gateways.cli.commands.messages import ask as work
+
+    asking = work.Asking(text, user, session, timeout, force, as_json)
+    run(lambda settings: work.ask(settings, asking))
+
+
+@app.command()
+def tail(
+    channels: Annotated[
+        list[str] | None, typer.Argument(help="Channels or patterns, e.g. 'events:*'.")
+    ] = None,
+    as_json: Json = False,
+) -> NoReturn:
+    """Print what passes on the channels: in words on a terminal, else one JSON object a line."""
+    from gateways.cli.commands.messages import channels as work
+
+    run(lambda settings: work.tail(settings, channels or [], as_json))
+
+
+@app.command()
+def publish(
+    channel: Annotated[str, typer.Argument(help="human-input, agent:NAME, or any other channel.")],
+    message: Annotated[str, typer.Argument(metavar="JSON", help="One JSON object; - reads it from stdin.")],
+    as_json: Json = False,
+) -> NoReturn:
+    """Send one message; what has an inbox is stored before it is reported as sent."""
+    from gateways.cli.commands.messages import channels as work
+
+    run(lambda settings: work.publish(settings, channel, message, as_json))
+
+
+@app.command()
+def inbox(user: User, as_json: Json = False) -> NoReturn:
+    """All that waits for you, in all conversations, each with the command that answers it."""
+    from gateways.cli.commands.messages import inbox as work
+
+    run(lambda settings: work.show(settings, user, as_json))
+
+
+@app.command()
+def pending(as_json: Json = False) -> NoReturn:
+    """Accepted messages that have not ended, by agent."""
+    from gateways.cli.commands.messages import pending as work
+
+    run(lambda settings: work.show(settings, as_json))
+
+
+@app.command()
+def trace(
+    user: User,
+    turn: Annotated[
+        str, typer.Argument(metavar="ID", help="A message, a turn or a task; your last turn by default.")
+    ] = "",
+    as_json: Json = False,
+) -> NoReturn:
+    """A turn after the fact: its steps and those of the agents that it asked, with time, tokens and cost."""
+    from gateways.cli.commands.messages import trace as work
+
+    run(lambda settings: work.show(settings, turn, user, as_json))
