@@ -1,4 +1,4 @@
-"""Where people and programs come in; they know only the visitor's side of the bus."""
+"""Where people and programs come in; they know only a client's side of the bus."""
 
 import os
 import sys

@@ -32,13 +32,13 @@ async def call(
     """Run a tool in the cluster; its refusals are raised. A part of a name is enough, unless it is `exact`."""
     from shared.client import Client
 
-    async with Client(settings) as visitor:
-        await visitor.reach()
+    async with Client(settings) as client:
+        await client.reach()
         if not exact:
             from shared.client.views import lookup  # reads the Store
 
-            arguments = await lookup.meant(visitor, arguments)
-        result = await visitor.command(
+            arguments = await lookup.meant(client, arguments)
+        result = await client.command(
             tool, arguments, user, patience=patience, profile=profile, session=session, roles=roles
         )
     if "error" in result:

@@ -45,14 +45,14 @@ def notes(ctx: typer.Context, incomplete: str) -> Names:
     """Notes of the project that was named before, else of the active one."""
     given = ctx.params
 
-    async def find(visitor: Client) -> Names:
+    async def find(client: Client) -> Names:
         from gateways.cli.run import me
         from shared.client.views import lookup, notes, projects
 
         if project := given.get("project"):
-            return await notes.names(visitor, await lookup.project(visitor, project))
+            return await notes.names(client, await lookup.project(client, project))
         user = given.get("user") or me()
-        return await notes.names(visitor, await projects.active(visitor, user, given.get("session")))
+        return await notes.names(client, await projects.active(client, user, given.get("session")))
 
     return _offered(find, incomplete)
 
@@ -99,65 +99,65 @@ async def _asked(find: Callable[[Client], Awaitable[Names]]) -> Names:
     from shared.client import Client
     from shared.settings import load
 
-    async with asyncio.timeout(_PATIENCE), Client(load()) as visitor:
-        return await find(visitor)
+    async with asyncio.timeout(_PATIENCE), Client(load()) as client:
+        return await find(client)
 
 
-async def _tasks(visitor: Client) -> Names:
+async def _tasks(client: Client) -> Names:
     from shared.client.views import tasks
 
-    return [(card["id"], f"{tasks.state(card)}  {card['title']}"[:80]) for card in await tasks.tasks(visitor)]
+    return [(card["id"], f"{tasks.state(card)}  {card['title']}"[:80]) for card in await tasks.tasks(client)]
 
 
-async def _projects(visitor: Client) -> Names:
+async def _projects(client: Client) -> Names:
     from shared.client.views import lookup
 
-    return await lookup.listed(visitor, "project")
+    return await lookup.listed(client, "project")
 
 
-async def _repos(visitor: Client) -> Names:
+async def _repos(client: Client) -> Names:
     from shared.client.views import tasks
 
-    return [(card["name"], card["kind"]) for card in await tasks.repos(visitor)]
+    return [(card["name"], card["kind"]) for card in await tasks.repos(client)]
 
 
-async def _sessions(visitor: Client) -> Names:
+async def _sessions(client: Client) -> Names:
     from shared.client.views import lookup
 
-    return await lookup.listed(visitor, "session")
+    return await lookup.listed(client, "session")
 
 
-async def _hooks(visitor: Client) -> Names:
+async def _hooks(client: Client) -> Names:
     from shared.client.views import lookup
 
-    return await lookup.listed(visitor, "hook")
+    return await lookup.listed(client, "hook")
 
 
-async def _approvals(visitor: Client) -> Names:
+async def _approvals(client: Client) -> Names:
     from shared.client.views import approvals
 
-    return [(card["id"], str(card["action"])[:80]) for card in await approvals.listing(visitor, False)]
+    return [(card["id"], str(card["action"])[:80]) for card in await approvals.listing(client, False)]
 
 
-async def _agents(visitor: Client) -> Names:
-    return [(name, "") for name in await visitor.presence.agents()]
+async def _agents(client: Client) -> Names:
+    return [(name, "") for name in await client.presence.agents()]
 
 
-async def _tools(visitor: Client) -> Names:
+async def _tools(client: Client) -> Names:
     from shared.client.views import tools
 
     cards = tools.catalogue(None)
     return [(card["name"], str(card["description"]).partition("\n")[0][:80]) for card in cards]
 
 
-async def _profiles(visitor: Client) -> Names:
+async def _profiles(client: Client) -> Names:
     from shared.client.views import permissions
 
-    return [(card["name"], card["source"]) for card in await permissions.listing(visitor)]
+    return [(card["name"], card["source"]) for card in await permissions.listing(client)]
 
 
-async def _dead(visitor: Client) -> Names:
+async def _dead(client: Client) -> Names:
     from shared.client.views import dead_letters
 
-    cards = [letter.card() for letter in await dead_letters.letters(visitor)]
+    cards = [letter.card() for letter in await dead_letters.letters(client)]
     return [(card["key"], str(card["reason"])[:80]) for card in cards]

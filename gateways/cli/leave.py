@@ -19,8 +19,8 @@ _SHORT = 8  # letters of an id that are shown
 class Leave:
     """An async context manager: while it is open, what is put to it is answered by lines from the terminal."""
 
-    def __init__(self, visitor: Client, user: str) -> None:
-        self._visitor, self._user = visitor, user
+    def __init__(self, client: Client, user: str) -> None:
+        self._client, self._user = client, user
         self._open: dict[str, Output] = {}  # approval id -> the request, the oldest first
         self._reading: asyncio.Task[None] | None = None
 
@@ -40,7 +40,7 @@ class Leave:
     async def _waits(self, id: str) -> bool:
         """Whether nobody has answered it elsewhere."""
         with contextlib.suppress(PromptDockError):
-            return not await approvals.decided(self._visitor, id)
+            return not await approvals.decided(self._client, id)
         return True
 
     async def _read(self) -> None:
@@ -64,7 +64,7 @@ class Leave:
     async def _decide(self, id: str, decision: Decision, reason: str) -> None:
         output = self._open.pop(id)
         try:
-            await self._visitor.decide(id, decision, self._user, output.session_id, reason=reason or None)
+            await self._client.decide(id, decision, self._user, output.session_id, reason=reason or None)
         except PromptDockError as error:
             screen.complain(error)
 

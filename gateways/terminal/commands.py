@@ -32,7 +32,7 @@ async def _help(_here: Conversation, _rest: str) -> str:
 
 
 async def _tasks(here: Conversation, _rest: str) -> str:
-    rows = await tasks.tasks(here.visitor, tasks.Filter(limit=20))
+    rows = await tasks.tasks(here.client, tasks.Filter(limit=20))
     told = _table(
         [(row["id"], tasks.state(row), row["assignee"] or "", line(row["title"], 60)) for row in rows]
     )
@@ -47,7 +47,7 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 async def _task(here: Conversation, rest: str) -> str:
-    card = await tasks.task(here.visitor, rest or await _newest(here))
+    card = await tasks.task(here.client, rest or await _newest(here))
     told = [f"{card['id']}  {tasks.state(card)}  {card['title']}"]
     told += [f"  {event['at'][11:19]} {event['event']} → {event['to']}" for event in card["history"]]
     for result in card["results"]:
@@ -60,18 +60,18 @@ async def _task(here: Conversation, rest: str) -> str:
 
 
 async def _diff(here: Conversation, rest: str) -> str:
-    return await tasks.diff(here.visitor, rest or await _newest(here))
+    return await tasks.diff(here.client, rest or await _newest(here))
 
 
 async def _newest(here: Conversation) -> str:
-    rows = await tasks.tasks(here.visitor, tasks.Filter(limit=1))
+    rows = await tasks.tasks(here.client, tasks.Filter(limit=1))
     if not rows:
         raise PromptDockError("there are no tasks yet", "", 'assign one, e.g. "Build a button on the page"')
     return str(rows[0]["id"])
 
 
 async def _status(here: Conversation, _rest: str) -> str:
-    state = await status.status(here.visitor)
+    state = await status.status(here.client)
     redis = state["redis"]
     waiting = sum(state["queues"].values())
     model = "DEMO (scripted)" if state["demo"] else state["model"] or "unknown"
@@ -79,14 +79,14 @@ async def _status(here: Conversation, _rest: str) -> str:
         [
             f"PromptDock {state['version']}, {redis['server']} {redis['version']} on {redis['address']}",
             f"model {model}, store {state['store'] or 'unknown'}, home {state['home']}",
-            f"{len(state['agents'])} workers, {waiting} messages not ended, {here.visitor.kept} not sent",
+            f"{len(state['agents'])} workers, {waiting} messages not ended, {here.client.kept} not sent",
         ]
     )
 
 
 async def _agents(here: Conversation, _rest: str) -> str:
-    state = await status.status(here.visitor)
-    doing = await status.doing(here.visitor, state["agents"])
+    state = await status.status(here.client)
+    doing = await status.doing(here.client, state["agents"])
     told, most = [], shutil.get_terminal_size().columns
     rows = [
         (
@@ -149,7 +149,7 @@ async def _answer(here: Conversation, rest: str) -> str:
 
 
 async def _project(here: Conversation, rest: str) -> str:
-    active = await projects.active(here.visitor, here.user, here.session)
+    active = await projects.active(here.client, here.user, here.session)
     if not rest:
         told = _table(
             [
@@ -158,19 +158,19 @@ async def _project(here: Conversation, rest: str) -> str:
                     f"repositories: {card['repositories']}, open tasks: {card['open_tasks']}",
                     line(card["name"], 40),
                 )
-                for card in await projects.listing(here.visitor)
+                for card in await projects.listing(here.client)
             ]
         )
         return "\n".join([*told, "Another one: /project ID"])
     # A person's own conversation need not wait for what runs there; one that was named is the cluster's to find.
-    chosen = {"project_id": await lookup.project(here.visitor, rest)}
+    chosen = {"project_id": await lookup.project(here.client, rest)}
     found = await _called(here, "set_active_project", chosen, here.named or "")
     known = ", ".join(found["repositories"])
     return f"This conversation works on {found['active_project']} ({known or 'no repository yet'})."
 
 
 async def _notes(here: Conversation, rest: str) -> str:
-    project = rest or await projects.active(here.visitor, here.user, here.session)
+    project = rest or await projects.active(here.client, here.user, here.session)
     found = await _called(here, "list_notes", {"project_id": project})
     told = _table(
         [(str(note["name"]), line(str(note.get("title", "")), 60)) for note in found.get("notes", [])]
@@ -198,7 +198,7 @@ async def _called(
     here: Conversation, tool: str, arguments: dict[str, Any], session: str = ""
 ) -> dict[str, Any]:
     """What a tool of the cluster answers; its error is one of ours."""
-    found = await here.visitor.command(tool, arguments, here.user, patience=_PATIENCE, session=session)
+    found = await here.client.command(tool, arguments, here.user, patience=_PATIENCE, session=session)
     if "error" in found:
         raise PromptDockError(*(str(found.get(name) or "") for name in ("error", "why", "fix")))
     return found
@@ -206,7 +206,7 @@ async def _called(
 
 async def _key(here: Conversation, _rest: str) -> str:
     called = os.environ.get("PROMPTDOCK_CALLED", "promptdock")
-    state = "A key is set." if key.is_set(here.visitor.settings) else "No key is set: the demo model answers."
+    state = "A key is set." if key.is_set(here.client.settings) else "No key is set: the demo model answers."
     return f"{state} In another terminal: {called} key set"
 
 

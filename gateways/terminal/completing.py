@@ -57,10 +57,10 @@ class Offers(Completer):
         return known
 
     async def _ask(self, command: str) -> list[Offer]:
-        visitor = self._here.visitor
+        client = self._here.client
         match command:
             case "/task" | "/diff" | "/answer":
-                rows = await tasks.tasks(visitor, tasks.Filter(limit=20))
+                rows = await tasks.tasks(client, tasks.Filter(limit=20))
                 return [(str(row["id"]), f"{tasks.state(row)}  {row['title']}") for row in rows]
             case "/stop":
                 return [(one.agent, one.question) for one in self._here.work.open]

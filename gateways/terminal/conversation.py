@@ -58,7 +58,7 @@ class Spent:
 class Conversation:
     """An async context manager: while it is open, what comes is printed."""
 
-    visitor: Client
+    client: Client
     screen: Screen
     user: str
     named: str | None
@@ -99,8 +99,8 @@ class Conversation:
         return time.monotonic() - min(self.awaited.values()) if self.awaited else 0.0
 
     async def __aenter__(self) -> Conversation:
-        mark = await self.visitor.mark(self.session)
-        heard = await self._stack.enter_async_context(self.visitor.outputs())
+        mark = await self.client.mark(self.session)
+        heard = await self._stack.enter_async_context(self.client.outputs())
         self.idle.set()
         await self._reopen()  # before anything new is shown: what was earlier stands above what is later
         for work in (
@@ -130,7 +130,7 @@ class Conversation:
             self.idle.set()
 
     async def _reopen(self) -> None:
-        for entry in await reopening.entries(self.visitor, self.session, self.user):
+        for entry in await reopening.entries(self.client, self.session, self.user):
             for note in entry.notes:
                 self.screen.note(note)
             if entry.output and entry.output.status == "awaiting_approval":
@@ -140,7 +140,7 @@ class Conversation:
                 self.question = entry.output if entry.output.status == "awaiting_input" else self.question
             if entry.heard:
                 self._known.add(entry.heard.cursor)
-                self.visitor.shown(entry.heard)
+                self.client.shown(entry.heard)
 
     async def _greet(self) -> None:
         """What waits for this person, wherever it came from, but what was put just now; one line each."""
@@ -156,12 +156,12 @@ class Conversation:
 
     async def count(self) -> None:
         """Look what waits for this person, as far as it can be known now."""
-        self.waiting = await inbox.known(self.visitor, self.user)
+        self.waiting = await inbox.known(self.client, self.user)
 
     async def recall(self) -> None:
         """Put again what waits for this person's permission: it may have been asked while nobody was here."""
         with contextlib.suppress(PromptDockError):
-            for output in await approvals.waiting(self.visitor, self.session, self.user):
+            for output in await approvals.waiting(self.client, self.session, self.user):
                 self._put(output)
 
     def _put(self, output: Output) -> None:
@@ -189,7 +189,7 @@ class Conversation:
         self.awaited[message_id], self.said[message_id] = time.monotonic(), text
         self.idle.clear()
         try:
-            sent = await self.visitor.say(
+            sent = await self.client.say(
                 text,
                 self.user,
                 self.named,
@@ -232,7 +232,7 @@ class Conversation:
             return
         approval_id, asked = fitting[0], self.asks.pop(fitting[0])
         try:
-            sent = await self.visitor.decide(
+            sent = await self.client.decide(
                 approval_id, decision, self.user, self.session, reason=reason or None
             )
         except PromptDockError as error:
@@ -246,7 +246,7 @@ class Conversation:
 
     async def _served(self) -> bool:
         with contextlib.suppress(PromptDockError):
-            return await status.serves(self.visitor)
+            return await status.serves(self.client)
         return True
 
     async def stop(self, agent: str = "") -> None:
@@ -258,7 +258,7 @@ class Conversation:
         try:
             request = consult.request_id if consult else None
             turn = self.work.turn if self.work.running and not request else None
-            await self.visitor.stop(self.user, self.session, turn, request)
+            await self.client.stop(self.user, self.session, turn, request)
             told = f"stopping {agent or 'the turn'} …"
             mine = [ask for ask in self.asks.values() if ask.in_reply_to == self.work.turn]
             if turn and mine:
@@ -279,7 +279,7 @@ class Conversation:
             foreign = not output.session_id and output.user_id == self.user
             if output.session_id == self.session or foreign:
                 if output.user_id == self.user:  # in a conversation of several each is told their own
-                    self.visitor.shown(item)
+                    self.client.shown(item)
                 await self._show(output, foreign)
 
     async def _show(self, output: Output, foreign: bool) -> None:
@@ -308,7 +308,7 @@ class Conversation:
         self.asks.pop(name, None)
         became = None
         with contextlib.suppress(PromptDockError):
-            became = await approvals.became(self.visitor, name)
+            became = await approvals.became(self.client, name)
         told = became.told(self.user) if became else "withdrawn, because its turn ended"
         done = "" if became and became.allows else "; it was not done"
         self.screen.note(f"{_does(ask)}: {told}{done}")
@@ -360,7 +360,7 @@ class Conversation:
             self.idle.set()
 
     async def _events(self, mark: str) -> None:
-        async for event in self.visitor.events(self.session, mark):
+        async for event in self.client.events(self.session, mark):
             self.stream.take(event)
             consult = self.work.take(event.kind, event.payload)
             if event.kind in ("done", "error"):
@@ -372,14 +372,14 @@ class Conversation:
         """Look how those are who were asked, and who works on tasks of this conversation."""
         while True:
             with contextlib.suppress(PromptDockError):
-                cards = await self.visitor.presence.here()
+                cards = await self.client.presence.here()
                 self.model = status.speaks(cards)
-                doing = await status.doing(self.visitor, cards)
+                doing = await status.doing(self.client, cards)
                 ours = [one for one in doing if one.activity.session == self.session and one.activity.task]
                 self.doing = [(one, time.monotonic() - one.seconds) for one in ours]
             for consult in self.work.open:
                 with contextlib.suppress(PromptDockError):
-                    consult.pulse = await status.pulse(self.visitor, consult.agent, consult.request_id)
+                    consult.pulse = await status.pulse(self.client, consult.agent, consult.request_id)
                     self._say_silent(consult)
             await asyncio.sleep(_LOOK)
 
@@ -402,7 +402,7 @@ class Conversation:
             loop.call_later(_SETTLED, self._stale.set)  # what was said now is settled a moment later
 
         with contextlib.suppress(PromptDockError):  # it is counted now and then, too
-            await inbox.changes(self.visitor, changed)
+            await inbox.changes(self.client, changed)
 
     def _say_silent(self, consult: ConsultProgress) -> None:
         """Once for each request: an agent that does not say any more that it lives, and what can be done."""

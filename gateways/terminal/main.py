@@ -50,12 +50,12 @@ def live() -> bool:
 
 async def _chat(settings: Settings, user: str, session: str | None, folder: str) -> int:
     screen: Screen = Rich() if live() else Plain()
-    async with Client(settings) as visitor:
-        await visitor.reach()
+    async with Client(settings) as client:
+        await client.reach()
         if live():
             screen.note(f"You speak with Chatter as {user}. /help shows what else there is.")
-        async with Conversation(visitor, screen, user, session) as conversation:
-            if unknown := await projects.unregistered(visitor, Path(folder)):
+        async with Conversation(client, screen, user, session) as conversation:
+            if unknown := await projects.unregistered(client, Path(folder)):
                 told = f"promptdock repo add {shlex.quote(unknown)}"
                 screen.note(f"This git repository is not known to the agents: {runnable(told)}")
             if live():

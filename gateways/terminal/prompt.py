@@ -99,7 +99,7 @@ def above(here: Conversation) -> FormattedText:
 
 def below(here: Conversation) -> FormattedText:
     """The footer: what is waited for, and by whom; which model speaks; where we are."""
-    kept = [f"{here.visitor.kept} kept until Redis is back"] if here.visitor.kept else []
+    kept = [f"{here.client.kept} kept until Redis is back"] if here.client.kept else []
     if here.asks:
         state = "waits for you: 1, 2 or 3"
     elif here.question:
@@ -153,7 +153,7 @@ async def converse(here: Conversation) -> int:
     """Until the person leaves."""
     keys = Keys(here)
     session: PromptSession[str] = PromptSession(
-        history=_history(here.visitor.settings.home),
+        history=_history(here.client.settings.home),
         completer=Offers(here),
         complete_while_typing=Condition(lambda: get_app().current_buffer.text.startswith("/")),
         key_bindings=keys.bindings,

@@ -28,16 +28,16 @@ class Entry:
     heard: Heard | None = None
 
 
-async def entries(visitor: Client, session: str, user: str) -> list[Entry]:
+async def entries(client: Client, session: str, user: str) -> list[Entry]:
     """In the order in which they came; without the Store those that Redis has."""
     last: last_words.Last | None = None
     questions: dict[str, asked.Question] | None = None
     with contextlib.suppress(PromptDockError):
-        last = await last_words.last(visitor, session, user)
-        questions = {one.id: one for one in await asked.questions(visitor, user, session)}
+        last = await last_words.last(client, session, user)
+        questions = {one.id: one for one in await asked.questions(client, user, session)}
     news: list[Entry] = []
     with contextlib.suppress(PromptDockError):
-        for heard in await last_words.missed(visitor, session, user):
+        for heard in await last_words.missed(client, session, user):
             if heard.output.status != "awaiting_input":
                 news.append(_missed(heard))
             elif questions is None or heard.output.id in questions:  # else it was answered
@@ -46,7 +46,7 @@ async def entries(visitor: Client, session: str, user: str) -> list[Entry]:
     for one in (questions or {}).values():
         news.append(_asked(one.output(user)))
     with contextlib.suppress(PromptDockError):
-        for output in await approvals.waiting(visitor, session, user):
+        for output in await approvals.waiting(client, session, user):
             news.append(Entry(_at(output), output=output))
     whole = {turn for entry in news if entry.output for turn in entry.output.answers}
     quoted = [_quote(last, whole=last.turn in whole)] if last else []

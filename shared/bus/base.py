@@ -1,6 +1,6 @@
 """What Redis is to us.
 
-Above stand the turns (scripts on one agent's keys), presence and the visitor. Below stands `redis`, on
+Above stand the turns (scripts on one agent's keys), presence and the client. Below stands `redis`, on
 redis-py. Every call raises BusUnreachable when no answer came; whoever calls decides whether it is safe to
 call again (scripts of ours are: they are written so that a repetition is recognised).
 """

@@ -91,17 +91,17 @@ def check(command: str) -> None:
 class Bridge:
     """One process of a bridged agent."""
 
-    def __init__(self, visitor: Client, bridged: Bridged) -> None:
-        self._visitor, self._bridged = visitor, bridged
-        self._names, self._settings = visitor.names, visitor.settings
+    def __init__(self, client: Client, bridged: Bridged) -> None:
+        self._client, self._bridged = client, bridged
+        self._names, self._settings = client.names, client.settings
         self.instance = instance_of(os.getpid()) + secrets.token_hex(2)
-        self._desk = Queue(visitor.bus, visitor.names, bridged.name, lease_ms=visitor.settings.lease_ms)
-        self._channel = visitor.names.agent(bridged.name)
+        self._desk = Queue(client.bus, client.names, bridged.name, lease_ms=client.settings.lease_ms)
+        self._channel = client.names.agent(bridged.name)
         self._wake, self._stopping = asyncio.Event(), asyncio.Event()
         self._turn: Turn | None = None
         self._work: asyncio.Task[None] | None = None
         self._since, self._started = time.monotonic(), messages.now()
-        self._authority = Signatures(visitor.names, visitor.signer, visitor.settings.unsigned_may)
+        self._authority = Signatures(client.names, client.signer, client.settings.unsigned_may)
         self.ear = Intake(
             *(self._desk, [self._channel], self._heard), plain=[self._channel], authority=self._authority
         )
@@ -125,9 +125,9 @@ class Bridge:
                 async with asyncio.timeout(3):
                     if self._turn is not None:
                         await self._turn.release()
-                    await self._visitor.presence.leave(self._bridged.name, self.instance)
+                    await self._client.presence.leave(self._bridged.name, self.instance)
                     if self._bridged.name not in AGENTS:
-                        await self._visitor.presence.retire(self._bridged.name)
+                        await self._client.presence.retire(self._bridged.name)
 
     def stop(self) -> None:
         """Take nothing more."""
@@ -186,7 +186,7 @@ class Bridge:
         while True:
             turn = self._turn
             with contextlib.suppress(PromptDockError):
-                await self._visitor.presence.beat(
+                await self._client.presence.beat(
                     self._bridged.name,
                     self.instance,
                     {
@@ -269,7 +269,7 @@ class Bridge:
             text = f"{self._bridged.name} still works, for {time.monotonic() - begun:.0f} s"
             with contextlib.suppress(PromptDockError):
                 message = self._message(request, "progress", {"message": text})
-                await post.publish(self._visitor.bus, self._names, f"agent:{request.sender}", message)
+                await post.publish(self._client.bus, self._names, f"agent:{request.sender}", message)
 
     def _message(self, request: messages.AgentMessage, kind: str, payload: Payload) -> Payload:
         return {
@@ -289,7 +289,7 @@ class Bridge:
             payload = payload | {"status": states.REVIEW}
         message = self._message(request, "error" if payload.get("error") else "response", payload)
         channel = f"agent:{request.sender}"
-        sent = await post.post(self._visitor.bus, self._names, channel, message, self._settings.lease_ms)
+        sent = await post.post(self._client.bus, self._names, channel, message, self._settings.lease_ms)
         rows = self._rows(turn, request, payload, task) if task is not None else []
         if sent.outcome == "heard":  # what is only published passes no script that would note it
             rows.append(self._said(turn, request, message, channel))
@@ -300,7 +300,7 @@ class Bridge:
     async def _task(self, request: messages.AgentMessage) -> Task | None:
         """The task's row, as far as there is one."""
         try:
-            store = await self._visitor.store()
+            store = await self._client.store()
             found = await store.select(Task, {"slug": str(request.payload.get("task_id") or "")}, limit=1)
         except PromptDockError as error:
             log.get().warning("The task's row cannot be read", why=str(error))
@@ -381,9 +381,9 @@ def _payload(request: messages.AgentMessage, done: Finished, seconds: float) -> 
     return card
 
 
-async def serve(visitor: Client, bridged: Bridged, signals: Sequence[signal.Signals]) -> None:
+async def serve(client: Client, bridged: Bridged, signals: Sequence[signal.Signals]) -> None:
     """Run a bridge until one of the signals comes."""
-    bridge = Bridge(visitor, bridged)
+    bridge = Bridge(client, bridged)
     for number in signals:
         asyncio.get_running_loop().add_signal_handler(number, bridge.stop)
     await bridge.run()

@@ -1,4 +1,4 @@
-"""A visitor: one person's or program's line to the cluster.
+"""A client: one person's or program's line to the cluster.
 
 What changes something goes as a message; what only reads goes to the Store and works with the cluster down.
 Nothing connects before it is needed. A cluster that went away and comes back, also on another port, is found
@@ -69,7 +69,7 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """Give everything back; letters that did not go out stay in the outbox for the next visitor."""
+        """Give everything back; letters that did not go out stay in the outbox for the next client."""
         if self._confirming:
             await asyncio.wait(self._confirming, timeout=_LEAVE)
         tasks = [*self._confirming, *([self._again] if self._again else [])]

@@ -1,4 +1,4 @@
-"""What a visitor stands on: the one module of this room that chooses implementations."""
+"""What a client stands on: the one module of this room that chooses implementations."""
 
 from __future__ import annotations
 

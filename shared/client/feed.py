@@ -34,7 +34,7 @@ def parse(data: bytes | str) -> Output | None:
 
 
 class Line(Protocol):
-    """What of a visitor is needed to listen."""
+    """What of a client is needed to listen."""
 
     @property
     def names(self) -> Names: ...
@@ -57,10 +57,10 @@ class Line(Protocol):
 class Feed:
     """An async iterator of `Heard`; between `open` and `close` nothing that was said is missed."""
 
-    def __init__(self, visitor: Line, after: str) -> None:
-        self._visitor, self.cursor = visitor, after
-        self._stream = f"{visitor.names.desk(CHATTER)}out"
-        self._channel = visitor.names.channel(CHATTER_OUTPUT)
+    def __init__(self, client: Line, after: str) -> None:
+        self._client, self.cursor = client, after
+        self._stream = f"{client.names.desk(CHATTER)}out"
+        self._channel = client.names.channel(CHATTER_OUTPUT)
         self._queue: asyncio.Queue[Heard | None] = asyncio.Queue()
         self._plain: asyncio.Queue[tuple[Output, bytes]] = asyncio.Queue(_PLAIN)
         self._subscribed = asyncio.Event()
@@ -94,7 +94,7 @@ class Feed:
         raise StopAsyncIteration
 
     async def _read(self) -> None:
-        async for entry_id, data in entries(self._visitor, self._stream, self.cursor):
+        async for entry_id, data in entries(self._client, self._stream, self.cursor):
             self.cursor = entry_id
             if output := parse(data):
                 self._queue.put_nowait(Heard(output, entry_id))
@@ -111,13 +111,13 @@ class Feed:
             self._subscribed.set()
 
         # By a pattern: who listens so is not counted among those who acknowledge nothing (PUBSUB NUMSUB).
-        await self._visitor.subscribe([], [self._channel], take, ready)
+        await self._client.subscribe([], [self._channel], take, ready)
 
     async def _judge(self) -> None:
         """Anybody may publish there: where Chatter is ours, what it says is in its stream."""
         while True:
             output, data = await self._plain.get()
-            judged = await self._visitor.judges(self._channel, data)
+            judged = await self._client.judges(self._channel, data)
             if judged != "dropped":
                 said = output if judged == "taken" else output.disowned()
                 self._queue.put_nowait(Heard(said, self.cursor))
@@ -125,17 +125,17 @@ class Feed:
                 log.get().debug("What looks like an output is not shown", why="no worker of ours said it")
 
 
-async def entries(visitor: Line, stream: str, after: str) -> AsyncGenerator[tuple[str, bytes], None]:
+async def entries(client: Line, stream: str, after: str) -> AsyncGenerator[tuple[str, bytes], None]:
     """`(id, data)` of a stream's entries after a cursor, for ever; while Redis is away it waits for it."""
     failures = 0
     while True:
         try:
-            found = await visitor.bus.read({stream: after}, _BLOCK_MS)
+            found = await client.bus.read({stream: after}, _BLOCK_MS)
             failures = 0
         except BusUnreachable:
             failures += 1
             await asyncio.sleep(random.uniform(0.02, min(1.0, 0.05 * 2 ** min(failures, 8))))
-            await visitor.moved()
+            await client.moved()
             after = "$" if failpoints.without("gap-fill") else after
             continue
         for entry in found:
@@ -143,9 +143,9 @@ async def entries(visitor: Line, stream: str, after: str) -> AsyncGenerator[tupl
             yield entry.id, entry.fields.get("data", b"")
 
 
-async def events(visitor: Line, session: str, after: str) -> AsyncGenerator[Event, None]:
+async def events(client: Line, session: str, after: str) -> AsyncGenerator[Event, None]:
     """The live events of a session after a cursor, for ever."""
-    async for entry_id, data in entries(visitor, visitor.names.stream(session), after):
+    async for entry_id, data in entries(client, client.names.stream(session), after):
         try:
             value = json.loads(data)
         except ValueError:
@@ -154,10 +154,10 @@ async def events(visitor: Line, session: str, after: str) -> AsyncGenerator[Even
             yield Event(str(value.pop("event", "")), value, entry_id)
 
 
-async def tail_of(visitor: Line, stream: str) -> str:
+async def tail_of(client: Line, stream: str) -> str:
     """The cursor behind which only what comes from now on stands."""
     try:
-        newest = await visitor.bus.command("XREVRANGE", stream, "+", "-", "COUNT", 1)
+        newest = await client.bus.command("XREVRANGE", stream, "+", "-", "COUNT", 1)
     except BusUnreachable:
         raise
     except PromptDockError:
@@ -165,6 +165,6 @@ async def tail_of(visitor: Line, stream: str) -> str:
     return str(newest[0][0].decode()) if newest else "0-0"
 
 
-async def newest(visitor: Line) -> str:
+async def newest(client: Line) -> str:
     """The cursor of the last that Chatter said."""
-    return await tail_of(visitor, f"{visitor.names.desk(CHATTER)}out")
+    return await tail_of(client, f"{client.names.desk(CHATTER)}out")

@@ -28,9 +28,9 @@ class Last:
     at: datetime
 
 
-async def last(visitor: Client, session: str, user: str) -> Last | None:
+async def last(client: Client, session: str, user: str) -> Last | None:
     """The end of a conversation, as it is stored; None where it was not this person who spoke last."""
-    store = await visitor.store()
+    store = await client.store()
     where = {"session_id": session}
     rows = await store.select(ConversationMessage, where, order=[("seq", "desc")], limit=_LOOKED)
     asked = next((row for row in rows if row.role == "user" and row.user_id), None)
@@ -48,14 +48,14 @@ def _text(row: ConversationMessage) -> str:
     return (texts[0] if row.role == "user" else "\n".join(texts)).strip() if texts else ""
 
 
-async def missed(visitor: Client, session: str, user: str) -> list[Heard]:
+async def missed(client: Client, session: str, user: str) -> list[Heard]:
     """What was said to this person while nobody showed it to them, the oldest first; questions of tasks are left out.
 
     These are put again by Chatter, who knows whether they are open still.
     """
-    key = f"{visitor.names.desk(CHATTER)}untold:{session}"
+    key = f"{client.names.desk(CHATTER)}untold:{session}"
     found = []
-    for id, fields in await visitor.bus.command("XRANGE", key, "-", "+"):
+    for id, fields in await client.bus.command("XRANGE", key, "-", "+"):
         try:
             output = Output.model_validate_json(fields[1])
         except ValidationError:

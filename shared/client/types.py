@@ -1,4 +1,4 @@
-"""What a visitor hands to a gateway."""
+"""What a client hands to a gateway."""
 
 from __future__ import annotations
 

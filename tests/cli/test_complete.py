@@ -81,7 +81,7 @@ def test_a_cluster_that_does_not_answer_holds_nobody_up(
 ) -> None:
     monkeypatch.setenv("PROMPTDOCK_HOME", str(tmp_path))
 
-    async def silent(_visitor: Client) -> complete.Names:
+    async def silent(_client: Client) -> complete.Names:
         await asyncio.sleep(PATIENCE)
         return [("never", "")]
 

@@ -13,7 +13,7 @@ from shared.bus.keys import Names
 from shared.client import Client
 
 
-def _visitor(newest: str) -> Client:
+def _client(newest: str) -> Client:
     """One whose stream of outputs ends so."""
 
     async def command(*_words: object) -> list[Any]:
@@ -27,7 +27,7 @@ async def test_that_an_agent_answered_is_told_behind_that_it_was_asked(
 ) -> None:
     order = Order()
     order.shown("99-9")
-    order.tell(_visitor("100-1"), "… planner answered")
+    order.tell(_client("100-1"), "… planner answered")
     await asyncio.sleep(0)
     await asyncio.sleep(0)  # it has looked where the stream ends, and waits
     order.shown("100-0")
@@ -43,6 +43,6 @@ async def test_it_is_told_all_the_same_where_nothing_is_heard(
 ) -> None:
     monkeypatch.setattr("gateways.cli.commands.messages.ask._SETTLE", 0.01)
     order = Order()
-    order.tell(_visitor("100-1"), "… planner answered")
+    order.tell(_client("100-1"), "… planner answered")
     await order.end()
     assert capsys.readouterr().err == "… planner answered\n"

@@ -1,1 +1,1 @@
-"""The visitor on a real server, and what it needs none for."""
+"""The client on a real server, and what it needs none for."""

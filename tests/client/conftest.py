@@ -1,4 +1,4 @@
-"""A real server that can be killed and brought back, and visitors on it."""
+"""A real server that can be killed and brought back, and clients on it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def settings(server: Server, tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-async def visitor(settings: Settings) -> AsyncIterator[Client]:
+async def client(settings: Settings) -> AsyncIterator[Client]:
     async with Client(settings) as made:
         yield made
 

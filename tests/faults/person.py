@@ -1,4 +1,4 @@
-"""A person with a gateway: the visitor's line through a proxy of its own, and all that it hears."""
+"""A person with a gateway: the client's line through a proxy of its own, and all that it hears."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.faults.proxy import Proxy
 class Person:
     """Hears everything that Chatter says, and notes it."""
 
-    def __init__(self, visitor: Client, proxy: Proxy) -> None:
-        self.visitor, self.proxy = visitor, proxy
+    def __init__(self, client: Client, proxy: Proxy) -> None:
+        self.client, self.proxy = client, proxy
         self.heard: set[str] = set()  # ids of closing outputs
 
     async def listen(self, ready: asyncio.Event) -> None:
         """Until cancelled."""
-        async with self.visitor.outputs() as outputs:
+        async with self.client.outputs() as outputs:
             ready.set()
             async for said in outputs:
                 if said.output.status in CLOSING:
@@ -42,8 +42,8 @@ async def person(cluster: Cluster) -> AsyncIterator[Person]:
             "namespace": cluster.names.namespace,
             "lease_ms": cluster.lease,
         }
-        async with Client(Settings.model_construct(**fields)) as visitor:
-            made, ready = Person(visitor, proxy), asyncio.Event()
+        async with Client(Settings.model_construct(**fields)) as client:
+            made, ready = Person(client, proxy), asyncio.Event()
             listening = asyncio.create_task(made.listen(ready))
             try:
                 async with asyncio.timeout(20):

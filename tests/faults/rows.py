@@ -266,7 +266,7 @@ async def outbox(scene: Scene) -> None:
         for n in range(5):
             user = f"{load.tag}-kept{n}"
             identity, text = f"{user}-{number}", f"say {user} {number}"
-            sent = await person.visitor.say(text, user, message_id=identity)
+            sent = await person.client.say(text, user, message_id=identity)
             assert sent.outcome == "kept", sent
             load.acknowledged[identity], load.words[identity] = user, text
         await scene.cluster.server.up()
@@ -276,7 +276,7 @@ async def outbox(scene: Scene) -> None:
 
 
 async def _sent(person: Person) -> bool:
-    return person.visitor.kept == 0
+    return person.client.kept == 0
 
 
 async def _all_listen(scene: Scene) -> bool:

@@ -30,7 +30,7 @@ async def link(cluster: Cluster, person: Person) -> Path:
     """A repository of the person, which the cluster knows."""
     path = await asyncio.to_thread(repository, cluster.folder / "work", {"README.md": "# Work\n"})
     arguments = {"source": "link", "path": str(path.path), "name": "work", "kind": "both"}
-    told = await person.visitor.command("add_repo", arguments, "owner", patience=20)
+    told = await person.client.command("add_repo", arguments, "owner", patience=20)
     assert "error" not in told, told
     return path.path
 

@@ -102,5 +102,5 @@ def chatter(redis: RedisBus, names: Names, seen: Seen, tmp_path: Path) -> Chatte
 @pytest.fixture
 async def here(valkey: str, names: Names, seen: Seen, tmp_path: Path) -> AsyncIterator[Conversation]:
     settings = Settings(REDIS_URL=valkey, PROMPTDOCK_HOME=tmp_path, PROMPTDOCK_NAMESPACE=names.namespace)
-    async with Client(settings) as visitor, Conversation(visitor, seen, "ada", None) as made:
+    async with Client(settings) as client, Conversation(client, seen, "ada", None) as made:
         yield made

@@ -55,7 +55,7 @@ async def test_what_this_person_was_shown_is_acknowledged_and_what_was_for_anoth
         output = Output.model_validate({**words, "user_id": user, "id": user, "timestamp": now()})
         await desk.announce(channel, output.text(channel), "user:ada", "always")
     await until(lambda: len(seen.told) == 2)
-    await here.visitor.close()  # comes back when what was shown is acknowledged
+    await here.client.close()  # comes back when what was shown is acknowledged
     left = await chatter.redis.command("XRANGE", kept, "-", "+")
     assert [json.loads(fields[1])["user_id"] for _, fields in left] == ["bob"]
 
@@ -101,8 +101,8 @@ async def test_a_second_message_says_what_it_waits_behind(
 async def test_a_chat_opens_with_the_last_words_and_with_what_its_person_was_not_shown(
     here: Conversation, chatter: Chatter, seen: Seen
 ) -> None:
-    here.visitor.settings.home.mkdir(exist_ok=True)
-    store = SqliteStore(here.visitor.settings.home / "promptdock.db")
+    here.client.settings.home.mkdir(exist_ok=True)
+    store = SqliteStore(here.client.settings.home / "promptdock.db")
     await store.open()
     said = [("user", "[from ada]: Build a fence", "ada"), ("assistant", "It is assigned.", None)]
     for seq, (role, text, user) in enumerate(said, 1):
@@ -120,22 +120,22 @@ async def test_a_chat_opens_with_the_last_words_and_with_what_its_person_was_not
         output = Output.model_validate({**words, "user_id": user, "content": text})
         await desk.announce(channel, output.text(channel), "user:ada", "always")
     seen.told.clear()
-    async with Conversation(here.visitor, seen, "ada", None):
+    async with Conversation(here.client, seen, "ada", None):
         assert any("you said: Build a fence" in text for kind, text in seen.told if kind == "note")
         assert any(text == "Chatter: It is assigned." for kind, text in seen.told if kind == "note")
         assert "While you were away: The fence stands" in seen.last("task_update")
         assert "not yours" not in str(seen.told)
     seen.told.clear()
-    async with Conversation(here.visitor, seen, "bob", "user:ada"):
+    async with Conversation(here.client, seen, "bob", "user:ada"):
         assert "Build a fence" not in str(seen.told)
     seen.told.clear()
     await _acknowledged(here)
-    async with Conversation(here.visitor, seen, "ada", None):
+    async with Conversation(here.client, seen, "ada", None):
         assert "The fence stands" not in str(seen.told)
 
 
 async def _acknowledged(here: Conversation) -> None:
-    await until(lambda: not here.visitor._confirming)
+    await until(lambda: not here.client._confirming)
 
 
 async def _event(chatter: Chatter, kind: str, **payload: object) -> None:
@@ -298,9 +298,9 @@ async def test_with_nothing_stored_yet_a_command_says_what_to_do(here: Conversat
 async def test_the_agents_stand_in_columns_that_fit_the_terminal(
     here: Conversation, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await here.visitor.reach()
+    await here.client.reach()
     for agent, about in (("planner", "plans what is asked for, and more"), ("researcher", "reads " * 12)):
-        await here.visitor.presence.beat(agent, f"{agent}-1", {"status": "idle", "about": about})
+        await here.client.presence.beat(agent, f"{agent}-1", {"status": "idle", "about": about})
     monkeypatch.setenv("COLUMNS", "40")
     await obey(here, "/agents")
     lines = [text for text in seen.last("block").splitlines() if "idle" in text]
@@ -311,7 +311,7 @@ async def test_the_agents_stand_in_columns_that_fit_the_terminal(
 async def test_the_list_of_tasks_tells_what_became_of_the_work(
     here: Conversation, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = here.visitor.settings.home
+    home = here.client.settings.home
     home.mkdir(exist_ok=True)
     store = SqliteStore(home / "promptdock.db")
     await store.open()
@@ -385,8 +385,8 @@ async def test_an_agent_without_a_sign_of_life_is_reported_once_with_what_can_be
 
 async def _question(here: Conversation, ago: float) -> None:
     """A turn that ended with a question, so many seconds ago."""
-    here.visitor.settings.home.mkdir(exist_ok=True)
-    store = SqliteStore(here.visitor.settings.home / "promptdock.db")
+    here.client.settings.home.mkdir(exist_ok=True)
+    store = SqliteStore(here.client.settings.home / "promptdock.db")
     await store.open()
     call = {"question": "Which database?", "context": "Both would do.", "options": ["SQLite", "Postgres"]}
     asks = {"type": "tool_use", "id": "c", "name": "escalate_to_human", "input": call}
@@ -408,7 +408,7 @@ async def test_what_chatter_asked_is_put_again_when_a_chat_opens_and_can_be_answ
     await _question(here, 300)
     await here.__aexit__()
     seen.told.clear()
-    async with Conversation(here.visitor, seen, "ada", None) as again:
+    async with Conversation(here.client, seen, "ada", None) as again:
         put = [text for kind, text in seen.told if kind == "awaiting_input"]
         assert len(put) == 1 and "Which database?" in put[0] and "2. Postgres" in put[0]
         assert "5 min ago Chatter asked" in str(seen.told)
@@ -418,7 +418,7 @@ async def test_what_chatter_asked_is_put_again_when_a_chat_opens_and_can_be_answ
         message = (await chatter.heard())[-1]
         assert (message["content"], message["in_reply_to"]) == ("Postgres", "t.end")
     seen.told.clear()
-    async with Conversation(here.visitor, seen, "ada", None):
+    async with Conversation(here.client, seen, "ada", None):
         assert "awaiting_input" not in seen.kinds(), "it is being answered"
 
 
@@ -434,7 +434,7 @@ async def test_a_question_that_nobody_was_shown_is_put_once(
         output = Output.model_validate({**words, **asks, "id": id})
         await desk.announce(channel, output.text(channel), "user:ada", "always")
     seen.told.clear()
-    async with Conversation(here.visitor, seen, "ada", None) as again:
+    async with Conversation(here.client, seen, "ada", None) as again:
         assert seen.kinds().count("awaiting_input") == 1
         assert again.question is not None and again.question.id == "t.end"
 
@@ -453,7 +453,7 @@ async def test_a_chat_opens_with_everything_in_the_order_in_which_it_came(
     output = Output.model_validate({**words, "id": "o", "content": "The fence stands"})
     await desk.announce(channel, output.text(channel), "user:ada", "always")
     seen.told.clear()
-    async with Conversation(here.visitor, seen, "ada", None):
+    async with Conversation(here.client, seen, "ada", None):
         whole = "\n".join(text for _, text in seen.told)
     parts = ("make earlier", "you said: Build a shop", "Which database?", "make later", "The fence stands")
     assert [whole.find(part) for part in parts] == sorted(whole.find(part) for part in parts)

@@ -45,8 +45,8 @@ async def test_a_slash_offers_the_commands_with_what_they_do_and_words_offer_not
 async def test_ids_of_tasks_are_offered_with_their_titles_and_agents_that_are_asked_to_be_stopped(
     here: Conversation,
 ) -> None:
-    here.visitor.settings.home.mkdir(exist_ok=True)
-    store = SqliteStore(here.visitor.settings.home / "promptdock.db")
+    here.client.settings.home.mkdir(exist_ok=True)
+    store = SqliteStore(here.client.settings.home / "promptdock.db")
     await store.open()
     await store.insert(Task(slug="calm-otter", project_id=project_key("default"), title="Dig a pond"))
     await store.close()

@@ -33,8 +33,8 @@ def forget(
 
 
 async def _list(settings: Settings, as_json: bool) -> None:
-    async with Client(settings) as visitor:
-        found = await roster.known(visitor)
+    async with Client(settings) as client:
+        found = await roster.known(client)
     if as_json:
         screen.document("agents", agents=[one.card() for one in found])
         return
@@ -43,8 +43,8 @@ async def _list(settings: Settings, as_json: bool) -> None:
 
 
 async def _forget(settings: Settings, name: str, force: bool, as_json: bool) -> None:
-    async with Client(settings) as visitor:
-        gone = await roster.forget(visitor, name, force)
+    async with Client(settings) as client:
+        gone = await roster.forget(client, name, force)
     if as_json:
         screen.document("agent_forgotten", agent=name, entries=gone)
     else:

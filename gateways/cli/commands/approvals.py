@@ -77,9 +77,9 @@ def revoke(permission: Id, user: User, as_json: Json = False) -> NoReturn:
 async def _list(settings: Settings, everything: bool, as_json: bool) -> None:
     from shared.client.views import approvals as requests
 
-    async with Client(settings) as visitor:
-        waiting = await requests.listing(visitor, everything)
-        standing = await requests.standing(visitor)
+    async with Client(settings) as client:
+        waiting = await requests.listing(client, everything)
+        standing = await requests.standing(client)
     if as_json:
         screen.document("approvals", approvals=waiting, standing=standing)
         return
@@ -109,8 +109,8 @@ def _row(one: dict[str, Any]) -> tuple[str, ...]:
 async def _show(settings: Settings, approval: str, as_json: bool) -> None:
     from shared.client.views import approvals as requests
 
-    async with Client(settings) as visitor:
-        one = await requests.shown(visitor, approval)
+    async with Client(settings) as client:
+        one = await requests.shown(client, approval)
     if as_json:
         screen.document("approval", **one)
         return
@@ -144,9 +144,9 @@ async def _answer(
 ) -> None:
     from shared.client.views import approvals as requests
 
-    async with Client(settings) as visitor:
+    async with Client(settings) as client:
         told = await requests.answer(
-            *(visitor, approval, decision, user),
+            *(client, approval, decision, user),
             pattern=pattern,
             scope=scope,
             reason=reason,

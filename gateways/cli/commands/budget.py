@@ -107,8 +107,8 @@ async def _set(settings: Settings, tool: str, user: str, as_json: bool, **argume
 async def _show(settings: Settings, as_json: bool) -> None:
     from shared.client.views import budgets  # reads the Store, which no other command's start should pay for
 
-    async with Client(settings) as visitor:
-        found = await budgets.budgets(visitor)
+    async with Client(settings) as client:
+        found = await budgets.budgets(client)
     if as_json:
         screen.document("budgets", budgets=found)
         return
@@ -129,9 +129,9 @@ async def _spent(settings: Settings, by: str, since: str, project: str | None, a
     from shared.client.views import budgets, lookup
 
     start = times.back(since)
-    async with Client(settings) as visitor:
-        slug = await lookup.project(visitor, project) if project else None
-        found = await budgets.spent(visitor, by, start, slug)
+    async with Client(settings) as client:
+        slug = await lookup.project(client, project) if project else None
+        found = await budgets.spent(client, by, start, slug)
     total = budgets.total(found)
     if as_json:
         screen.document(

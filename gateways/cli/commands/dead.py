@@ -51,8 +51,8 @@ async def _list(settings: Settings, as_json: bool) -> None:
     from shared.client import Client
     from shared.client.views import dead_letters as letters
 
-    async with Client(settings) as visitor:
-        found = await letters.letters(visitor)
+    async with Client(settings) as client:
+        found = await letters.letters(client)
     if as_json:
         screen.document("dead", dead=[letter.card() for letter in found])
         return
@@ -74,9 +74,9 @@ async def _drop(settings: Settings, name: str | None, everything: bool, as_json:
 
     if (name is None) != everything:
         raise UsageError("which dead letters?", "", "name one, or say --all: promptdock dead drop --all")
-    async with Client(settings) as visitor:
-        await visitor.reach()
-        count = await letters.drop(visitor, name)
+    async with Client(settings) as client:
+        await client.reach()
+        count = await letters.drop(client, name)
     if as_json:
         screen.document("dead_dropped", dropped=count)
     else:
@@ -87,8 +87,8 @@ async def _show(settings: Settings, name: str, as_json: bool) -> None:
     from shared.client import Client
     from shared.client.views import dead_letters as letters
 
-    async with Client(settings) as visitor:
-        letter = await letters.find(visitor, name)
+    async with Client(settings) as client:
+        letter = await letters.find(client, name)
     card = letters.whole(letter)
     if as_json:
         screen.document("dead_letter", **card)
@@ -102,8 +102,8 @@ async def _replay(settings: Settings, name: str, as_json: bool) -> None:
     from shared.client import Client
     from shared.client.views import dead_letters as letters
 
-    async with Client(settings) as visitor:
-        sent = await letters.replay(visitor, name)
+    async with Client(settings) as client:
+        sent = await letters.replay(client, name)
     if as_json:
         screen.document("replay", id=sent.id, outcome=sent.outcome)
     else:

@@ -84,13 +84,13 @@ def delete(
     run(lambda settings: _delete(settings, name, yes, project, user, session, as_json))
 
 
-async def _project(visitor: Client, typed: str | None, user: str, session: str | None) -> str:
-    return await (lookup.project(visitor, typed) if typed else projects.active(visitor, user, session))
+async def _project(client: Client, typed: str | None, user: str, session: str | None) -> str:
+    return await (lookup.project(client, typed) if typed else projects.active(client, user, session))
 
 
 async def _list(settings: Settings, typed: str | None, user: str, session: str | None, as_json: bool) -> None:
-    async with Client(settings) as visitor:
-        project = await _project(visitor, typed, user, session)
+    async with Client(settings) as client:
+        project = await _project(client, typed, user, session)
     found = (await call(settings, "list_notes", user, {"project_id": project}, exact=True))["notes"]
     for note in found:
         note["name"] = note["name"].removesuffix(".md")
@@ -115,9 +115,9 @@ async def _meant(
     settings: Settings, name: str, typed: str | None, user: str, session: str | None
 ) -> dict[str, Any]:
     """The note that a person named, as the tools take it."""
-    async with Client(settings) as visitor:
-        project = await _project(visitor, typed, user, session)
-        return {"project_id": project, "title": await notes.named(visitor, project, name)}
+    async with Client(settings) as client:
+        project = await _project(client, typed, user, session)
+        return {"project_id": project, "title": await notes.named(client, project, name)}
 
 
 async def _show(
@@ -142,8 +142,8 @@ async def _add(
     if not text:
         raise UsageError("there is nothing to note", "the text is empty", "write it behind notes add")
     called, content = (title, text) if title else _titled(text)
-    async with Client(settings) as visitor:
-        meant = {"project_id": await _project(visitor, project, user, session), "title": called}
+    async with Client(settings) as client:
+        meant = {"project_id": await _project(client, project, user, session), "title": called}
     result = await call(settings, "append_note", user, {**meant, "content": content}, exact=True)
     name = result["path"].removeprefix("notes/").removesuffix(".md")
     if as_json:
@@ -166,9 +166,9 @@ async def _search(
     settings: Settings, query: str, limit: int, typed: str | None, user: str,
     session: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    async with Client(settings) as visitor:
-        project = await _project(visitor, typed, user, session)
-        found = await notes.search(visitor, project, query, limit)
+    async with Client(settings) as client:
+        project = await _project(client, typed, user, session)
+        found = await notes.search(client, project, query, limit)
     if as_json:
         screen.document("notes_search", project=project, query=query, notes=found)
         return

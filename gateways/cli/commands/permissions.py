@@ -97,8 +97,8 @@ async def _trust(
 async def _list(settings: Settings, as_json: bool) -> None:
     from shared.client.views import permissions as profiles
 
-    async with Client(settings) as visitor:
-        found = await profiles.listing(visitor)
+    async with Client(settings) as client:
+        found = await profiles.listing(client)
     if as_json:
         screen.document("permissions", profiles=found)
     else:
@@ -110,8 +110,8 @@ async def _list(settings: Settings, as_json: bool) -> None:
 async def _show(settings: Settings, name: str, as_json: bool) -> None:
     from shared.client.views import permissions as profiles
 
-    async with Client(settings) as visitor:
-        card = profiles.shown(await profiles.named(visitor, name))
+    async with Client(settings) as client:
+        card = profiles.shown(await profiles.named(client, name))
     if as_json:
         screen.document("permission_profile", **card)
         return
@@ -126,8 +126,8 @@ async def _show(settings: Settings, name: str, as_json: bool) -> None:
 async def _simulate(settings: Settings, name: str, limit: int, as_json: bool) -> None:
     from shared.client.views import permissions as profiles
 
-    async with Client(settings) as visitor:
-        told = await profiles.simulate(visitor, await profiles.named(visitor, name), limit)
+    async with Client(settings) as client:
+        told = await profiles.simulate(client, await profiles.named(client, name), limit)
     if as_json:
         screen.document("permissions_simulation", profile=name, **told)
         return

@@ -113,11 +113,11 @@ def delete(project: Id, user: User, yes: Yes = False, as_json: Json = False) -> 
 
 
 async def _list(settings: Settings, user: str, session: str | None, everything: bool, as_json: bool) -> None:
-    async with Client(settings) as visitor:
-        found = await projects.listing(visitor)
+    async with Client(settings) as client:
+        found = await projects.listing(client)
         away = 0 if everything else sum(card["status"] == "ARCHIVED" for card in found)
         found = [card for card in found if everything or card["status"] != "ARCHIVED"]
-        active = await projects.active(visitor, user, session)
+        active = await projects.active(client, user, session)
     if as_json:
         screen.document("projects", active=active, projects=found)
         return
@@ -138,9 +138,9 @@ async def _list(settings: Settings, user: str, session: str | None, everything: 
 
 
 async def _show(settings: Settings, typed: str | None, user: str, session: str | None, as_json: bool) -> None:
-    async with Client(settings) as visitor:
-        active = await projects.active(visitor, user, session)
-        card = await projects.card(visitor, await lookup.project(visitor, typed) if typed else active)
+    async with Client(settings) as client:
+        active = await projects.active(client, user, session)
+        card = await projects.card(client, await lookup.project(client, typed) if typed else active)
     if as_json:
         screen.document("project", **card, active=card["id"] == active)
         return
@@ -194,8 +194,8 @@ async def _create(
 async def _edit(settings: Settings, typed: str, changes: dict[str, Any], user: str, as_json: bool) -> None:
     if not changes:
         raise UsageError("nothing is to be changed", "no option was given", "promptdock help project edit")
-    async with Client(settings) as visitor:
-        slug = await lookup.project(visitor, typed)
+    async with Client(settings) as client:
+        slug = await lookup.project(client, typed)
     result = await call(settings, "edit_project", user, {"project_id": slug, **changes}, exact=True)
     if as_json:
         screen.document("project_edit", **result)
@@ -221,8 +221,8 @@ async def _switch(settings: Settings, verb: str, typed: str, user: str, as_json:
 
 
 async def _delete(settings: Settings, typed: str, yes: bool, user: str, as_json: bool) -> None:
-    async with Client(settings) as visitor:
-        card = await projects.card(visitor, await lookup.project(visitor, typed))
+    async with Client(settings) as client:
+        card = await projects.card(client, await lookup.project(client, typed))
     slug, tasks = card["id"], sum(card["tasks"].values())
     count = f"{tasks} task{'' if tasks == 1 else 's'}"
     what = f"this deletes the project {slug} with its {count}, notes, hooks and costs for good"

@@ -128,13 +128,13 @@ async def _remove(
         screen.talk(f"its files stay as they are, in {kept}")
 
 
-async def offer(visitor: Client) -> None:
+async def offer(client: Client) -> None:
     """One line where a person stands in a repository that agents do not know."""
     from shared.client import elsewhere
     from shared.client.views import projects
 
-    top = await projects.unregistered(visitor, Path.cwd())
-    if top and (other := elsewhere.find(visitor.settings.home, Path.cwd())):
+    top = await projects.unregistered(client, Path.cwd())
+    if top and (other := elsewhere.find(client.settings.home, Path.cwd())):
         screen.talk(f"  Note: {other.told}; {other.fix}")
     elif top:
         here = "." if Path(top) == Path.cwd().resolve() else shlex.quote(top)
@@ -146,8 +146,8 @@ async def _list(settings: Settings, as_json: bool) -> None:
     from shared.client import Client
     from shared.client.views import tasks
 
-    async with Client(settings) as visitor:
-        rows = await tasks.repos(visitor)
+    async with Client(settings) as client:
+        rows = await tasks.repos(client)
     if as_json:
         screen.document("repos", repos=rows)
         return

@@ -21,9 +21,9 @@ _KINDS = {"inbox": b"stream", "out": b"stream", "archive": b"stream", "dead": b"
 _PATIENCE = 20.0  # seconds that the model provider may take
 
 
-async def examine(visitor: Client, env_file: Path) -> AsyncGenerator[Finding, None]:
+async def examine(client: Client, env_file: Path) -> AsyncGenerator[Finding, None]:
     """All findings, one after the other."""
-    settings = visitor.settings
+    settings = client.settings
     yield machine.python()
     yield machine.agents()
     yield machine.git()
@@ -44,44 +44,44 @@ async def examine(visitor: Client, env_file: Path) -> AsyncGenerator[Finding, No
     ):
         if maybe is not None:
             yield maybe
-    async for found in _redis(visitor):
+    async for found in _redis(client):
         yield found
-    yield await store(visitor)
+    yield await store(client)
     try:
         async with asyncio.timeout(_PATIENCE):
             yield await machine.model(settings)
     except TimeoutError:
         told = f"the provider did not answer in {_PATIENCE:.0f} s"
         yield Finding("model", "warn", told, "promptdock key check, later")
-    left = visitor.outbox.left()
+    left = client.outbox.left()
     if left:
-        told = f"{len(left)} messages in {visitor.outbox.folder} were not sent"
+        told = f"{len(left)} messages in {client.outbox.folder} were not sent"
         yield Finding("outbox", "warn", told, "they go out with the next promptdock ask or chat")
 
 
-async def _redis(visitor: Client) -> AsyncGenerator[Finding, None]:
+async def _redis(client: Client) -> AsyncGenerator[Finding, None]:
     try:
-        await visitor.reach()
+        await client.reach()
     except BusUnreachable as error:
-        configured = visitor.settings.redis_url is not None
+        configured = client.settings.redis_url is not None
         told = f"{error.what}: {error.why}".rstrip(": ") if configured else error.what
         yield Finding("redis", "fail" if configured else "warn", told, error.fix)
         return
     except PromptDockError as error:
         yield Finding("redis", "fail", str(error), error.fix)
         return
-    facts = await status.redis(visitor)
+    facts = await status.redis(client)
     yield Finding("redis", "ok", f"{facts['server']} {facts['version']} on {facts['address']}")
-    for found in _kept(await status.info(visitor)):
+    for found in _kept(await status.info(client)):
         yield found
-    for maybe in (await _password(visitor), await _large(visitor)):
+    for maybe in (await _password(client), await _large(client)):
         if maybe is not None:
             yield maybe
-    yield await _schema(visitor)
-    yield await _present(visitor)
-    for found in await _spoiled(visitor):
+    yield await _schema(client)
+    yield await _present(client)
+    for found in await _spoiled(client):
         yield found
-    if strangers := status.other_homes(await visitor.presence.here()):
+    if strangers := status.other_homes(await client.presence.here()):
         yield strangers
 
 
@@ -126,11 +126,11 @@ def _kept(facts: dict[str, str]) -> list[Finding]:
     return found
 
 
-async def _large(visitor: Client) -> Finding | None:
+async def _large(client: Client) -> Finding | None:
     """Whether one message can be so large that the server cuts off whoever listens."""
     try:
-        limits = await visitor.bus.command("CONFIG", "GET", "client-output-buffer-limit")
-        most = await visitor.bus.command("CONFIG", "GET", "proto-max-bulk-len")
+        limits = await client.bus.command("CONFIG", "GET", "client-output-buffer-limit")
+        most = await client.bus.command("CONFIG", "GET", "proto-max-bulk-len")
         words = limits[1].decode().split()
         hard = int(words[words.index("pubsub") + 1])
         largest = int(most[1])
@@ -143,10 +143,10 @@ async def _large(visitor: Client) -> Finding | None:
     return Finding("messages", "warn", told, fix)
 
 
-async def _anybody(visitor: Client) -> Finding | None:
+async def _anybody(client: Client) -> Finding | None:
     """What a program of this machine may do on this Redis without a password."""
     try:
-        flat = await visitor.bus.command("ACL", "GETUSER", "default")
+        flat = await client.bus.command("ACL", "GETUSER", "default")
         user = dict(zip(flat[::2], flat[1::2], strict=True)) if flat else {}
         flags, commands = user.get(b"flags", []), user.get(b"commands", b"")
     except (PromptDockError, TypeError, ValueError):
@@ -154,16 +154,16 @@ async def _anybody(visitor: Client) -> Finding | None:
     if b"on" not in flags or b"nopass" not in flags or b"+@all" not in commands.split():
         return Finding("password", "ok", "Redis asks for a password")
     told = "every user of this machine can read and change everything in Redis: it asks for no password"
-    if visitor.settings.redis_url is None:
+    if client.settings.redis_url is None:
         return Finding("password", "warn", told, "start it anew: promptdock down, then promptdock up")
     fix = "set an ACL (docs/deployment.md), and put user and password into REDIS_URL"
     return Finding("password", "warn", told, fix)
 
 
-async def _password(visitor: Client) -> Finding | None:
-    parts = urlsplit(visitor.url)
+async def _password(client: Client) -> Finding | None:
+    parts = urlsplit(client.url)
     if parts.scheme == "unix" or (parts.hostname or "").startswith(_LOOPBACK):
-        return await _anybody(visitor)
+        return await _anybody(client)
     if parts.password:
         return Finding("password", "ok", f"Redis on {parts.hostname} asks for a password")
     fix = "set requirepass or an ACL, and put the password into REDIS_URL"
@@ -186,8 +186,8 @@ async def _private_network(host: str, port: int) -> bool:
     return bool(addresses) and all(address.is_private for address in addresses)
 
 
-async def _schema(visitor: Client) -> Finding:
-    schema, cluster = await visitor.bus.command("HMGET", visitor.names.meta, "schema", "cluster")
+async def _schema(client: Client) -> Finding:
+    schema, cluster = await client.bus.command("HMGET", client.names.meta, "schema", "cluster")
     if schema is None:
         return Finding("cluster", "warn", "no worker has joined this Redis yet", "promptdock up")
     if int(schema) > SCHEMA:
@@ -195,7 +195,7 @@ async def _schema(visitor: Client) -> Finding:
         return Finding("cluster", "fail", told, "run the release that wrote it")
     foreign = [
         card
-        for card in await visitor.presence.here()
+        for card in await client.presence.here()
         if card.get("cluster") and card["cluster"] != cluster.decode()
     ]
     if foreign:
@@ -205,28 +205,28 @@ async def _schema(visitor: Client) -> Finding:
     return Finding("cluster", "ok", f"cluster {cluster.decode()}")
 
 
-async def _spoiled(visitor: Client) -> list[Finding]:
+async def _spoiled(client: Client) -> list[Finding]:
     """What lies in Redis that nobody can read."""
     found = []
     wrong = []
-    for agent in await visitor.presence.agents():
-        prefix = visitor.names.desk(agent)
+    for agent in await client.presence.agents():
+        prefix = client.names.desk(agent)
         for name, kind in _KINDS.items():
-            if (await visitor.bus.command("TYPE", f"{prefix}{name}")) not in (kind, b"none"):
+            if (await client.bus.command("TYPE", f"{prefix}{name}")) not in (kind, b"none"):
                 wrong.append(f"{prefix}{name}")
     if wrong:
         told = f"a key is not of the kind that it must be: {', '.join(wrong)}"
         fix = "something else writes to this Redis: look at the key, then delete it"
         return [Finding("keys", "fail", told, fix)]
-    buried = [one for one in await dead_letters.letters(visitor, 200) if one.reason.startswith("unreadable")]
+    buried = [one for one in await dead_letters.letters(client, 200) if one.reason.startswith("unreadable")]
     if buried:
         told = f"{len(buried)} entries could not be read, the newest: {buried[0].reason[:120]}"
         found.append(Finding("entries", "warn", told, "look at them: promptdock dead list"))
     return found
 
 
-async def _present(visitor: Client) -> Finding:
-    state = await status.status(visitor)
+async def _present(client: Client) -> Finding:
+    state = await status.status(client)
     here = sorted({str(card["agent"]) for card in state["agents"]})
     late = [card for card in state["agents"] if int(card["age_ms"]) > 10_000]
     if late:
@@ -239,9 +239,9 @@ async def _present(visitor: Client) -> Finding:
         return Finding("presence", "warn", told, "it is tried again by itself once its folder is edited")
     missing = [name for name in gone if name in state["expected"]]
     if CHATTER not in [*here, *state["unannounced"]]:
-        return Finding("presence", "fail", "Chatter is not here, so nobody answers", _start(visitor, CHATTER))
+        return Finding("presence", "fail", "Chatter is not here, so nobody answers", _start(client, CHATTER))
     if missing:
-        return Finding("presence", "warn", f"not here: {', '.join(missing)}", _start(visitor, missing[0]))
+        return Finding("presence", "warn", f"not here: {', '.join(missing)}", _start(client, missing[0]))
     waited_for = [name for name in gone if state["queues"].get(name)]
     if waited_for:
         told = f"messages wait for {', '.join(waited_for)}, who is not here"
@@ -250,21 +250,21 @@ async def _present(visitor: Client) -> Finding:
     return Finding("presence", "ok", f"here: {' '.join(here)}")
 
 
-def _start(visitor: Client, agent: str) -> str:
+def _start(client: Client, agent: str) -> str:
     """How an agent that should be here is started."""
-    found = supervision.running(visitor.settings.home)
+    found = supervision.running(client.settings.home)
     if found is None:
-        return "promptdock up" if visitor.settings.redis_url is None else f"python -m agents --name {agent}"
+        return "promptdock up" if client.settings.redis_url is None else f"python -m agents --name {agent}"
     return f"promptdock logs {agent}" if agent in found.agents else f"promptdock up -d --with {agent}"
 
 
-async def store(visitor: Client) -> Finding:
+async def store(client: Client) -> Finding:
     """Whether what is to stay can be stored."""
-    where = "Supabase" if visitor.settings.supabase_url else f"SQLite in {visitor.settings.home}"
+    where = "Supabase" if client.settings.supabase_url else f"SQLite in {client.settings.home}"
     try:
-        await visitor.store()
+        await client.store()
     except StoreUnavailable as error:
-        fresh = visitor.settings.supabase_url is None and "nothing stored" in error.what
+        fresh = client.settings.supabase_url is None and "nothing stored" in error.what
         return Finding(
             "store",
             "ok" if fresh else "fail",

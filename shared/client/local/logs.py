@@ -53,21 +53,21 @@ class Wanted:
         return self.since is None or at is None or at >= self.since
 
 
-async def last(visitor: Client, wanted: Wanted) -> list[Line]:
+async def last(client: Client, wanted: Wanted) -> list[Line]:
     """The last lines, in the order of their times."""
-    found = files(visitor.settings.home, wanted.agent)
+    found = files(client.settings.home, wanted.agent)
     if not wanted.count:
         return []
     if found:
         lines = [line for name, path in found.items() for line in _end(name, path, wanted)]
         return sorted(lines, key=lambda line: str(line.get("timestamp", "")))[-wanted.count :]
-    return await _stored(visitor, wanted)
+    return await _stored(client, wanted)
 
 
-async def _stored(visitor: Client, wanted: Wanted) -> list[Line]:
+async def _stored(client: Client, wanted: Wanted) -> list[Line]:
     from shared.store.records import Log
 
-    store = await visitor.store()
+    store = await client.store()
     where: dict[str, Any] = {"agent": wanted.agent} if wanted.agent else {}
     where["level"] = ("in", list(LEVELS[LEVELS.index(wanted.level) :]))
     if wanted.since:
@@ -128,9 +128,9 @@ class _Tail:
         yield from (_line(self.agent, line) for line in lines if line.strip())
 
 
-async def follow(visitor: Client, wanted: Wanted) -> AsyncGenerator[Line, None]:
+async def follow(client: Client, wanted: Wanted) -> AsyncGenerator[Line, None]:
     """The lines of this home that come from now on, also of agents that start later."""
-    home, agent = visitor.settings.home, wanted.agent
+    home, agent = client.settings.home, wanted.agent
     tails = {name: _Tail(name, path, path.stat().st_size) for name, path in files(home, agent).items()}
     while True:
         for name, path in files(home, None).items():

@@ -29,14 +29,14 @@ class Known:
         return asdict(self)
 
 
-async def known(visitor: Client) -> list[Known]:
+async def known(client: Client) -> list[Known]:
     """All of them by name, also those of one's own that have not run yet."""
-    await visitor.reach()
-    home, cards = visitor.settings.home, await visitor.presence.here()
+    await client.reach()
+    home, cards = client.settings.home, await client.presence.here()
     found = supervision.running(home)
     failed = dict(found.failed) if found else {}
     own = supervision.own(home)
-    names = sorted({*await visitor.presence.agents(), *supervision.AGENTS, *own})
+    names = sorted({*await client.presence.agents(), *supervision.AGENTS, *own})
     told = []
     for name in names:
         mine = [card for card in cards if card.get("agent") == name]
@@ -44,11 +44,11 @@ async def known(visitor: Client) -> list[Known]:
         state = "working" if "working" in states else states[0] if states else "offline"
         if not mine and name in failed:
             state = "cannot start"
-        elif not mine and await visitor.bus.listeners(visitor.names.agent(name)):
+        elif not mine and await client.bus.listeners(client.names.agent(name)):
             state = "unannounced"
         about = next((str(card.get("about") or "") for card in mine), "")
         kind = _kind(name, own, mine)
-        waiting = (await visitor.presence.left(name)).get("inbox", 0)
+        waiting = (await client.presence.left(name)).get("inbox", 0)
         told.append(Known(name, state, kind, len(mine), waiting, about, failed.get(name, "")))
     return told
 
@@ -61,24 +61,24 @@ def _kind(name: str, own: list[str], cards: list[dict[str, Any]]) -> str:
     return "bridge" if any(card.get("kind") == "bridge" for card in cards) else "foreign"
 
 
-async def forget(visitor: Client, name: str, force: bool) -> int:
+async def forget(client: Client, name: str, force: bool) -> int:
     """Take an agent that is not here off the roster; how many messages went with it, which `force` allows.
 
     UsageError where there is none of that name, where it is here, or where something lies on its desk.
     """
-    await visitor.reach()
+    await client.reach()
     if name in supervision.AGENTS:
         raise UsageError(
             f"{name} belongs to every cluster", "others ask for it", f"promptdock up -d --without {name}"
         )
-    if name in supervision.own(visitor.settings.home):
-        folder = visitor.settings.home / "agents" / name
+    if name in supervision.own(client.settings.home):
+        folder = client.settings.home / "agents" / name
         raise UsageError(f"{name} would come back", f"it lies in {folder}", "remove that folder")
-    if name not in await visitor.presence.agents():
+    if name not in await client.presence.agents():
         raise UsageError(f"there is no agent {name!r} to forget", "", "promptdock agents list")
-    if await visitor.presence.here(name):
+    if await client.presence.here(name):
         raise UsageError(f"{name} is here", "its next heartbeat would bring it back", "end it first")
-    left = await visitor.presence.left(name)
+    left = await client.presence.left(name)
     if left and not force:
         words = {
             "inbox": "messages wait",
@@ -92,11 +92,11 @@ async def forget(visitor: Client, name: str, force: bool) -> int:
             f"{told} on its desk",
             f"start it again, or let them go too: promptdock agents forget {name} --force",
         )
-    desk = Queue(visitor.bus, visitor.names, name, lease_ms=visitor.settings.lease_ms)
-    for row in await pending.pending(visitor):
+    desk = Queue(client.bus, client.names, name, lease_ms=client.settings.lease_ms)
+    for row in await pending.pending(client):
         if row["agent"] == name:
             await desk.withdraw(row["session"])
     for stream in left:
-        await visitor.bus.command("DEL", f"{visitor.names.desk(name)}{stream}")
-    await visitor.presence.forget(name)
+        await client.bus.command("DEL", f"{client.names.desk(name)}{stream}")
+    await client.presence.forget(name)
     return sum(left.values())

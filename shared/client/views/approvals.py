@@ -27,25 +27,25 @@ _LEAST = 4  # letters of an id that name a request
 _NEWEST = 500  # of the requests of before
 
 
-async def listing(visitor: Client, everything: bool = False, limit: int = 200) -> list[Card]:
+async def listing(client: Client, everything: bool = False, limit: int = 200) -> list[Card]:
     """The open requests, the oldest first; with `everything`, the newest of all of them. Reads the Store."""
-    store = await visitor.store()
+    store = await client.store()
     if everything:
         rows = await store.select(Approval, order=[("created_at", "desc")], limit=limit)
     else:
         rows = await store.select(Approval, {"state": "pending"}, order=[("created_at", "asc")], limit=limit)
-    cards = await _cards(visitor, [row.approval_id for row in rows])
+    cards = await _cards(client, [row.approval_id for row in rows])
     return [_listed(row, cards.get(row.approval_id) or of_row(row)) for row in rows]
 
 
-async def _cards(visitor: Client, ids: list[str]) -> dict[str, Asked]:
+async def _cards(client: Client, ids: list[str]) -> dict[str, Asked]:
     """The requests as they were put, by their ids; {} while the cluster is down."""
     if not ids:
         return {}
     try:
         async with asyncio.timeout(_REACH):
-            await visitor.reach()
-            found = [await Approvals(visitor.bus, visitor.names).find(id) for id in ids]
+            await client.reach()
+            found = [await Approvals(client.bus, client.names).find(id) for id in ids]
     except (PromptDockError, TimeoutError):
         return {}
     return {card.id: card for card in found if card is not None}
@@ -91,22 +91,22 @@ def _listed(row: Approval, card: Asked) -> Card:
     }
 
 
-async def shown(visitor: Client, name: str) -> Card:
+async def shown(client: Client, name: str) -> Card:
     """One request, whole: `lines` is how every surface puts it. UsageError for an unknown one."""
-    store = await visitor.store()
+    store = await client.store()
     rows = await store.select(Approval, {"approval_id": name}, limit=1)
     if not rows:
         newest = await store.select(Approval, order=[("created_at", "desc")], limit=_NEWEST)
         rows = [row for row in newest if len(name) >= _LEAST and row.approval_id.startswith(name)]
     if len(rows) != 1:
         raise _unknown(name, [row.approval_id for row in rows])
-    card = (await _cards(visitor, [rows[0].approval_id])).get(rows[0].approval_id) or of_row(rows[0])
+    card = (await _cards(client, [rows[0].approval_id])).get(rows[0].approval_id) or of_row(rows[0])
     return _listed(rows[0], card) | {"lines": about.lines(card)}
 
 
-async def find(visitor: Client, name: str) -> Asked:
+async def find(client: Client, name: str) -> Asked:
     """The request of that id, or the open one whose id begins so; UsageError for none, or for several."""
-    approvals = Approvals(visitor.bus, visitor.names)
+    approvals = Approvals(client.bus, client.names)
     if card := await approvals.find(name):
         return card
     open_now = await approvals.everywhere() if len(name) >= _LEAST else []
@@ -122,14 +122,14 @@ def _unknown(name: str, found: list[str]) -> UsageError:
     return UsageError(f"there is no request for permission {name!r}", "", "promptdock approvals list")
 
 
-async def decided(visitor: Client, id: str) -> bool:
+async def decided(client: Client, id: str) -> bool:
     """Whether a request has its answer."""
-    return await became(visitor, id) is not None
+    return await became(client, id) is not None
 
 
-async def became(visitor: Client, id: str) -> Decided | None:
+async def became(client: Client, id: str) -> Decided | None:
     """What became of a request; None while it is open."""
-    return await Approvals(visitor.bus, visitor.names).decision(id)
+    return await Approvals(client.bus, client.names).decision(id)
 
 
 def worded(text: str) -> str:
@@ -139,16 +139,16 @@ def worded(text: str) -> str:
     return f"{NUMBERED[number]} {rest}".strip() if number in NUMBERED else text
 
 
-async def mine(visitor: Client, user_id: str) -> list[Asked]:
+async def mine(client: Client, user_id: str) -> list[Asked]:
     """The requests that wait for this person, in whichever session, the oldest first."""
-    await visitor.reach()
-    everywhere = await Approvals(visitor.bus, visitor.names).everywhere()
+    await client.reach()
+    everywhere = await Approvals(client.bus, client.names).everywhere()
     return [card for card in everywhere if card.user_id == user_id]
 
 
-async def waiting(visitor: Client, session: str, user_id: str) -> list[Output]:
+async def waiting(client: Client, session: str, user_id: str) -> list[Output]:
     """The requests that wait for this person in a session, the oldest first, as they were put."""
-    cards = await Approvals(visitor.bus, visitor.names).waiting(session)
+    cards = await Approvals(client.bus, client.names).waiting(session)
     return [
         Output(
             user_id=user_id,
@@ -165,14 +165,14 @@ async def waiting(visitor: Client, session: str, user_id: str) -> list[Output]:
     ]
 
 
-async def standing(visitor: Client) -> list[Card]:
+async def standing(client: Client) -> list[Card]:
     """What people allowed for good, the oldest first."""
-    found = await grants.read(await visitor.store())
+    found = await grants.read(await client.store())
     return [{**one, "bound_to": bound.told(one.get("bound") or {})} for one in found]
 
 
 async def answer(
-    visitor: Client,
+    client: Client,
     approval_id: str,
     decision: Decision,
     user_id: str,
@@ -184,14 +184,14 @@ async def answer(
     patience: float = 30.0,
 ) -> Card:
     """Answer a request and await what holds then. UsageError for an unknown one, Denied where it is refused."""
-    await visitor.reach()
-    approvals = Approvals(visitor.bus, visitor.names)
-    card = await find(visitor, approval_id)
+    await client.reach()
+    approvals = Approvals(client.bus, client.names)
+    card = await find(client, approval_id)
     approval_id = card.id
     if decision == "always":
         _usable(card, pattern, scope)
-    async with visitor.outputs() as heard:
-        sent = await visitor.decide(
+    async with client.outputs() as heard:
+        sent = await client.decide(
             *(approval_id, decision, user_id),
             pattern=pattern,
             scope=scope,

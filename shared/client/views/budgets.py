@@ -17,11 +17,11 @@ _COUNTS = ("calls", "input", "output", "cache_read", "cache_write", "cost")
 Card = dict[str, Any]
 
 
-async def budgets(visitor: Client) -> list[Card]:
+async def budgets(client: Client) -> list[Card]:
     """The day first, whether or not it has a budget; then projects, open tasks and hooks that have one."""
-    store = await visitor.store()
+    store = await client.store()
     midnight = now().replace(hour=0, minute=0, second=0, microsecond=0)
-    limit = await kept.day(store, visitor.settings.budget_day)
+    limit = await kept.day(store, client.settings.budget_day)
     found = [
         _card("day", midnight.date().isoformat(), limit, await _spent(store, created_at=("ge", midnight)))
     ]
@@ -44,12 +44,12 @@ def _card(scope: str, name: str, budget: float | None, spent: float) -> Card:
     return {"scope": scope, "name": name, "budget": budget, "spent": round(spent, 4), "unit": "dollars"}
 
 
-async def spent(visitor: Client, by: str, since: datetime, project: str | None = None) -> list[Card]:
+async def spent(client: Client, by: str, since: datetime, project: str | None = None) -> list[Card]:
     """What model calls used since then by agent, model, task, project or day; `name` is None where there is none.
 
     The dearest first, days the newest first. A call for a task counts for its project, wherever it was made.
     """
-    store = await visitor.store()
+    store = await client.store()
     used = await store.select(TokenUsage, {"created_at": ("ge", since.astimezone(UTC))})
     tasks = {row.id: row for row in await store.select(Task)}
     projects = {row.id: row.slug for row in await store.select(Project)}

@@ -43,13 +43,13 @@ class Dead:
         }
 
 
-async def letters(visitor: Client, limit: int = 1000) -> list[Dead]:
+async def letters(client: Client, limit: int = 1000) -> list[Dead]:
     """All dead letters, the newest first."""
-    await visitor.reach()
+    await client.reach()
     found = []
-    for agent in await visitor.presence.agents():
-        stream = f"{visitor.names.desk(agent)}dead"
-        for entry, flat in await visitor.bus.command("XREVRANGE", stream, "+", "-", "COUNT", limit):
+    for agent in await client.presence.agents():
+        stream = f"{client.names.desk(agent)}dead"
+        for entry, flat in await client.bus.command("XREVRANGE", stream, "+", "-", "COUNT", limit):
             pairs = zip(flat[::2], flat[1::2], strict=True)
             fields = {key.decode("utf-8", "replace"): value for key, value in pairs}
             texts = {
@@ -66,26 +66,26 @@ def _moment(key: str) -> tuple[int, int]:
     return int(ms), int(number)
 
 
-async def find(visitor: Client, name: str) -> Dead:
+async def find(client: Client, name: str) -> Dead:
     """The dead letter of that key, or the newest of that message id; a part is enough."""
-    found = await letters(visitor, 10_000)
+    found = await letters(client, 10_000)
     names = {text for letter in found for text in (letter.key, letter.id) if text}
     meant = pick(name, names, "dead letter", "promptdock dead list shows them")
     return next(letter for letter in found if meant in (letter.key, letter.id))
 
 
-async def drop(visitor: Client, name: str | None) -> int:
+async def drop(client: Client, name: str | None) -> int:
     """Throw away the dead letter of that key or id, or all for None; how many."""
-    dropped = [await find(visitor, name)] if name is not None else await letters(visitor, 100_000)
+    dropped = [await find(client, name)] if name is not None else await letters(client, 100_000)
     for letter in dropped:
-        stream = f"{visitor.names.desk(letter.agent)}dead"
-        await visitor.bus.command("XDEL", stream, letter.key.rpartition("/")[2])
+        stream = f"{client.names.desk(letter.agent)}dead"
+        await client.bus.command("XDEL", stream, letter.key.rpartition("/")[2])
     return len(dropped)
 
 
-async def replay(visitor: Client, name: str) -> Sent:
+async def replay(client: Client, name: str) -> Sent:
     """Post it again under a new id; it leaves the dead letters once it is accepted."""
-    letter = await find(visitor, name)
+    letter = await find(client, name)
     try:
         message = messages.read(letter.data)
     except BadMessage as error:
@@ -97,14 +97,14 @@ async def replay(visitor: Client, name: str) -> Sent:
     message |= {"id": str(uuid4()), "replay_of": letter.id, "timestamp": messages.now()}
     message.pop("deadline", None)
     try:
-        sent = await visitor.publish(visitor.names.bare(letter.channel), message)
+        sent = await client.publish(client.names.bare(letter.channel), message)
     except BadMessage as error:
         raise UsageError(
             f"{letter.key} cannot be posted again", str(error), "send a corrected one: promptdock publish"
         ) from None
     if sent.outcome == "accepted":
-        stream = f"{visitor.names.desk(letter.agent)}dead"
-        await visitor.bus.command("XDEL", stream, letter.key.rpartition("/")[2])
+        stream = f"{client.names.desk(letter.agent)}dead"
+        await client.bus.command("XDEL", stream, letter.key.rpartition("/")[2])
     return sent
 
 

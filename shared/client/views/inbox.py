@@ -50,28 +50,28 @@ class Item:
         return {**asdict(self), "options": list(self.options)}
 
 
-async def inbox(visitor: Client, user_id: str) -> list[Item]:
+async def inbox(client: Client, user_id: str) -> list[Item]:
     """What waits for this person: requests, questions, tasks, of each the oldest first; with the cluster down, as it
     is stored.
     """
-    return [item for part in _PARTS for item in await part(visitor, user_id)]
+    return [item for part in _PARTS for item in await part(client, user_id)]
 
 
-async def known(visitor: Client, user_id: str) -> list[Item]:
+async def known(client: Client, user_id: str) -> list[Item]:
     """The same, as far as it can be known now: where the Store is away, the requests alone."""
     found: list[Item] = []
     for part in _PARTS:
         with contextlib.suppress(PromptDockError):
-            found += await part(visitor, user_id)
+            found += await part(client, user_id)
     return found
 
 
-async def _permissions(visitor: Client, user_id: str) -> list[Item]:
+async def _permissions(client: Client, user_id: str) -> list[Item]:
     try:
         async with asyncio.timeout(_REACH):
-            cards = await approvals.mine(visitor, user_id)
+            cards = await approvals.mine(client, user_id)
     except (PromptDockError, TimeoutError):
-        store = await visitor.store()
+        store = await client.store()
         where = {"state": "pending", "user_id": user_id}
         rows = await store.select(Approval, where, order=[("created_at", "asc")], limit=_MOST)
         cards = [approvals.of_row(row) for row in rows]
@@ -89,10 +89,10 @@ async def _permissions(visitor: Client, user_id: str) -> list[Item]:
     ]
 
 
-async def _questions(visitor: Client, user_id: str) -> list[Item]:
+async def _questions(client: Client, user_id: str) -> list[Item]:
     """What Chatter asked; that a task's money is spent is told with the task."""
     items = []
-    for one in await asked.questions(visitor, user_id):
+    for one in await asked.questions(client, user_id):
         if not one.task:
             named = (
                 "" if one.session == default_session(user_id) else f" --session {shlex.quote(one.session)}"
@@ -103,8 +103,8 @@ async def _questions(visitor: Client, user_id: str) -> list[Item]:
     return items
 
 
-async def _tasks(visitor: Client, user_id: str) -> list[Item]:
-    store = await visitor.store()
+async def _tasks(client: Client, user_id: str) -> list[Item]:
+    store = await client.store()
     rows: list[Task] = []
     for states in (_WAITING, _DONE):  # apart: many that are done hide none that wait
         where: dict[str, Any] = {"archived": False, "status": ("in", list(states))}
@@ -201,18 +201,18 @@ def _raises(row: Task, project: str) -> str:
     return f"promptdock budget task {row.slug} DOLLARS; promptdock tasks resume {row.slug}"
 
 
-async def _dead(visitor: Client, _user_id: str) -> list[Item]:
+async def _dead(client: Client, _user_id: str) -> list[Item]:
     try:
         async with asyncio.timeout(_REACH):
-            await visitor.reach()
-            count = int(await visitor.bus.command("XLEN", f"{visitor.names.desk(CHATTER)}dead"))
+            await client.reach()
+            count = int(await client.bus.command("XLEN", f"{client.names.desk(CHATTER)}dead"))
     except (PromptDockError, TimeoutError):
         return []
     told = f"{count} message{'s' * (count != 1)} could not be answered"
     return [Item("dead", "dead", told, "promptdock dead list")] if count else []
 
 
-async def changes(visitor: Client, changed: Callable[[], None]) -> None:
+async def changes(client: Client, changed: Callable[[], None]) -> None:
     """Say, until cancelled, that the list may have changed: rows did, or somebody said or decided something."""
 
     def take(_channel: str, _data: bytes) -> None:
@@ -222,7 +222,7 @@ async def changes(visitor: Client, changed: Callable[[], None]) -> None:
         changed()  # what happened before we listened
 
     # By a pattern: who listens so is not counted among those who acknowledge nothing.
-    await visitor.subscribe([], [visitor.names.board, visitor.names.channel(HUMAN_INPUT)], take, ready)
+    await client.subscribe([], [client.names.board, client.names.channel(HUMAN_INPUT)], take, ready)
 
 
 _PARTS = (_permissions, _questions, _tasks, _dead)

@@ -16,23 +16,23 @@ _ANEW = "default"  # the project that is made when it is first used
 _SESSIONS = 50
 
 
-async def task(visitor: Client, typed: str) -> str:
+async def task(client: Client, typed: str) -> str:
     """The id of a task; UsageError where none or several may be meant, here and below."""
-    return await _pick(visitor, typed, Task, "slug", "task", "promptdock tasks list shows them")
+    return await _pick(client, typed, Task, "slug", "task", "promptdock tasks list shows them")
 
 
-async def project(visitor: Client, typed: str) -> str:
+async def project(client: Client, typed: str) -> str:
     """The id of a project."""
     if typed == _ANEW:
         return typed
-    return await _pick(visitor, typed, Project, "slug", "project", "promptdock project list shows them")
+    return await _pick(client, typed, Project, "slug", "project", "promptdock project list shows them")
 
 
-async def repo(visitor: Client, typed: str) -> str:
+async def repo(client: Client, typed: str) -> str:
     """The name of a repository; a path or url is one already."""
     if "/" in typed or typed in (".", "..", "~"):
         return _whole(typed)
-    return await _pick(visitor, typed, Repo, "name", "repository", "promptdock repo list shows them")
+    return await _pick(client, typed, Repo, "name", "repository", "promptdock repo list shows them")
 
 
 def _whole(place: str) -> str:
@@ -41,26 +41,26 @@ def _whole(place: str) -> str:
     return str(folder.resolve()) if folder.is_dir() else place
 
 
-async def hook(visitor: Client, typed: str) -> str:
+async def hook(client: Client, typed: str) -> str:
     """The id of a hook."""
-    return await _pick(visitor, typed, Hook, "slug", "hook", "promptdock hooks list shows them")
+    return await _pick(client, typed, Hook, "slug", "hook", "promptdock hooks list shows them")
 
 
-async def session(visitor: Client, typed: str) -> str:
+async def session(client: Client, typed: str) -> str:
     """The key of a conversation that there is."""
-    return await _pick(visitor, typed, Session, "key", "conversation", "")
+    return await _pick(client, typed, Session, "key", "conversation", "")
 
 
-async def approval(visitor: Client, typed: str) -> str:
+async def approval(client: Client, typed: str) -> str:
     """The id of a request for permission."""
     return await _pick(
-        visitor, typed, Approval, "approval_id", "request", "promptdock approvals list --all shows them"
+        client, typed, Approval, "approval_id", "request", "promptdock approvals list --all shows them"
     )
 
 
-async def agent(visitor: Client, typed: str) -> str:
+async def agent(client: Client, typed: str) -> str:
     """The name of an agent that is or was here."""
-    return pick(typed, await visitor.presence.agents(), "agent", "promptdock status shows them")
+    return pick(typed, await client.presence.agents(), "agent", "promptdock status shows them")
 
 
 _FIELDS: dict[str, Callable[[Client, str], Awaitable[str]]] = {
@@ -71,21 +71,21 @@ _FIELDS: dict[str, Callable[[Client, str], Awaitable[str]]] = {
 }
 
 
-async def meant(visitor: Client, arguments: dict[str, Any]) -> dict[str, Any]:
+async def meant(client: Client, arguments: dict[str, Any]) -> dict[str, Any]:
     """Arguments of a tool with whole names; as they were typed where no Store can be read from here."""
     whole = dict(arguments)
     for field, find in _FIELDS.items():
         if isinstance(typed := whole.get(field), str):
             try:
-                whole[field] = await find(visitor, typed)
+                whole[field] = await find(client, typed)
             except StoreUnavailable:
                 break
     return whole
 
 
-async def listed(visitor: Client, kind: Literal["project", "hook", "session"]) -> list[tuple[str, str]]:
+async def listed(client: Client, kind: Literal["project", "hook", "session"]) -> list[tuple[str, str]]:
     """All names of a kind, conversations the last used first, each with what tells it apart."""
-    store = await visitor.store()
+    store = await client.store()
     if kind == "project":
         return [(row.slug, row.name) for row in await store.select(Project)]
     if kind == "hook":
@@ -96,8 +96,8 @@ async def listed(visitor: Client, kind: Literal["project", "hook", "session"]) -
     return [(row.key, row.title) for row in rows]
 
 
-async def _pick(visitor: Client, typed: str, kind: type[Row], field: str, word: str, fix: str) -> str:
-    store = await visitor.store()
+async def _pick(client: Client, typed: str, kind: type[Row], field: str, word: str, fix: str) -> str:
+    store = await client.store()
     if await store.select(kind, {field: typed}, limit=1):
         return typed
     return pick(typed, (str(getattr(row, field)) for row in await store.select(kind)), word, fix)

@@ -15,16 +15,16 @@ _SHOWN = 160  # characters of the line that a search found
 Card = dict[str, Any]
 
 
-async def names(visitor: Client, project: str) -> list[tuple[str, str]]:
+async def names(client: Client, project: str) -> list[tuple[str, str]]:
     """The names of a project's notes, each with its title."""
-    return [(row.slug, row.title) for row in await _notes(visitor, project)]
+    return [(row.slug, row.title) for row in await _notes(client, project)]
 
 
-async def named(visitor: Client, project: str, typed: str) -> str:
+async def named(client: Client, project: str, typed: str) -> str:
     """The name of the note that is meant by its name, its title or a part of it; UsageError for none or several."""
     from shared.tools.lookup import kebab
 
-    found = await _notes(visitor, project)
+    found = await _notes(client, project)
     titled = [row.slug for row in found if row.title.casefold() == typed.strip().casefold()]
     if len(titled) == 1:
         return titled[0]
@@ -34,25 +34,25 @@ async def named(visitor: Client, project: str, typed: str) -> str:
     )
 
 
-async def search(visitor: Client, project: str, query: str, limit: int) -> list[Card]:
+async def search(client: Client, project: str, query: str, limit: int) -> list[Card]:
     """The notes that hold words of the query, the best first, each with the line that holds most of them."""
-    owner = await _owner(visitor, project)
+    owner = await _owner(client, project)
     if owner is None:
         return []
-    found = await (await visitor.store()).search(Note, query, {"project_id": owner}, limit)
+    found = await (await client.store()).search(Note, query, {"project_id": owner}, limit)
     return [_hit(row, score, query) for row, score in found.rows]
 
 
-async def _notes(visitor: Client, project: str) -> list[Note]:
-    owner = await _owner(visitor, project)
+async def _notes(client: Client, project: str) -> list[Note]:
+    owner = await _owner(client, project)
     if owner is None:
         return []
-    return await (await visitor.store()).select(Note, {"project_id": owner}, order=[("slug", "asc")])
+    return await (await client.store()).select(Note, {"project_id": owner}, order=[("slug", "asc")])
 
 
-async def _owner(visitor: Client, project: str) -> UUID | None:
+async def _owner(client: Client, project: str) -> UUID | None:
     """The id of a project; None for one that was never used, as `default` before its first use."""
-    owners = await (await visitor.store()).select(Project, {"slug": project}, limit=1)
+    owners = await (await client.store()).select(Project, {"slug": project}, limit=1)
     return owners[0].id if owners else None
 
 

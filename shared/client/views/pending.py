@@ -18,18 +18,18 @@ _QUOTED = 60  # of the one that another waits for
 _PREVIEW = 200  # characters of a message
 
 
-async def pending(visitor: Client, limit: int = 1000) -> list[Row]:
+async def pending(client: Client, limit: int = 1000) -> list[Row]:
     """Every accepted message that has not ended: agent, id, session, since when, what it waits for."""
-    await visitor.reach()
+    await client.reach()
     found, sessions = [], set()
-    for agent in await visitor.presence.agents():
-        prefix = visitor.names.desk(agent)
-        for entry, flat in await visitor.bus.command("XRANGE", f"{prefix}inbox", "-", "+", "COUNT", limit):
+    for agent in await client.presence.agents():
+        prefix = client.names.desk(agent)
+        for entry, flat in await client.bus.command("XRANGE", f"{prefix}inbox", "-", "+", "COUNT", limit):
             fields = dict(zip(flat[::2], flat[1::2], strict=True))
             session, data = fields.get(b"session", b"").decode("utf-8", "replace"), fields.get(b"data", b"")
             sessions.add(session if agent == CHATTER else _asker(data))
-            owner = await visitor.bus.command("HGET", f"{prefix}turn:{session}", "owner")
-            given = await visitor.bus.command("LPOS", f"{prefix}given:{session}", entry)
+            owner = await client.bus.command("HGET", f"{prefix}turn:{session}", "owner")
+            given = await client.bus.command("LPOS", f"{prefix}given:{session}", entry)
             running = owner is not None and given is not None
             found.append(
                 {
@@ -43,20 +43,20 @@ async def pending(visitor: Client, limit: int = 1000) -> list[Row]:
                     "content": preview(data),
                 }
             )
-    await _explain(visitor, found, sessions - {""})
+    await _explain(client, found, sessions - {""})
     return found
 
 
-async def behind(visitor: Client, session: str, message_id: str) -> str:
+async def behind(client: Client, session: str, message_id: str) -> str:
     """What a message of a conversation waits behind there, in its words; "" where it is the next."""
-    rows = [row for row in await pending(visitor) if (row["agent"], row["session"]) == (CHATTER, session)]
+    rows = [row for row in await pending(client) if (row["agent"], row["session"]) == (CHATTER, session)]
     before = next(iter(rows), None)  # the oldest, which is worked on first
     return "" if before is None or before["id"] == message_id else line(before["content"], _QUOTED)
 
 
-async def _explain(visitor: Client, rows: list[Row], sessions: set[str]) -> None:
+async def _explain(client: Client, rows: list[Row], sessions: set[str]) -> None:
     """Say what each waits for: a permission, the message before it, a worker."""
-    approvals = Approvals(visitor.bus, visitor.names)
+    approvals = Approvals(client.bus, client.names)
     cards = {(c.agent, c.home): c for session in sessions for c in await approvals.waiting(session)}
     busy = {(row["agent"], row["session"]): row for row in rows if row["state"] == "running"}
     served: dict[str, bool] = {}
@@ -69,7 +69,7 @@ async def _explain(visitor: Client, rows: list[Row], sessions: set[str]) -> None
             row["waits_for"] = f"message {busy[here]['id']}: {line(busy[here]['content'], _QUOTED)}"
         else:
             if row["agent"] not in served:
-                served[row["agent"]] = await status.serves(visitor, row["agent"])
+                served[row["agent"]] = await status.serves(client, row["agent"])
             row["waits_for"] = "a free worker" if served[row["agent"]] else f"{row['agent']}, who is not here"
 
 

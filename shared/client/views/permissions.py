@@ -30,26 +30,26 @@ class Named:
     policy: Policy
 
 
-async def listing(visitor: Client) -> list[Card]:
+async def listing(client: Client) -> list[Card]:
     """All that can be named: presets, agents, and profiles in the Store."""
-    confined = await _confined(visitor)
+    confined = await _confined(client)
     found = [Named(name, "preset", preset(name, confined)) for name in get_args(Preset)]
-    for folder in _folders(visitor):
+    for folder in _folders(client):
         found.append(_agent(folder, confined))
-    for row in await _rows(visitor):
+    for row in await _rows(client):
         found.append(_row(row, confined))
     return [{"name": one.name, "source": one.source, "policy": one.policy.name} for one in found]
 
 
-async def named(visitor: Client, name: str) -> Named:
+async def named(client: Client, name: str) -> Named:
     """The profile of that name; UsageError for an unknown one."""
-    confined = await _confined(visitor)
+    confined = await _confined(client)
     if name in get_args(Preset):
         return Named(name, "preset", preset(name, confined))
-    for folder in _folders(visitor):
+    for folder in _folders(client):
         if folder.name == name:
             return _agent(folder, confined)
-    for row in await _rows(visitor):
+    for row in await _rows(client):
         if row.slug == name:
             return _row(row, confined)
     raise UsageError(f"there is no permission profile {name!r}", "", "promptdock permissions list")
@@ -73,26 +73,26 @@ def shown(found: Named) -> Card:
     return {"name": found.name, "source": found.source, "rules": rules, "tools": votes}
 
 
-async def simulate(visitor: Client, found: Named, limit: int = 1000) -> Card:
+async def simulate(client: Client, found: Named, limit: int = 1000) -> Card:
     """Replay the newest checks of the audit log under this profile: what it would have said, and where else."""
     from shared.client.views import replay
     from shared.tools import catalog
 
-    store, registry = await visitor.store(), catalog.registry()
+    store, registry = await client.store(), catalog.registry()
     rows = await store.select(Audit, order=[("created_at", "desc")], limit=limit)
     journal = await replay.journal(store, rows, registry)
     return await asyncio.to_thread(replay.replay, found.policy, rows, registry, journal)
 
 
-async def _confined(visitor: Client) -> bool:
+async def _confined(client: Client) -> bool:
     """Whether commands here run without network: what `builder` allows depends on it."""
-    return (await asyncio.to_thread(Sandbox.probe, visitor.settings.sandbox)).offline
+    return (await asyncio.to_thread(Sandbox.probe, client.settings.sandbox)).offline
 
 
-def _folders(visitor: Client) -> list[Path]:
+def _folders(client: Client) -> list[Path]:
     found = {
         folder.name: folder
-        for place in (_SHIPPED, visitor.settings.home / "agents")
+        for place in (_SHIPPED, client.settings.home / "agents")
         if place.is_dir()
         for folder in sorted(place.iterdir())
         if (folder / "profile.toml").is_file()
@@ -113,9 +113,9 @@ def _agent(folder: Path, confined: bool) -> Named:
     return Named(folder.name, "agent", made)
 
 
-async def _rows(visitor: Client) -> list[ProfileRow]:
+async def _rows(client: Client) -> list[ProfileRow]:
     try:
-        return await (await visitor.store()).select(ProfileRow, order=[("slug", "asc")])
+        return await (await client.store()).select(ProfileRow, order=[("slug", "asc")])
     except StoreUnavailable:
         return []
 

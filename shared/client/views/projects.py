@@ -17,14 +17,14 @@ from shared.store.records import Project, Repo, Task, Workspace
 Card = dict[str, Any]
 
 
-async def active(visitor: Client, user: str, session: str | None = None) -> str:
+async def active(client: Client, user: str, session: str | None = None) -> str:
     """The project that a conversation works on; without one, the person's own."""
-    return await sessions.active_project(await visitor.store(), session or default_session(user))
+    return await sessions.active_project(await client.store(), session or default_session(user))
 
 
-async def listing(visitor: Client) -> list[Card]:
+async def listing(client: Client) -> list[Card]:
     """All projects by name; `default` is one of them before its first use."""
-    store = await visitor.store()
+    store = await client.store()
     rows = await store.select(Project, order=[("slug", "asc")])
     if all(row.slug != sessions.DEFAULT for row in rows):
         rows.insert(0, Project(slug=sessions.DEFAULT, name="Default"))
@@ -33,9 +33,9 @@ async def listing(visitor: Client) -> list[Card]:
     return [_card(row) | {"repositories": repos[row.id], "open_tasks": tasks[row.id]} for row in rows]
 
 
-async def card(visitor: Client, slug: str) -> Card:
+async def card(client: Client, slug: str) -> Card:
     """One project, with what is in it; UsageError that names the others where there is none of that id."""
-    store = await visitor.store()
+    store = await client.store()
     rows = await store.select(Project, order=[("slug", "asc")])
     found = next((row for row in rows if row.slug == slug), None)
     if found is None and slug == sessions.DEFAULT:
@@ -74,18 +74,18 @@ def _card(row: Project) -> Card:
     }
 
 
-async def unregistered(visitor: Client, folder: Path) -> str:
+async def unregistered(client: Client, folder: Path) -> str:
     """The git repository in which a person stands and that agents do not know; "" for none that could be added."""
     from shared.guard.files import roots
 
     top = await asyncio.to_thread(elsewhere.repository, folder)
     if top is None:
         return ""
-    home = visitor.settings.home
+    home = client.settings.home
     if await asyncio.to_thread(lambda: roots.ours(top) or bool(roots.forbidden(top, home))):
         return ""
     try:
-        known = await (await visitor.store()).select(Repo, {"path": str(top)}, limit=1)
+        known = await (await client.store()).select(Repo, {"path": str(top)}, limit=1)
     except PromptDockError:
         return ""  # what cannot be looked up is not offered
     return "" if known else str(top)

@@ -57,9 +57,9 @@ class Question:
         )
 
 
-async def questions(visitor: Client, user_id: str, session: str = "") -> list[Question]:
+async def questions(client: Client, user_id: str, session: str = "") -> list[Question]:
     """Those that are open, in that session or in any, the oldest first. Reads the Store."""
-    store = await visitor.store()
+    store = await client.store()
     where: dict[str, Any] = {"user_id": user_id, "agent": CHATTER, "state": "awaiting_input"}
     where["created_at"] = ("gt", datetime.now(UTC) - timedelta(days=_DAYS))
     if session:
@@ -69,7 +69,7 @@ async def questions(visitor: Client, user_id: str, session: str = "") -> list[Qu
         newest.setdefault(turn.session_id or "", turn)
     found = [one for turn in newest.values() if (one := await _open(store, turn))]
     if found:
-        answered = await _answering(visitor)
+        answered = await _answering(client)
         found = [one for one in found if one.session not in answered]
     return sorted(found, key=lambda one: one.at)
 
@@ -113,13 +113,13 @@ async def _money(store: Store, turn: TurnRow) -> Question | None:
     )
 
 
-async def _answering(visitor: Client) -> set[str]:
+async def _answering(client: Client) -> set[str]:
     """The sessions in which a person has said something that Chatter has not answered yet."""
     found = set()
     with contextlib.suppress(PromptDockError, TimeoutError):
         async with asyncio.timeout(_REACH):
-            inbox = f"{visitor.names.desk(CHATTER)}inbox"
-            for _, flat in await visitor.bus.command("XRANGE", inbox, "-", "+", "COUNT", _WAITING):
+            inbox = f"{client.names.desk(CHATTER)}inbox"
+            for _, flat in await client.bus.command("XRANGE", inbox, "-", "+", "COUNT", _WAITING):
                 fields = dict(zip(flat[::2], flat[1::2], strict=True))
                 if _said(fields.get(b"data", b"")):
                     found.add(fields.get(b"session", b"").decode("utf-8", "replace"))

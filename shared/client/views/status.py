@@ -31,15 +31,15 @@ def usual_port_taken(redis: dict[str, Any]) -> bool:
     return elsewhere and embedded.free_port(USUAL_PORT) != USUAL_PORT
 
 
-async def status(visitor: Client) -> dict[str, Any]:
+async def status(client: Client) -> dict[str, Any]:
     """The cluster at a glance; `agents` are presence cards, `queues` counts what has not ended yet."""
-    await visitor.reach()
+    await client.reach()
     cards = sorted(
-        await visitor.presence.here(), key=lambda card: (str(card.get("agent")), str(card["instance"]))
+        await client.presence.here(), key=lambda card: (str(card.get("agent")), str(card["instance"]))
     )
-    known = await visitor.presence.agents()
-    queues = {name: await _size(visitor, name) for name in known}
-    heard = {name: await visitor.bus.listeners(visitor.names.agent(name)) for name in known}
+    known = await client.presence.agents()
+    queues = {name: await _size(client, name) for name in known}
+    heard = {name: await client.bus.listeners(client.names.agent(name)) for name in known}
     return {
         "version": release(),
         "agents": cards,
@@ -48,21 +48,21 @@ async def status(visitor: Client) -> dict[str, Any]:
         "unannounced": [
             name for name, ears in heard.items() if ears and not any(card["agent"] == name for card in cards)
         ],
-        "doing": [working.row() for working in await doing(visitor, cards)],
+        "doing": [working.row() for working in await doing(client, cards)],
         "queues": queues,
-        "dead": {name: count for name in known if (count := await _length(visitor, name, "dead"))},
-        "dead_newest_ms": max([await _newest_dead(visitor, name) for name in known], default=0),
-        "redis": await redis(visitor),
+        "dead": {name: count for name in known if (count := await _length(client, name, "dead"))},
+        "dead_newest_ms": max([await _newest_dead(client, name) for name in known], default=0),
+        "redis": await redis(client),
         "model": _speaks(cards, "model"),
         "provider": _speaks(cards, "provider"),
         "demo": any(card.get("demo") for card in cards),
         "store": next((str(card.get("store", "")) for card in cards), ""),
-        "home": str(visitor.settings.home),
-        "expected": supervision.expected(visitor.settings.home),
-        "supervised": (ours := supervision.running(visitor.settings.home)) is not None,
+        "home": str(client.settings.home),
+        "expected": supervision.expected(client.settings.home),
+        "supervised": (ours := supervision.running(client.settings.home)) is not None,
         "failed": dict(ours.failed) if ours else {},
-        "left": supervision.left(visitor.settings.home),
-        "outbox": len(list(visitor.outbox.folder.glob("*.json"))),
+        "left": supervision.left(client.settings.home),
+        "outbox": len(list(client.outbox.folder.glob("*.json"))),
     }
 
 
@@ -86,23 +86,23 @@ def other_homes(cards: list[dict[str, Any]]) -> Finding | None:
     return Finding("homes", "fail", told, "give each home its own PROMPTDOCK_NAMESPACE, or set SUPABASE_URL")
 
 
-async def redis(visitor: Client) -> dict[str, Any]:
+async def redis(client: Client) -> dict[str, Any]:
     """What the server says of itself; where it hides that, only the address."""
-    facts = await info(visitor)
+    facts = await info(client)
     server = "Valkey" if facts.get("server_name") == "valkey" or "valkey_version" in facts else "Redis"
-    url = visitor.url
+    url = client.url
     return {
         "address": log.redact(url.split("://", 1)[-1].rpartition("@")[2]),
-        "embedded": visitor.settings.redis_url is None,
+        "embedded": client.settings.redis_url is None,
         "server": server,
         "version": facts.get("valkey_version") or facts.get("redis_version", ""),
     }
 
 
-async def info(visitor: Client) -> dict[str, str]:
+async def info(client: Client) -> dict[str, str]:
     """INFO as pairs; {} where the server hides it."""
     try:
-        text = (await visitor.bus.command("INFO")).decode("utf-8", "replace")
+        text = (await client.bus.command("INFO")).decode("utf-8", "replace")
     except PromptDockError as error:
         if error.exit_code == 3:
             raise
@@ -110,18 +110,18 @@ async def info(visitor: Client) -> dict[str, str]:
     return dict(part.split(":", 1) for part in text.split("\r\n") if ":" in part)
 
 
-async def _size(visitor: Client, agent: str) -> int:
-    return await _length(visitor, agent, "inbox")
+async def _size(client: Client, agent: str) -> int:
+    return await _length(client, agent, "inbox")
 
 
-async def _length(visitor: Client, agent: str, stream: str) -> int:
-    return int(await visitor.bus.command("XLEN", f"{visitor.names.desk(agent)}{stream}"))
+async def _length(client: Client, agent: str, stream: str) -> int:
+    return int(await client.bus.command("XLEN", f"{client.names.desk(agent)}{stream}"))
 
 
-async def _newest_dead(visitor: Client, agent: str) -> int:
+async def _newest_dead(client: Client, agent: str) -> int:
     """When an agent's newest dead letter came, in milliseconds since 1970; 0 where it has none."""
-    stream = f"{visitor.names.desk(agent)}dead"
-    found = await visitor.bus.command("XREVRANGE", stream, "+", "-", "COUNT", 1)
+    stream = f"{client.names.desk(agent)}dead"
+    found = await client.bus.command("XREVRANGE", stream, "+", "-", "COUNT", 1)
     return int(found[0][0].partition(b"-")[0]) if found else 0
 
 
@@ -133,10 +133,10 @@ class Pulse:
     doing: str
 
 
-async def pulse(visitor: Client, agent: str, request_id: str) -> Pulse:
+async def pulse(client: Client, agent: str, request_id: str) -> Pulse:
     """Look how an agent is and what it last did for a request."""
-    cards = await visitor.presence.here(agent)
-    doing = await _last(visitor, stream_of(agent, request_id))
+    cards = await client.presence.here(agent)
+    doing = await _last(client, stream_of(agent, request_id))
     return Pulse(min((int(card["age_ms"]) for card in cards), default=None), doing)
 
 
@@ -158,21 +158,21 @@ class Working:
         return {"agent": self.agent, **self.activity.card(), "seconds": round(self.seconds, 1)}
 
 
-async def doing(visitor: Client, cards: Sequence[dict[str, Any]] | None = None) -> list[Working]:
+async def doing(client: Client, cards: Sequence[dict[str, Any]] | None = None) -> list[Working]:
     """Who works on what now, each with what it did last; those that work the longest come first."""
-    cards = await visitor.presence.here() if cards is None else cards
+    cards = await client.presence.here() if cards is None else cards
     found = []
     for card in cards:
         now = int(card.get("seen") or 0) + int(card.get("age_ms") or 0)
         for activity in activities(card):
-            if activity.events and (last := await _last(visitor, activity.events)):
+            if activity.events and (last := await _last(client, activity.events)):
                 activity.act = last
             found.append(Working(str(card["agent"]), activity, max(0, now - activity.since) / 1000))
     return sorted(found, key=lambda working: -working.seconds)
 
 
-async def _last(visitor: Client, session: str) -> str:
-    newest = await visitor.bus.command("XREVRANGE", visitor.names.stream(session), "+", "-", "COUNT", _RECENT)
+async def _last(client: Client, session: str) -> str:
+    newest = await client.bus.command("XREVRANGE", client.names.stream(session), "+", "-", "COUNT", _RECENT)
     return next((told for _, fields in newest if (told := _act(fields[1]))), "")
 
 
@@ -186,14 +186,14 @@ def _act(data: bytes) -> str:
     return act(str(event.get("event")), event)
 
 
-async def processes(visitor: Client, pids: Iterable[int]) -> set[int]:
+async def processes(client: Client, pids: Iterable[int]) -> set[int]:
     """Those of these processes of this machine that are here as workers."""
-    instances = [str(card.get("instance")) for card in await visitor.presence.here()]
+    instances = [str(card.get("instance")) for card in await client.presence.here()]
     return {pid for pid in pids if any(one.startswith(instance_of(pid)) for one in instances)}
 
 
-async def serves(visitor: Client, agent: str = CHATTER) -> bool:
+async def serves(client: Client, agent: str = CHATTER) -> bool:
     """Whether anybody would take a message for this agent now."""
-    return bool(await visitor.presence.here(agent)) or bool(
-        await visitor.bus.listeners(visitor.names.agent(agent))
+    return bool(await client.presence.here(agent)) or bool(
+        await client.bus.listeners(client.names.agent(agent))
     )

@@ -39,7 +39,7 @@ class Filter:
     limit: int = 50
 
 
-async def _where(visitor: Client, wanted: Filter) -> Where:
+async def _where(client: Client, wanted: Filter) -> Where:
     """As the Store is asked; UsageError for a state or a project that there is not."""
     where: dict[str, Any] = {} if wanted.everything else {"archived": False}
     if wanted.statuses:
@@ -49,17 +49,17 @@ async def _where(visitor: Client, wanted: Filter) -> Where:
         ]
         where["status"] = ("in", states)
     if wanted.project:
-        where["project_id"] = project_key(await lookup.project(visitor, wanted.project))
+        where["project_id"] = project_key(await lookup.project(client, wanted.project))
     if wanted.user:
         where["user_id"] = wanted.user
     return where
 
 
-async def tasks(visitor: Client, wanted: Filter | None = None) -> list[Card]:
+async def tasks(client: Client, wanted: Filter | None = None) -> list[Card]:
     """Tasks, the newest first."""
     wanted = wanted or Filter()
-    store = await visitor.store()
-    where = await _where(visitor, wanted)
+    store = await client.store()
+    where = await _where(client, wanted)
     rows = await store.select(Task, where, order=[("created_at", "desc")], limit=wanted.limit)
     slugs = {row.id: row.slug for row in await store.select(Project)}
     became = await fates(store, [row.id for row in rows])
@@ -106,16 +106,16 @@ def state(card: Card) -> str:
     return ", ".join(part for part in (card["status"], work, again) if part)
 
 
-async def find(visitor: Client, name: str) -> Task:
+async def find(client: Client, name: str) -> Task:
     """The task that is meant, by its id or a part of it."""
-    store = await visitor.store()
-    return (await store.select(Task, {"slug": await lookup.task(visitor, name)}, limit=1))[0]
+    store = await client.store()
+    return (await store.select(Task, {"slug": await lookup.task(client, name)}, limit=1))[0]
 
 
-async def task(visitor: Client, name: str) -> Card:
+async def task(client: Client, name: str) -> Card:
     """A task with its history, and what each attempt did as the harness recorded it."""
-    row = await find(visitor, name)
-    store = await visitor.store()
+    row = await find(client, name)
+    store = await client.store()
     events = await store.select(TaskEvent, {"task_id": row.id}, order=[("created_at", "asc")])
     results = await store.select(TaskResult, {"task_id": row.id}, order=[("created_at", "asc")])
     slugs = {project.id: project.slug for project in await store.select(Project)}
@@ -156,9 +156,9 @@ def _result(row: TaskResult) -> Card:
     }
 
 
-async def repos(visitor: Client) -> list[Card]:
+async def repos(client: Client) -> list[Card]:
     """The registered repositories."""
-    store = await visitor.store()
+    store = await client.store()
     slugs = {row.id: row.slug for row in await store.select(Project)}
     return [
         {
@@ -174,17 +174,17 @@ async def repos(visitor: Client) -> list[Card]:
     ]
 
 
-async def diff(visitor: Client, name: str) -> str:
+async def diff(client: Client, name: str) -> str:
     """What a task changed, by git, between the base and the last commit of its receipt."""
-    row = await find(visitor, name)
-    store = await visitor.store()
+    row = await find(client, name)
+    store = await client.store()
     results = await store.select(TaskResult, {"task_id": row.id}, order=[("created_at", "desc")], limit=1)
     if not results or not results[0].commits or not results[0].base_commit:
         raise UsageError(f"the task {name} has made no commit", f"it is {row.status}")
     made = results[0]
-    for repo in await _candidates(visitor, row):
+    for repo in await _candidates(client, row):
         try:
-            git = await _repos(visitor).source(repo)
+            git = await _repos(client).source(repo)
             if await git.commit_of(made.commits[-1]):
                 return await git.diff(str(made.base_commit), to=made.commits[-1])
         except ToolError as error:
@@ -196,31 +196,31 @@ async def diff(visitor: Client, name: str) -> str:
     )
 
 
-async def gits(visitor: Client, task: Task) -> list[Git]:
+async def gits(client: Client, task: Task) -> list[Git]:
     """git in the repositories of this machine in which the task may have worked."""
     found = []
-    for repo in await _candidates(visitor, task):
+    for repo in await _candidates(client, task):
         with contextlib.suppress(ToolError):
-            found.append(await _repos(visitor).source(repo))
+            found.append(await _repos(client).source(repo))
     return found
 
 
-async def _candidates(visitor: Client, row: Task) -> list[Repo]:
-    store = await visitor.store()
+async def _candidates(client: Client, row: Task) -> list[Repo]:
+    store = await client.store()
     where: dict[str, Any] = {"id": row.repo_id} if row.repo_id else {"project_id": row.project_id}
     return await store.select(Repo, where)
 
 
-def _repos(visitor: Client) -> Mirrors:
+def _repos(client: Client) -> Mirrors:
     """The repositories as they lie on this home; git is only read here."""
     from shared.guard.files.host_id import home_id
     from shared.guard.sandbox.sandbox import Sandbox
     from shared.tasks.worktree.mirrors import Mirrors
 
-    home = visitor.settings.home
+    home = client.settings.home
     return Mirrors(
         home,
         home_id(home),
-        Sandbox.probe(visitor.settings.sandbox, [home]),
-        hosts=visitor.settings.allowed_hosts,
+        Sandbox.probe(client.settings.sandbox, [home]),
+        hosts=client.settings.allowed_hosts,
     )

@@ -22,9 +22,9 @@ _ASIDE = (COMMANDS, "approval:", "asks:")  # sessions in which no words are said
 _SHOWN = ("model", "result", "ask", "decided", "note")
 
 
-async def trace(visitor: Client, name: str, user: str) -> list[Card]:
+async def trace(client: Client, name: str, user: str) -> list[Card]:
     """The turns that belong to an id of a message, a turn or a task, asker before asked; "" is this person's last."""
-    store = await visitor.store()
+    store = await client.store()
     found: list[Card] = []
     turns, depth = await _named(store, name, user), 0
     while turns and depth < _DEEP:

@@ -12,16 +12,16 @@ from shared.errors import PromptDockError, ToolError, UsageError
 from shared.store.records import Task
 
 
-async def begin(visitor: Client, name: str, folder: Path | None) -> Path:
+async def begin(client: Client, name: str, folder: Path | None) -> Path:
     """Check out the newest commit of the task's branch, without the branch itself: its agent may go on with it."""
-    task = await tasks.find(visitor, name)
-    if (there := _noted(visitor, task)) is not None:
+    task = await tasks.find(client, name)
+    if (there := _noted(client, task)) is not None:
         raise UsageError(
             f"{task.slug} is checked out already", str(there), f"promptdock tasks try {task.slug} --remove"
         )
     if not task.branch:
         raise UsageError(f"the task {task.slug} has no branch", f"it is {task.status}", "")
-    for git in await tasks.gits(visitor, task):
+    for git in await tasks.gits(client, task):
         if commit := await git.commit_of(f"refs/heads/{task.branch}"):
             break
     else:
@@ -33,7 +33,7 @@ async def begin(visitor: Client, name: str, folder: Path | None) -> Path:
         await git.worktree_detach(place, commit)
     except ToolError as error:
         raise PromptDockError(f"{task.slug} cannot be checked out", str(error)) from error
-    note = _note(visitor, task)
+    note = _note(client, task)
     note.parent.mkdir(parents=True, exist_ok=True)
     note.write_text(str(place))
     return place
@@ -52,21 +52,21 @@ def _place(task: Task, folder: Path | None) -> Path:
     return place
 
 
-async def end(visitor: Client, name: str) -> Path:
+async def end(client: Client, name: str) -> Path:
     """Remove the checkout; refused where there are changes in it that are not committed."""
-    task = await tasks.find(visitor, name)
-    place = _noted(visitor, task)
+    task = await tasks.find(client, name)
+    place = _noted(client, task)
     if place is None:
         raise UsageError(f"{task.slug} is not checked out", "", f"promptdock tasks try {task.slug}")
     why = "its repository is not here"
-    for git in await tasks.gits(visitor, task):
+    for git in await tasks.gits(client, task):
         try:
             await git.worktree_remove(place)
         except ToolError as error:
             why = error.why or str(error)
             continue
         with contextlib.suppress(OSError):
-            _note(visitor, task).unlink()
+            _note(client, task).unlink()
         return place
     raise PromptDockError(
         f"{place} is not removed",
@@ -75,14 +75,14 @@ async def end(visitor: Client, name: str) -> Path:
     )
 
 
-def _note(visitor: Client, task: Task) -> Path:
-    return visitor.settings.home / "tries" / task.slug
+def _note(client: Client, task: Task) -> Path:
+    return client.settings.home / "tries" / task.slug
 
 
-def _noted(visitor: Client, task: Task) -> Path | None:
+def _noted(client: Client, task: Task) -> Path | None:
     """Where it is checked out; None where it is not, also where the folder was removed by hand."""
     try:
-        place = Path(_note(visitor, task).read_text())
+        place = Path(_note(client, task).read_text())
     except OSError:
         return None
     return place if place.is_dir() else None

@@ -39,8 +39,8 @@ class Seen:
 class TaskWatch:
     """An async iterator over what happens to a task until it has ended; then `ok` says how."""
 
-    def __init__(self, visitor: Client, name: str) -> None:
-        self._visitor, self._name, self._slug = visitor, name, name
+    def __init__(self, client: Client, name: str) -> None:
+        self._client, self._name, self._slug = client, name, name
         self.ok: bool | None = None
         self._told: set[str] = set()  # the changes of its state that were seen
         self._asked = self._again = ""
@@ -49,13 +49,13 @@ class TaskWatch:
 
     async def seen(self) -> AsyncGenerator[Seen, None]:
         """What happens, from the beginning of the attempt that runs now."""
-        self._slug = slug = await lookup.task(self._visitor, self._name)
-        news = self._visitor.names.stream("@tasks")
-        after = await self._visitor.mark("@tasks")
+        self._slug = slug = await lookup.task(self._client, self._name)
+        news = self._client.names.stream("@tasks")
+        after = await self._client.mark("@tasks")
         while True:
             row = await self._row(slug)
             if row.assignee and row.request_id:
-                self._follow(self._visitor.names.stream(stream_of(row.assignee, row.request_id)))
+                self._follow(self._client.names.stream(stream_of(row.assignee, row.request_id)))
             async for one in self._states(row):
                 yield one
             if row.status in _DONE or row.archived:
@@ -72,7 +72,7 @@ class TaskWatch:
                         yield one
 
     async def _row(self, slug: str) -> Task:
-        store = await self._visitor.store()
+        store = await self._client.store()
         return (await store.select(Task, {"slug": slug}, limit=1))[0]
 
     def _follow(self, stream: str) -> None:
@@ -80,7 +80,7 @@ class TaskWatch:
             self._stream, self._cursor, self._writing = stream, "0", Writing()
 
     async def _states(self, row: Task) -> AsyncGenerator[Seen, None]:
-        store = await self._visitor.store()
+        store = await self._client.store()
         events = await store.select(TaskEvent, {"task_id": row.id}, order=[("created_at", "asc")])
         for event in events:
             if str(event.id) in self._told:
@@ -104,9 +104,9 @@ class TaskWatch:
         if not cursors:
             return
         try:
-            entries = await self._visitor.bus.read(cursors, block_ms)
+            entries = await self._client.bus.read(cursors, block_ms)
         except BusUnreachable:
-            await self._visitor.moved()
+            await self._client.moved()
             return
         for entry in entries:
             if entry.stream == news:

@@ -28,24 +28,24 @@ def test_a_disk_without_room_is_found(
     assert ("make room" in found.fix) == (level != "ok")
 
 
-async def _findings(visitor: Client) -> dict[str, str]:
-    return {finding.name: finding.fix async for finding in examine.examine(visitor, Path(".env"))}
+async def _findings(client: Client) -> dict[str, str]:
+    return {finding.name: finding.fix async for finding in examine.examine(client, Path(".env"))}
 
 
-async def test_two_homes_with_a_sqlite_each_on_one_redis_are_found(visitor: Client) -> None:
-    await visitor.reach()
-    await visitor.presence.beat("chatter", "a", {"store": "sqlite", "home": "one"})
-    await visitor.presence.beat("planner", "b", {"store": "sqlite", "home": "one"})
-    assert "homes" not in await _findings(visitor)
-    await visitor.presence.beat("chatter", "c", {"store": "sqlite", "home": "two"})
-    assert "PROMPTDOCK_NAMESPACE" in (await _findings(visitor))["homes"]
+async def test_two_homes_with_a_sqlite_each_on_one_redis_are_found(client: Client) -> None:
+    await client.reach()
+    await client.presence.beat("chatter", "a", {"store": "sqlite", "home": "one"})
+    await client.presence.beat("planner", "b", {"store": "sqlite", "home": "one"})
+    assert "homes" not in await _findings(client)
+    await client.presence.beat("chatter", "c", {"store": "sqlite", "home": "two"})
+    assert "PROMPTDOCK_NAMESPACE" in (await _findings(client))["homes"]
 
 
-async def test_homes_that_share_a_supabase_are_well(visitor: Client) -> None:
-    await visitor.reach()
+async def test_homes_that_share_a_supabase_are_well(client: Client) -> None:
+    await client.reach()
     for home in ("one", "two"):
-        await visitor.presence.beat("chatter", home, {"store": "supabase", "home": home})
-    assert status.other_homes(await visitor.presence.here()) is None
+        await client.presence.beat("chatter", home, {"store": "supabase", "home": home})
+    assert status.other_homes(await client.presence.here()) is None
 
 
 def _named(found: Iterable[Finding]) -> dict[str, Finding]:
@@ -76,7 +76,7 @@ def test_a_data_folder_that_cannot_be_is_found(tmp_path: Path) -> None:
 
 
 async def test_a_redis_without_a_password_fails_unless_its_network_is_private(
-    visitor: Client, monkeypatch: pytest.MonkeyPatch
+    client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loop = asyncio.get_running_loop()
 
@@ -85,26 +85,26 @@ async def test_a_redis_without_a_password_fails_unless_its_network_is_private(
 
     monkeypatch.setattr(loop, "getaddrinfo", resolved)
     monkeypatch.setattr(Client, "url", "redis://redis:6379/0")
-    inside = await examine._password(visitor)
+    inside = await examine._password(client)
     monkeypatch.setattr(Client, "url", "redis://redis.example.com:6379/0")
-    outside = await examine._password(visitor)
+    outside = await examine._password(client)
     assert inside is not None and outside is not None
     assert (inside.level, outside.level) == ("warn", "fail")
 
 
-async def test_who_should_be_here_and_is_not_is_found_and_chatter_above_all(visitor: Client) -> None:
-    await visitor.reach()
+async def test_who_should_be_here_and_is_not_is_found_and_chatter_above_all(client: Client) -> None:
+    await client.reach()
     for agent in ("planner", "passer-by"):
-        await visitor.presence.beat(agent, "a", {})
-        await visitor.presence.leave(agent, "a")
-    found = await examine._present(visitor)
+        await client.presence.beat(agent, "a", {})
+        await client.presence.leave(agent, "a")
+    found = await examine._present(client)
     assert (found.level, "Chatter is not here" in found.told) == ("fail", True)
-    await visitor.presence.beat("chatter", "a", {})
-    found = await examine._present(visitor)
+    await client.presence.beat("chatter", "a", {})
+    found = await examine._present(client)
     assert (found.level, found.told) == ("warn", "not here: planner")
     assert found.fix == "python -m agents --name planner", "nothing supervises it in this home"
-    await visitor.presence.beat("planner", "b", {})
-    assert (await examine._present(visitor)).level == "ok"
+    await client.presence.beat("planner", "b", {})
+    assert (await examine._present(client)).level == "ok"
 
 
 def test_an_executor_that_is_not_installed_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

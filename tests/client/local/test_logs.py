@@ -18,7 +18,7 @@ NOW = datetime.now(UTC)
 
 
 @pytest.fixture
-def visitor(tmp_path: Path) -> Client:
+def client(tmp_path: Path) -> Client:
     """Somebody in a home whose two agents logged something each hour."""
     (tmp_path / "logs").mkdir()
     for agent in ("chatter", "planner"):
@@ -35,17 +35,17 @@ def visitor(tmp_path: Path) -> Client:
     return cast(Client, SimpleNamespace(settings=SimpleNamespace(home=tmp_path)))
 
 
-async def shown(visitor: Client, **wanted: object) -> list[str]:
+async def shown(client: Client, **wanted: object) -> list[str]:
     """What they say of the Planner."""
-    found = await logs.last(visitor, logs.Wanted("planner", **wanted))  # type: ignore[arg-type]
+    found = await logs.last(client, logs.Wanted("planner", **wanted))  # type: ignore[arg-type]
     return [str(line["event"]) for line in found]
 
 
-async def test_lines_are_those_of_a_level_and_above(visitor: Client) -> None:
-    assert await shown(visitor, level="warning") == ["error 3", "warning 1"]
-    assert await shown(visitor, level="warning", count=1) == ["warning 1"]
+async def test_lines_are_those_of_a_level_and_above(client: Client) -> None:
+    assert await shown(client, level="warning") == ["error 3", "warning 1"]
+    assert await shown(client, level="warning", count=1) == ["warning 1"]
 
 
-async def test_lines_are_those_since_a_moment(visitor: Client) -> None:
-    assert await shown(visitor, since=back("90m")) == ["warning 1", "debug 0"]
-    assert len(await shown(visitor)) == 4
+async def test_lines_are_those_since_a_moment(client: Client) -> None:
+    assert await shown(client, since=back("90m")) == ["warning 1", "debug 0"]
+    assert len(await shown(client)) == 4

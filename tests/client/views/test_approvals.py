@@ -1,4 +1,4 @@
-"""What a visitor answers to a request for permission, before it is sent."""
+"""What a client answers to a request for permission, before it is sent."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from shared.turns.queue import Queue
 
 
 async def test_an_always_whose_pattern_does_not_match_is_a_wrong_argument_and_is_not_sent(
-    visitor: Client,
+    client: Client,
 ) -> None:
-    await visitor.reach()
+    await client.reach()
     at = int(time.time() * 1000)
     asked = ApprovalRequest(
         id="a-1", call="c", agent="backend", session="s", user_id="ada", turn="t", home="s", tool="bash",
         action="tool:bash:make test", arguments={}, arguments_hash="0", why="", pattern="tool:bash:make test",
         project="default", at=at, expires_at=at + 60_000,
     )  # fmt: skip
-    await Approvals(visitor.bus, visitor.names).open(asked)
+    await Approvals(client.bus, client.names).open(asked)
     for pattern in ("tool:git_push:.*", "tool:bash:make", "("):
         with pytest.raises(UsageError) as told:
-            await approvals.answer(visitor, "a-1", "always", "ada", pattern=pattern)
+            await approvals.answer(client, "a-1", "always", "ada", pattern=pattern)
         assert "promptdock approvals allow a-1" in told.value.fix
-    claims, _ = await Queue(visitor.bus, visitor.names, "chatter", lease_ms=1000).claims("test", 1)
+    claims, _ = await Queue(client.bus, client.names, "chatter", lease_ms=1000).claims("test", 1)
     assert claims == []

@@ -29,8 +29,8 @@ async def test_the_daily_cap_of_a_hook_is_shown_with_its_runs_of_the_day(tmp_pat
     for row in (project, capped, free, *runs):
         await store.insert(row)
     await store.close()
-    async with Client(settings) as visitor:
-        day, *others = await budgets.budgets(visitor)
+    async with Client(settings) as client:
+        day, *others = await budgets.budgets(client)
     assert (day["scope"], day["unit"]) == ("day", "dollars")
     assert others == [
         {"scope": "project", "name": "shop", "budget": 2.5, "spent": 0, "unit": "dollars"},
@@ -77,8 +77,8 @@ async def spent(tmp_path: Path) -> Settings:
 async def test_what_was_spent_is_told_by_what_a_person_asks_for(
     spent: Settings, by: str, names: dict[str | None, float]
 ) -> None:
-    async with Client(spent) as visitor:
-        found = await budgets.spent(visitor, by, datetime(2026, 3, 1, tzinfo=UTC))
+    async with Client(spent) as client:
+        found = await budgets.spent(client, by, datetime(2026, 3, 1, tzinfo=UTC))
     assert [(card["name"], card["cost"]) for card in found] == list(names.items())
     assert budgets.total(found) == {
         "calls": 3, "input": 30, "output": 3, "cache_read": 0, "cache_write": 0, "cost": 0.85,
@@ -86,6 +86,6 @@ async def test_what_was_spent_is_told_by_what_a_person_asks_for(
 
 
 async def test_what_a_project_spent_is_also_what_its_tasks_did(spent: Settings) -> None:
-    async with Client(spent) as visitor:
-        found = await budgets.spent(visitor, "agent", datetime(2026, 3, 1, tzinfo=UTC), "shop")
+    async with Client(spent) as client:
+        found = await budgets.spent(client, "agent", datetime(2026, 3, 1, tzinfo=UTC), "shop")
     assert {card["name"]: card["cost"] for card in found} == {"backend": 0.5, "chatter": 0.25}

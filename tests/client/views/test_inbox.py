@@ -32,11 +32,11 @@ STATES: dict[str, dict[str, Any]] = {
 }
 
 
-async def filled(visitor: Client) -> None:
-    file = SqliteStore(store_file(visitor.settings))
+async def filled(client: Client) -> None:
+    file = SqliteStore(store_file(client.settings))
     await file.open()
     await file.close()
-    store = await visitor.store()
+    store = await client.store()
     await store.upsert([Project(id=PROJECT, slug="shop", name="Shop")])
     for slug, fields in STATES.items():
         made = {"user_id": "ada", "session_id": "work", **fields}
@@ -60,19 +60,19 @@ def card(id: str, user: str = "ada") -> ApprovalRequest:
     )  # fmt: skip
 
 
-async def put(visitor: Client, asked: ApprovalRequest) -> Approvals:
-    await visitor.reach()
-    requests = Approvals(visitor.bus, visitor.names)
+async def put(client: Client, asked: ApprovalRequest) -> Approvals:
+    await client.reach()
+    requests = Approvals(client.bus, client.names)
     await requests.open(asked)
-    await visitor.bus.command("HSET", requests.open_in(asked.session), asked.id, asked.expires_at)
+    await client.bus.command("HSET", requests.open_in(asked.session), asked.id, asked.expires_at)
     return requests
 
 
-async def test_all_that_waits_for_a_person_is_listed_once_with_its_command(visitor: Client) -> None:
-    await filled(visitor)
-    requests = await put(visitor, card("a1b2c3d4e5f60718"))
-    await put(visitor, card("0123456789abcdef", "bob"))
-    items = {item.id: item for item in await inbox.inbox(visitor, "ada")}
+async def test_all_that_waits_for_a_person_is_listed_once_with_its_command(client: Client) -> None:
+    await filled(client)
+    requests = await put(client, card("a1b2c3d4e5f60718"))
+    await put(client, card("0123456789abcdef", "bob"))
+    items = {item.id: item for item in await inbox.inbox(client, "ada")}
     assert {id: item.kind for id, item in items.items()} == {
         "a1b2c3d4": "permission",
         "asks": "question",
@@ -94,14 +94,14 @@ async def test_all_that_waits_for_a_person_is_listed_once_with_its_command(visit
     assert items["poor"].answer == "promptdock budget task poor DOLLARS; promptdock tasks resume poor"
     assert "it failed too often" in items["stuck"].what
     await requests.decide("a1b2c3d4e5f60718", Decided("deny", "ada"))
-    assert "a1b2c3d4" not in {item.id for item in await inbox.inbox(visitor, "ada")}
+    assert "a1b2c3d4" not in {item.id for item in await inbox.inbox(client, "ada")}
 
 
-async def test_what_one_merge_brings_is_one_decision_and_one_entry(visitor: Client) -> None:
-    file = SqliteStore(store_file(visitor.settings))
+async def test_what_one_merge_brings_is_one_decision_and_one_entry(client: Client) -> None:
+    file = SqliteStore(store_file(client.settings))
     await file.open()
     await file.close()
-    store, made = await visitor.store(), {}
+    store, made = await client.store(), {}
     await store.upsert([Project(id=PROJECT, slug="shop", name="Shop")])
     repos = {name: Repo(name=name, project_id=PROJECT) for name in ("ours", "theirs")}
     await store.upsert([*repos.values()])
@@ -113,12 +113,12 @@ async def test_what_one_merge_brings_is_one_decision_and_one_entry(visitor: Clie
         await store.insert(made[slug])
     for task, needs in (("second", "first"), ("last", "second"), ("last", "elsewhere"), ("last", "skipped")):
         await store.insert(TaskDependency(task_id=made[task].id, depends_on_id=made[needs].id))
-    items = {item.id: item.what for item in await inbox.inbox(visitor, "ada")}
+    items = {item.id: item.what for item in await inbox.inbox(client, "ada")}
     assert items.keys() == {"last", "elsewhere", "alone"}
     assert items["last"].endswith("is done and not merged yet; it brings second, first with it")
     assert "brings" not in items["alone"] + items["elsewhere"]
     await store.update(Task, {"status": "IN_PROGRESS"}, {"id": made["last"].id})
-    items = {item.id: item.what for item in await inbox.inbox(visitor, "ada")}
+    items = {item.id: item.what for item in await inbox.inbox(client, "ada")}
     assert items.keys() == {"second", "elsewhere", "alone"}, (
         "what goes on may be merged later: it brings nothing yet"
     )
@@ -131,10 +131,10 @@ async def test_the_list_is_cut_to_some_lines_and_says_how_many_are_left() -> Non
     assert len(inbox.lines(items[:5], 5)) == 5
 
 
-async def test_a_request_is_found_by_the_first_letters_of_its_id(visitor: Client) -> None:
+async def test_a_request_is_found_by_the_first_letters_of_its_id(client: Client) -> None:
     for id in ("aaaa111122223333", "aaaa999922223333"):
-        await put(visitor, card(id))
-    assert (await approvals.find(visitor, "aaaa1")).id == "aaaa111122223333"
+        await put(client, card(id))
+    assert (await approvals.find(client, "aaaa1")).id == "aaaa111122223333"
     for name, told in (("aaaa", "several"), ("aaa", "no request"), ("bbbb", "no request")):
         with pytest.raises(Exception, match=told):
-            await approvals.find(visitor, name)
+            await approvals.find(client, name)

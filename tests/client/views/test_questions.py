@@ -19,11 +19,11 @@ CALL = {
 }  # fmt: skip
 
 
-async def stored(visitor: Client) -> Store:
-    file = SqliteStore(store_file(visitor.settings))
+async def stored(client: Client) -> Store:
+    file = SqliteStore(store_file(client.settings))
     await file.open()
     await file.close()
-    return await visitor.store()
+    return await client.store()
 
 
 async def turn(
@@ -50,71 +50,71 @@ async def turn(
     )
 
 
-async def found(visitor: Client, session: str = "") -> list[str]:
-    return [one.turn for one in await questions.questions(visitor, "ada", session)]
+async def found(client: Client, session: str = "") -> list[str]:
+    return [one.turn for one in await questions.questions(client, "ada", session)]
 
 
-async def test_a_question_is_open_until_its_person_says_something_there(visitor: Client) -> None:
-    store = await stored(visitor)
+async def test_a_question_is_open_until_its_person_says_something_there(client: Client) -> None:
+    store = await stored(client)
     await turn(store, "t-1", 1, CALL)
     await turn(store, "t-2", 3, {"type": "text", "text": "Noted."}, state="complete", user=None)
-    [one] = await questions.questions(visitor, "ada")
+    [one] = await questions.questions(client, "ada")
     assert (one.turn, one.asked, one.options) == ("t-1", "Which database?", ("SQLite", "Postgres"))
     output = one.output("ada")
     assert (output.status, output.id, output.options) == ("awaiting_input", "t-1.end", ["SQLite", "Postgres"])
-    assert await questions.questions(visitor, "bob") == [] == await found(visitor, "another")
+    assert await questions.questions(client, "bob") == [] == await found(client, "another")
     await turn(store, "t-3", 5, {"type": "text", "text": "SQLite it is."}, state="complete")
-    assert await found(visitor) == []
+    assert await found(client) == []
 
 
-async def test_a_question_that_is_being_answered_is_not_open(visitor: Client) -> None:
-    await turn(await stored(visitor), "t-1", 1, CALL)
-    assert await found(visitor) == ["t-1"]
-    await visitor.reach()
-    await visitor.say("SQLite", "ada")
-    assert await found(visitor) == []
+async def test_a_question_that_is_being_answered_is_not_open(client: Client) -> None:
+    await turn(await stored(client), "t-1", 1, CALL)
+    assert await found(client) == ["t-1"]
+    await client.reach()
+    await client.say("SQLite", "ada")
+    assert await found(client) == []
 
 
-async def test_a_question_of_a_conversation_that_was_cleared_is_gone(visitor: Client) -> None:
-    store = await stored(visitor)
+async def test_a_question_of_a_conversation_that_was_cleared_is_gone(client: Client) -> None:
+    store = await stored(client)
     await turn(store, "t-1", 1, CALL)
     await store.upsert([Session(key="user:ada", clear_at=datetime.now(UTC))])
-    assert await found(visitor) == []
+    assert await found(client) == []
 
 
-async def test_money_that_a_turn_asks_for_is_a_question_until_it_is_answered(visitor: Client) -> None:
-    store = await stored(visitor)
+async def test_money_that_a_turn_asks_for_is_a_question_until_it_is_answered(client: Client) -> None:
+    store = await stored(client)
     await turn(store, "t-1", 1, {"type": "text", "text": "I got half way."})
     kept = Setting(
         scope="session:user:ada", key="budget", value={"scope": "turn", "dollars": 2, "user_id": "ada"}
     )
     await store.upsert([kept])
-    [one] = await questions.questions(visitor, "ada")
+    [one] = await questions.questions(client, "ada")
     assert "The budget of one turn" in one.asked and one.options == ("raise", "split", "stop")
     await store.update(Setting, {"value": {**kept.value, "answer": "m"}}, {"id": kept.id})
-    assert await found(visitor) == []
+    assert await found(client) == []
 
 
-async def test_the_inbox_lists_it_with_the_command_that_answers_it(visitor: Client) -> None:
-    store = await stored(visitor)
+async def test_the_inbox_lists_it_with_the_command_that_answers_it(client: Client) -> None:
+    store = await stored(client)
     await turn(store, "t-1", 1, CALL)
     await turn(store, "t-2", 1, CALL, session="my shop")
-    items = {item.id: item for item in await inbox.inbox(visitor, "ada")}
+    items = {item.id: item for item in await inbox.inbox(client, "ada")}
     assert (items["t-1.end"].kind, items["t-1.end"].what) == ("question", "Chatter asks: Which database?")
     assert items["t-1.end"].answer == 'promptdock ask "…"'
     assert items["t-2.end"].answer == "promptdock ask \"…\" --session 'my shop'"
     assert items["t-2.end"].options == ("SQLite", "Postgres")
 
 
-async def test_the_list_is_said_to_change_when_somebody_decides_or_rows_do(visitor: Client) -> None:
-    await visitor.reach()
+async def test_the_list_is_said_to_change_when_somebody_decides_or_rows_do(client: Client) -> None:
+    await client.reach()
     heard: asyncio.Queue[None] = asyncio.Queue()
-    listening = asyncio.create_task(inbox.changes(visitor, lambda: heard.put_nowait(None)))
+    listening = asyncio.create_task(inbox.changes(client, lambda: heard.put_nowait(None)))
     async with asyncio.timeout(20):
         await heard.get()
-        await visitor.say("Hello", "ada")
+        await client.say("Hello", "ada")
         await heard.get()
-        await visitor.bus.publish(visitor.names.board, b"tasks")
+        await client.bus.publish(client.names.board, b"tasks")
         await heard.get()
     listening.cancel()
     await asyncio.gather(listening, return_exceptions=True)

@@ -25,7 +25,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
     await made.close()
 
 
-def visitor_of(store: SqliteStore) -> Client:
+def client_of(store: SqliteStore) -> Client:
     """Somebody who reads it."""
 
     async def opened() -> SqliteStore:
@@ -36,7 +36,7 @@ def visitor_of(store: SqliteStore) -> Client:
 
 async def listed(store: SqliteStore, **wanted: Any) -> set[str]:
     """The ids of the tasks that are like that."""
-    return {card["id"] for card in await tasks.tasks(visitor_of(store), tasks.Filter(**wanted))}
+    return {card["id"] for card in await tasks.tasks(client_of(store), tasks.Filter(**wanted))}
 
 
 async def test_the_list_is_that_of_a_state_a_project_or_a_person(store: SqliteStore) -> None:
@@ -64,11 +64,11 @@ async def test_a_part_of_the_id_shows_the_task(store: SqliteStore) -> None:
     await store.upsert([Project(slug="shop", name="Shop")])
     for slug in ("calm-ivy", "calm-otter"):
         await store.insert(Task(slug=slug, project_id=project_key("shop"), title=slug))
-    visitor = visitor_of(store)
-    assert (await tasks.task(visitor, "ott"))["id"] == "calm-otter"
+    client = client_of(store)
+    assert (await tasks.task(client, "ott"))["id"] == "calm-otter"
     with pytest.raises(UsageError, match="part of several"):
-        await tasks.task(visitor, "calm")
-    assert await lookup.meant(visitor, {"task_id": "calm-i", "reason": "x"}) == {
+        await tasks.task(client, "calm")
+    assert await lookup.meant(client, {"task_id": "calm-i", "reason": "x"}) == {
         "task_id": "calm-ivy",
         "reason": "x",
     }
@@ -97,9 +97,9 @@ async def test_work_that_was_merged_or_discarded_is_told_until_the_task_begins_a
         async def opened() -> SqliteStore:
             return store
 
-        visitor = cast(Client, SimpleNamespace(store=opened))
-        told = {card["id"]: card["work"] for card in await tasks.tasks(visitor)}
-        assert (await tasks.task(visitor, "out"))["work"] == "discarded"
+        client = cast(Client, SimpleNamespace(store=opened))
+        told = {card["id"]: card["work"] for card in await tasks.tasks(client)}
+        assert (await tasks.task(client, "out"))["work"] == "discarded"
     finally:
         await store.close()
     assert told == {"kept": None, "in": "merged", "out": "discarded", "again": None}

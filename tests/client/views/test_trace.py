@@ -47,7 +47,7 @@ CALL = {"type": "tool_use", "id": "c", "name": "consult_planner", "input": {"que
 
 
 @pytest.fixture
-async def visitor(tmp_path: Path) -> AsyncIterator[Client]:
+async def client(tmp_path: Path) -> AsyncIterator[Client]:
     store = SqliteStore(tmp_path / "promptdock.db")
     await store.open()
     task = Task(slug="calm-otter", project_id=project_key("default"), title="Dig")
@@ -77,9 +77,9 @@ async def visitor(tmp_path: Path) -> AsyncIterator[Client]:
 
 
 async def test_a_turn_is_told_with_its_steps_and_with_those_of_the_agents_that_it_asked(
-    visitor: Client,
+    client: Client,
 ) -> None:
-    chatter, planner = await trace.trace(visitor, "mess-1", "ada")
+    chatter, planner = await trace.trace(client, "mess-1", "ada")
     assert (chatter["agent"], chatter["ms"], chatter["input"], chatter["cost"]) == ("chatter", 9000, 100, 0.5)
     assert [(step["kind"], step["what"], step["after_ms"], step["ms"]) for step in chatter["steps"]] == [
         ("model", "asks for consult_planner", 0, 2000),
@@ -88,26 +88,26 @@ async def test_a_turn_is_told_with_its_steps_and_with_those_of_the_agents_that_i
     assert (planner["agent"], planner["depth"], planner["ms"]) == ("planner", 1, 4000)
 
 
-async def test_the_last_turn_of_a_person_is_meant_where_none_is_named(visitor: Client) -> None:
-    assert [card["turn"] for card in await trace.trace(visitor, "", "ada")] == ["mess-1", "mess-1.1.1"]
-    assert [card["turn"] for card in await trace.trace(visitor, "", "bob")] == ["mess-2"]
+async def test_the_last_turn_of_a_person_is_meant_where_none_is_named(client: Client) -> None:
+    assert [card["turn"] for card in await trace.trace(client, "", "ada")] == ["mess-1", "mess-1.1.1"]
+    assert [card["turn"] for card in await trace.trace(client, "", "bob")] == ["mess-2"]
 
 
-async def test_a_task_names_the_turns_in_which_it_was_done(visitor: Client) -> None:
-    assert [card["agent"] for card in await trace.trace(visitor, "calm-otter", "ada")] == ["backend"]
+async def test_a_task_names_the_turns_in_which_it_was_done(client: Client) -> None:
+    assert [card["agent"] for card in await trace.trace(client, "calm-otter", "ada")] == ["backend"]
 
 
 @pytest.mark.parametrize(
     ("name", "why"), [("mess", "several begin so"), ("nothing", "no turn that is stored")]
 )
-async def test_what_names_no_turn_or_several_is_refused(visitor: Client, name: str, why: str) -> None:
+async def test_what_names_no_turn_or_several_is_refused(client: Client, name: str, why: str) -> None:
     with pytest.raises(UsageError) as refused:
-        await trace.trace(visitor, name, "ada")
+        await trace.trace(client, name, "ada")
     assert why in refused.value.why
 
 
-async def test_without_a_name_it_is_the_last_turn_that_the_persons_own_words_opened(visitor: Client) -> None:
-    store = await visitor.store()
+async def test_without_a_name_it_is_the_last_turn_that_the_persons_own_words_opened(client: Client) -> None:
+    store = await client.store()
     own = {"user_id": "ada", "session_id": "user:ada"}
     for row in (
         _turn("news-of-a-task", "chatter", 50, 51, **own),
@@ -116,8 +116,8 @@ async def test_without_a_name_it_is_the_last_turn_that_the_persons_own_words_ope
         _turn("a-command-beside", "chatter", 62, 63, **own),
     ):
         await store.insert(row)
-    assert (await trace.trace(visitor, "", "ada"))[0]["turn"] == "mess-1"
+    assert (await trace.trace(client, "", "ada"))[0]["turn"] == "mess-1"
     await store.insert(_turn("failed", "chatter", 70, 71, **own | {"state": "error"}))
-    assert (await trace.trace(visitor, "", "ada"))[0]["turn"] == "failed", (
+    assert (await trace.trace(client, "", "ada"))[0]["turn"] == "failed", (
         "it left no words, and is what one looks for"
     )

@@ -28,13 +28,13 @@ PROJECT = project_key("default")
 class Ground:
     """A task whose worker the test plays."""
 
-    def __init__(self, visitor: Client, store: SqliteStore, redis: RedisBus, names: Names) -> None:
-        self.visitor, self._store, self._redis, self._names = visitor, store, redis, names
+    def __init__(self, client: Client, store: SqliteStore, redis: RedisBus, names: Names) -> None:
+        self.client, self._store, self._redis, self._names = client, store, redis, names
         self.task = Task(
             slug="calm-otter", project_id=PROJECT, title="Dig", assignee="backend", request_id="r-1"
         )
         self.seen: list[Seen] = []
-        self.watch = TaskWatch(visitor, "calm-otter")
+        self.watch = TaskWatch(client, "calm-otter")
 
     async def moves(self, event: str, to: TaskStatus, **changes: Any) -> None:
         """A change of its state, as a worker and the scheduler tell it."""
@@ -70,8 +70,8 @@ async def ground(valkey: str, names: Names, redis: RedisBus, tmp_path: Path) -> 
     store = SqliteStore(tmp_path / "promptdock.db")
     await store.open()
     settings = Settings(REDIS_URL=valkey, PROMPTDOCK_HOME=tmp_path, PROMPTDOCK_NAMESPACE=names.namespace)
-    async with Client(settings) as visitor:
-        yield Ground(visitor, store, redis, names)
+    async with Client(settings) as client:
+        yield Ground(client, store, redis, names)
     await store.close()
 
 

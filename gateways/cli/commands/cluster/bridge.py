@@ -23,12 +23,12 @@ async def serve(settings: Settings, bridged: bridge.Bridged) -> None:
             "choose another",
         )  # fmt: skip
     bridge.check(bridged.command)
-    async with Client(settings) as visitor:
-        await visitor.reach()
-        if bridged.name in supervision.AGENTS and await visitor.presence.here(bridged.name):
+    async with Client(settings) as client:
+        await client.reach()
+        if bridged.name in supervision.AGENTS and await client.presence.here(bridged.name):
             raise UsageError(
                 f"{bridged.name} is running already", "two would share its requests",
                 f"leave it out: promptdock up -d --without {bridged.name}",
             )  # fmt: skip
         screen.talk(f"{bridged.name} answers on agent:{bridged.name}; Ctrl-C ends it")
-        await bridge.serve(visitor, bridged, (signal.SIGTERM, signal.SIGINT))
+        await bridge.serve(client, bridged, (signal.SIGTERM, signal.SIGINT))

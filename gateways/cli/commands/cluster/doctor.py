@@ -19,8 +19,8 @@ async def doctor(settings: Settings, env_file: Path, as_json: bool) -> int:
     """1 where something fails, else 0."""
     found = []
     async with (
-        Client(settings) as visitor,
-        contextlib.aclosing(examination.examine(visitor, env_file)) as findings,
+        Client(settings) as client,
+        contextlib.aclosing(examination.examine(client, env_file)) as findings,
     ):
         async for finding in findings:
             found.append(finding)

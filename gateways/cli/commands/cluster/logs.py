@@ -16,13 +16,13 @@ _STYLES = {"warning": screen.warning, "error": screen.bad, "critical": screen.ba
 
 async def logs(settings: Settings, wanted: records.Wanted, follow: bool, as_json: bool) -> None:
     """The last lines, then those that come."""
-    async with Client(settings) as visitor:
-        lines = await records.last(visitor, wanted)
+    async with Client(settings) as client:
+        lines = await records.last(client, wanted)
         with contextlib.nullcontext() if follow else screen.paged():
             for line in lines:
                 _show(line, as_json)
         if follow:
-            async with contextlib.aclosing(records.follow(visitor, wanted)) as coming:
+            async with contextlib.aclosing(records.follow(client, wanted)) as coming:
                 async for line in coming:
                     _show(line, as_json)
     if not lines and not follow and wanted.count:

@@ -30,28 +30,28 @@ async def restart(settings: Settings, agent: str | None) -> int:
             f"there are: {there}",
             "promptdock status",
         )
-    async with Client(settings) as visitor:
+    async with Client(settings) as client:
         for name in names:
-            await _one(visitor, name)
+            await _one(client, name)
     return 0
 
 
-async def _one(visitor: Client, name: str) -> None:
+async def _one(client: Client, name: str) -> None:
     loop, began = asyncio.get_running_loop(), time.monotonic()
 
     def here(pid: int) -> bool:
-        return asyncio.run_coroutine_threadsafe(_here(visitor, pid), loop).result(10)
+        return asyncio.run_coroutine_threadsafe(_here(client, pid), loop).result(10)
 
     screen.talk(f"{name} hands over …")
-    pid = await asyncio.to_thread(supervision.restart, visitor.settings.home, name, here)
+    pid = await asyncio.to_thread(supervision.restart, client.settings.home, name, here)
     if pid is None:
         screen.talk(f"{name} does not run now; it is started again by itself")
     else:
         screen.out(f"{name}  here again after {time.monotonic() - began:.1f} s (process {pid})")
 
 
-async def _here(visitor: Client, pid: int) -> bool:
+async def _here(client: Client, pid: int) -> bool:
     try:
-        return bool(await status.processes(visitor, [pid]))
+        return bool(await status.processes(client, [pid]))
     except PromptDockError:
         return False

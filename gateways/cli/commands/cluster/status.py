@@ -19,10 +19,10 @@ _NEWS = 86_400.0  # seconds in which a dead letter is mentioned by itself
 
 async def status(settings: Settings, agent: str | None, as_json: bool, user: str = "") -> int:
     """0, or 1 if an agent was named and has no presence."""
-    async with Client(settings) as visitor:
+    async with Client(settings) as client:
         try:
-            state = await look.status(visitor)
-            waits = len(await inbox.known(visitor, user)) if agent is None else 0
+            state = await look.status(client)
+            waits = len(await inbox.known(client, user)) if agent is None else 0
         except BusUnreachable as error:
             if found := supervision.running(settings.home):
                 what = f"the cluster was started (process {found.pid}), and its Redis does not answer"

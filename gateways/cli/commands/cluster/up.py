@@ -60,9 +60,9 @@ async def up(settings: Settings, change: supervision.PlanChange, detach: bool) -
             await _end(process, settings.home)
             return INTERRUPTED
         news = supervision.News(settings.home)
-        async with Client(settings) as visitor:
-            await _facts(visitor, time.monotonic() - began, missing)
-            await repo.offer(visitor)
+        async with Client(settings) as client:
+            await _facts(client, time.monotonic() - began, missing)
+            await repo.offer(client)
     except PromptDockError:
         if process.poll() is None:  # what did not come up blocks no later try
             await _end(process, settings.home, quiet=True)
@@ -86,8 +86,8 @@ async def _again(settings: Settings, change: supervision.PlanChange, detach: boo
         supervision.alter(settings.home, change)
     screen.out(f"PromptDock {status.release()}")
     missing = await _ready(settings, None, began, asyncio.Event(), change)
-    async with Client(settings) as visitor:
-        await _facts(visitor, None, missing)
+    async with Client(settings) as client:
+        await _facts(client, None, missing)
     screen.talk("It was running already; end it with: promptdock down")
     return 0
 
@@ -108,7 +108,7 @@ async def _ready(
 ) -> set[str]:
     """Wait until all agents are here; those that are not after a minute. What ends the cluster is raised."""
     missing, told = {"the supervisor"}, False
-    async with Client(settings) as visitor:
+    async with Client(settings) as client:
         while missing and not asked.is_set() and time.monotonic() - began < _READY:
             if process is not None and (code := process.poll()) is not None:
                 raise supervision.why(settings.home, code)
@@ -118,7 +118,7 @@ async def _ready(
             if found is not None and (process is None or found.pid == process.pid):
                 age = time.monotonic() - began
                 try:
-                    missing = await _missing(visitor, found)
+                    missing = await _missing(client, found)
                     if change and set(supervision.wanted(settings.home)) != set(found.workers):
                         missing |= set(supervision.wanted(settings.home)) ^ set(found.workers)
                         missing -= set(found.failed)
@@ -136,26 +136,26 @@ async def _ready(
     return missing
 
 
-async def _missing(visitor: Client, ours: supervision.Supervised) -> set[str]:
+async def _missing(client: Client, ours: supervision.Supervised) -> set[str]:
     """Our workers that have not joined, but for those that cannot: others may be on this Redis."""
-    here = await status.processes(visitor, ours.workers.values())
+    here = await status.processes(client, ours.workers.values())
     return {name for name in ours.replicas if name not in ours.failed and ours.workers.get(name) not in here}
 
 
-async def _facts(visitor: Client, seconds: float | None, missing: set[str]) -> None:
-    settings = visitor.settings
-    redis = await status.redis(visitor)
+async def _facts(client: Client, seconds: float | None, missing: set[str]) -> None:
+    settings = client.settings
+    redis = await status.redis(client)
     kind = "embedded " if redis["embedded"] else ""
     taken = f"port {status.USUAL_PORT} is taken by another program" if status.usual_port_taken(redis) else ""
     _line("ok", "redis", f"{kind}{redis['server']} {redis['version']} on {redis['address']}", taken)
-    found = await examine.store(visitor)
+    found = await examine.store(client)
     if found.level != "ok":
         _line("!", "store", found.told)
     elif settings.supabase_url:
         _line("ok", "store", f"Supabase {urlsplit(settings.supabase_url).netloc}")
     else:
         _line("ok", "store", f"SQLite {_near(settings.home / 'promptdock.db')}", "Supabase: set SUPABASE_URL")
-    state = await status.status(visitor)
+    state = await status.status(client)
     if state["demo"] or not state["model"]:
         _line("!", "model", "DEMO: scripted replies, no network, no cost", runnable("promptdock key set"))
     else:
@@ -165,7 +165,7 @@ async def _facts(visitor: Client, seconds: float | None, missing: set[str]) -> N
         _line("!", "homes", shared.told, runnable(shared.fix))
     message = shlex.quote(_EXAMPLE)
     if redis["embedded"] and shutil.which("redis-cli"):
-        publish = f"{_redis_cli(redis['address'])} PUBLISH {visitor.names.channel('human-input')}"
+        publish = f"{_redis_cli(redis['address'])} PUBLISH {client.names.channel('human-input')}"
     else:
         publish = f"{called()} publish human-input"
     screen.out(f"  Try  {called()} chat   or   {publish} {message}")

@@ -48,13 +48,13 @@ class Order:
             self._more.clear()
             await self._more.wait()
 
-    def tell(self, visitor: Client, text: str) -> None:
+    def tell(self, client: Client, text: str) -> None:
         """A line that came by an event, behind the outputs that were said before it."""
 
         async def told() -> None:
             with contextlib.suppress(PromptDockError, TimeoutError):
                 async with asyncio.timeout(_SETTLE):
-                    await self._until(await newest(visitor))
+                    await self._until(await newest(client))
             screen.talk(text)
 
         self._lines.add(task := asyncio.create_task(told()))
@@ -90,32 +90,32 @@ async def ask(settings: Settings, asking: Asking) -> int:
             "there is nothing to ask", "the text is empty", 'e.g. promptdock ask "Plan a login page"'
         )
     message_id = str(uuid4())
-    async with Client(settings) as visitor:
-        await visitor.reach()
+    async with Client(settings) as client:
+        await client.reach()
         if sys.stderr.isatty() and not asking.as_json:
-            await repo.offer(visitor)
+            await repo.offer(client)
         work = TurnProgress()
         try:
-            async with visitor.outputs() as heard:
-                return await _asked(visitor, heard, asking, text, message_id, work)
+            async with client.outputs() as heard:
+                return await _asked(client, heard, asking, text, message_id, work)
         except asyncio.CancelledError:
-            await _stop(visitor, asking, message_id, work)
+            await _stop(client, asking, message_id, work)
             raise
 
 
 async def _asked(
-    visitor: Client, heard: Feed, asking: Asking, text: str, message_id: str, work: TurnProgress
+    client: Client, heard: Feed, asking: Asking, text: str, message_id: str, work: TurnProgress
 ) -> int:
     session = asking.session or default_session(asking.user)
-    if (word := approvals.worded(text)) != text and await approvals.waiting(visitor, session, asking.user):
+    if (word := approvals.worded(text)) != text and await approvals.waiting(client, session, asking.user):
         text = word
     ended = asyncio.Event()
     stream = Stream(screen.write, screen.talk) if screen.draws() and not asking.as_json else None
-    mark = await visitor.mark(session)
+    mark = await client.mark(session)
     order = Order()
-    live = asyncio.create_task(_watch(visitor, session, work, mark, ended, stream, order))
+    live = asyncio.create_task(_watch(client, session, work, mark, ended, stream, order))
     try:
-        sent = await visitor.say(
+        sent = await client.say(
             text, asking.user, asking.session, force=asking.force, message_id=message_id, source="cli"
         )
     except BadMessage as error:
@@ -123,19 +123,19 @@ async def _asked(
         raise UsageError(error.what, error.why, error.fix) from error
     if sent.outcome == "kept":
         screen.talk("… Redis is away: the message is kept, and goes out when it is back")
-    elif not await status.serves(visitor):
+    elif not await status.serves(client):
         screen.talk("… nobody is here as Chatter: the message waits until somebody is")
     elif sent.waiting:
         with contextlib.suppress(PromptDockError):
-            if before := await pending.behind(visitor, session, message_id):
+            if before := await pending.behind(client, session, message_id):
                 screen.talk(f"… this waits behind: {before}")
     try:
         if not asking.timeout:
             return _accepted(asking, message_id, sent.outcome)
-        async with asyncio.timeout(asking.timeout), Leave(visitor, asking.user) as leave:
+        async with asyncio.timeout(asking.timeout), Leave(client, asking.user) as leave:
             here = leave if sys.stdin.isatty() and not asking.as_json else None
-            await _remind(visitor, session, asking, text, here)
-            output = await _closing(heard, asking.user, message_id, here, visitor.shown, stream, order)
+            await _remind(client, session, asking, text, here)
+            output = await _closing(heard, asking.user, message_id, here, client.shown, stream, order)
         if output.usage:  # else it is not a turn of ours, which tells its events
             await _briefly(ended)
         await order.end()
@@ -152,12 +152,12 @@ async def _asked(
     return _answer(output, asking, stream)
 
 
-async def _remind(visitor: Client, session: str, asking: Asking, text: str, leave: Leave | None) -> None:
+async def _remind(client: Client, session: str, asking: Asking, text: str, leave: Leave | None) -> None:
     """What this message waits behind: a request that the person has not answered yet."""
     if decides(text):
         return
     with contextlib.suppress(PromptDockError):
-        for output in await approvals.waiting(visitor, session, asking.user):
+        for output in await approvals.waiting(client, session, asking.user):
             screen.talk(f"… {told(output)}")
             screen.talk(
                 '… your message waits behind this; answer with: promptdock ask "yes", "always" or "no"'
@@ -217,7 +217,7 @@ async def _briefly(ended: asyncio.Event) -> None:
 
 
 async def _watch(
-    visitor: Client,
+    client: Client,
     session: str,
     work: TurnProgress,
     after: str,
@@ -226,17 +226,17 @@ async def _watch(
     order: Order,
 ) -> None:
     """The answer as it comes, and consults as they end; that they begin is told by Chatter itself."""
-    async for event in visitor.events(session, after):
+    async for event in client.events(session, after):
         if stream is not None:
             stream.take(event)
         consult = work.take(event.kind, event.payload)
         if consult is not None and not consult.open:
-            order.tell(visitor, f"… {consult.told(0.0)}")
+            order.tell(client, f"… {consult.told(0.0)}")
         if event.kind in ("done", "error") and not work.running:
             ended.set()
 
 
-async def _stop(visitor: Client, asking: Asking, message_id: str, work: TurnProgress) -> None:
+async def _stop(client: Client, asking: Asking, message_id: str, work: TurnProgress) -> None:
     """Whoever leaves ends the work too, but only if it is this message that is worked on."""
     task = asyncio.current_task()
     if task is not None:
@@ -245,8 +245,8 @@ async def _stop(visitor: Client, asking: Asking, message_id: str, work: TurnProg
         session = asking.session or default_session(asking.user)
         with contextlib.suppress(PromptDockError, TimeoutError):
             async with asyncio.timeout(_STOP):
-                open_now = await approvals.waiting(visitor, session, asking.user)
-                await visitor.stop(asking.user, session, turn_id=message_id)
+                open_now = await approvals.waiting(client, session, asking.user)
+                await client.stop(asking.user, session, turn_id=message_id)
                 asks = any(output.in_reply_to == message_id for output in open_now)
                 screen.talk(
                     "… stopped" + ("; its request for permission is withdrawn: nothing is allowed" * asks)

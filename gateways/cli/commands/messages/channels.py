@@ -24,15 +24,15 @@ _OURS = ("chatter-output", _BEATS)  # where the workers sign
 async def tail(settings: Settings, channels: list[str], as_json: bool) -> None:
     """Until it is interrupted; heartbeats only where they are asked for. In words on a terminal."""
     words = sys.stdout.isatty() and not as_json
-    async with Client(settings) as visitor:
-        await visitor.reach()
+    async with Client(settings) as client:
+        await client.reach()
         screen.talk(f"listening on {' '.join(channels or _WATCHED)}; Ctrl-C ends it")
-        async with contextlib.aclosing(visitor.tail(channels or _WATCHED)) as passing:
+        async with contextlib.aclosing(client.tail(channels or _WATCHED)) as passing:
             async for channel, data in passing:
                 if not channels and channel == _BEATS:
                     continue
                 message = _read(data)
-                unsigned = channel in _OURS and not _signed(visitor, channel, message)
+                unsigned = channel in _OURS and not _signed(client, channel, message)
                 if words:
                     screen.out(("[unsigned] " if unsigned else "") + in_words(channel, message))
                 else:
@@ -40,8 +40,8 @@ async def tail(settings: Settings, channels: list[str], as_json: bool) -> None:
                     screen.record({"channel": channel, "message": message, **more})
 
 
-def _signed(visitor: Client, channel: str, message: Any) -> bool:
-    return isinstance(message, dict) and visitor.signer.signed(visitor.names.channel(channel), message)
+def _signed(client: Client, channel: str, message: Any) -> bool:
+    return isinstance(message, dict) and client.signer.signed(client.names.channel(channel), message)
 
 
 def _read(data: bytes) -> Any:
@@ -55,12 +55,12 @@ def _read(data: bytes) -> Any:
 async def publish(settings: Settings, channel: str, message: str, as_json: bool) -> None:
     """Post or publish it; UsageError for what nobody could read."""
     text = screen.typed(message)
-    async with Client(settings) as visitor:
+    async with Client(settings) as client:
         try:
             content = messages.read(text.encode())
-            await visitor.reach()
-            sent = await visitor.publish(channel, content)
-            unread = await _unread(visitor, channel) if sent.outcome == "accepted" else ""
+            await client.reach()
+            sent = await client.publish(channel, content)
+            unread = await _unread(client, channel) if sent.outcome == "accepted" else ""
         except BadMessage as error:
             raise UsageError(error.what, error.why, error.fix) from error
     if as_json:
@@ -87,7 +87,7 @@ async def publish(settings: Settings, channel: str, message: str, as_json: bool)
         screen.talk(f"nobody is here as {unread}: the message waits until somebody is (promptdock status)")
 
 
-async def _unread(visitor: Client, channel: str) -> str:
+async def _unread(client: Client, channel: str) -> str:
     """The agent whose inbox took the message, where nobody is there to read it."""
     agent = _CHATTER if channel == "human-input" else channel.removeprefix("agent:")
-    return "" if await status.serves(visitor, agent) else agent
+    return "" if await status.serves(client, agent) else agent

@@ -12,8 +12,8 @@ from shared.settings import Settings
 
 async def show(settings: Settings, user: str, as_json: bool) -> None:
     """The list; works with the cluster down."""
-    async with Client(settings) as visitor:
-        items = await waiting.inbox(visitor, user)
+    async with Client(settings) as client:
+        items = await waiting.inbox(client, user)
     if as_json:
         screen.document("inbox", items=[item.card() for item in items])
         return

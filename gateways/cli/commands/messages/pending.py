@@ -12,8 +12,8 @@ from shared.settings import Settings
 
 async def show(settings: Settings, as_json: bool) -> None:
     """Accepted messages that have not ended."""
-    async with Client(settings) as visitor:
-        rows = await waiting.pending(visitor)
+    async with Client(settings) as client:
+        rows = await waiting.pending(client)
     if as_json:
         screen.document("pending", pending=rows)
         return

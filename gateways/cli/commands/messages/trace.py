@@ -10,8 +10,8 @@ from shared.settings import Settings
 
 async def show(settings: Settings, name: str, user: str, as_json: bool) -> None:
     """Each turn with its steps; the turns of agents that were asked stand below, further in."""
-    async with Client(settings) as visitor:
-        turns = await trace.trace(visitor, name, user)
+    async with Client(settings) as client:
+        turns = await trace.trace(client, name, user)
     if as_json:
         screen.document("trace", turns=turns)
         return

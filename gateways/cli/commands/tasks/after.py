@@ -15,8 +15,8 @@ _SHOWN = 30  # names of tasks in a line
 
 
 async def try_(settings: Settings, task: str, folder: Path | None, remove: bool, as_json: bool) -> None:
-    async with Client(settings) as visitor:
-        place = await (try_out.end(visitor, task) if remove else try_out.begin(visitor, task, folder))
+    async with Client(settings) as client:
+        place = await (try_out.end(client, task) if remove else try_out.begin(client, task, folder))
     if as_json:
         screen.document("try", path=str(place), removed=remove)
         return

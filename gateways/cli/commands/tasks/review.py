@@ -28,8 +28,8 @@ async def merge(settings: Settings, task: str, user: str, as_json: bool) -> None
 async def discard(settings: Settings, task: str, user: str, yes: bool, as_json: bool) -> None:
     """Throw it away; asked first, where it is not in the default branch."""
     if not yes:
-        async with Client(settings) as visitor:
-            card = await tasks.task(visitor, task)
+        async with Client(settings) as client:
+            card = await tasks.task(client, task)
         if card["branch"] and card["work"] != "merged":
             what = f"{card['branch']} ({card['title']}) is not merged: its work is lost when it is discarded"
             screen.sure(what, yes, f"promptdock tasks discard {task}")
@@ -62,8 +62,8 @@ async def answer(settings: Settings, task: str, text: str, user: str, as_json: b
 
 
 async def _asked(settings: Settings, task: str, as_json: bool) -> None:
-    async with Client(settings) as visitor:
-        card = await tasks.task(visitor, task)
+    async with Client(settings) as client:
+        card = await tasks.task(client, task)
     if as_json:
         screen.document("question", id=task, status=card["status"], question=card["question"])
     elif card["question"]:

@@ -13,8 +13,8 @@ from shared.settings import Settings
 
 async def show(settings: Settings, wanted: records.Filter, as_json: bool) -> None:
     """The list."""
-    async with Client(settings) as visitor:
-        rows = await records.tasks(visitor, wanted)
+    async with Client(settings) as client:
+        rows = await records.tasks(client, wanted)
     if as_json:
         screen.document("tasks", tasks=rows)
         return
@@ -29,8 +29,8 @@ async def show(settings: Settings, wanted: records.Filter, as_json: bool) -> Non
 
 async def one(settings: Settings, name: str, as_json: bool) -> None:
     """One task, whole."""
-    async with Client(settings) as visitor:
-        card = await records.task(visitor, name)
+    async with Client(settings) as client:
+        card = await records.task(client, name)
     if as_json:
         screen.document("task", **card)
         return
@@ -103,7 +103,7 @@ def _receipt(result: dict[str, Any]) -> None:
 
 async def diff(settings: Settings, name: str) -> None:
     """What it changed."""
-    async with Client(settings) as visitor:
-        text = await records.diff(visitor, name)
+    async with Client(settings) as client:
+        text = await records.diff(client, name)
     with screen.paged():
         diffs.show(text)

@@ -10,8 +10,8 @@ from shared.settings import Settings
 
 
 async def _status(settings: Settings, task: str) -> str:
-    async with Client(settings) as visitor:
-        return str((await tasks.task(visitor, task))["status"])
+    async with Client(settings) as client:
+        return str((await tasks.task(client, task))["status"])
 
 
 async def approve(settings: Settings, task: str, user: str, as_json: bool) -> None:

@@ -16,13 +16,13 @@ _MARKS = {"state": "", "act": "  ", "failed": "  failed ", "question": "asks: ",
 
 async def watch(settings: Settings, name: str, as_json: bool) -> int:
     """0 when it is completed or waits for a person's look, else 1; Ctrl-C only ends the watching."""
-    async with Client(settings) as visitor:
-        await visitor.reach()
-        watching = TaskWatch(visitor, name)
+    async with Client(settings) as client:
+        await client.reach()
+        watching = TaskWatch(client, name)
         async with contextlib.aclosing(watching.seen()) as happening:
             async for seen in happening:
                 _show(seen, as_json)
-        card = await tasks.task(visitor, name)
+        card = await tasks.task(client, name)
     if as_json:
         result = card["results"][-1] if card["results"] else None
         screen.record({"event": "ended", "ok": watching.ok, "state": card["status"], "result": result})
