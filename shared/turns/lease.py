@@ -29,12 +29,12 @@ class Lease:
     """One name, one holder. `take` both takes and renews."""
 
     def __init__(self, bus: Bus, names: Names, name: str, holder: str, ms: int) -> None:
-        self._bus, self._holder, self._ms = bus, holder, ms
+        self._bus, self._holder, self.ms = bus, holder, ms
         self._key = f"{names.root}{{@{name}}}:"  # no agent's name begins with @
 
     async def take(self) -> int:
         """The epoch under which it is ours for `ms` from now on; 0 while another holds it."""
-        return int(await self._bus.script(_TAKE, self._key, self._holder, self._ms))
+        return int(await self._bus.script(_TAKE, self._key, self._holder, self.ms))
 
     async def drop(self) -> None:
         """Let another have it at once."""

@@ -39,14 +39,14 @@ class Dispatcher:
     ) -> None:
         self._parts, self._profile, self._desk, self._hand = parts, profile, desk, hand
         self._spawn, self._stop, self._met = spawn, stop, met
-        self._authority, self._since = parts.authority, time.time() * 1000
+        self._authority, self._since = parts.signatures, time.time() * 1000
         self.broadcast = parts.names.channel(BROADCAST)
         self.status, self.clusters = parts.names.channel(STATUS), parts.names.clusters
 
     def heard(self, channel: str, content: dict[str, Any] | None) -> None:
         """One message of a channel; without a channel, we listen again after a gap."""
         if not channel:
-            self._parts.stale = True  # what was told meanwhile was not heard
+            self._parts.stale.set()  # what was told meanwhile was not heard
             for held in self._hand:  # each turn looks for what it may have missed
                 held.turn.bell.set()
         if not content:
@@ -80,7 +80,7 @@ class Dispatcher:
     def _rung(self, content: dict[str, Any]) -> None:
         """The desk's own bell: a session is to be stopped, or to look for what it waits for; the agent changed."""
         if content.get("changed"):
-            self._parts.stale = True
+            self._parts.stale.set()
         held = self._hand.of(str(content.get("look", "")))
         if held is not None:
             held.turn.bell.set()

@@ -25,6 +25,8 @@ from shared.store.records import Repo
 from shared.tasks.worktree.mirrors import Mirrors
 from shared.turns.queue import Queue
 from shared.turns.signatures import Signatures
+from shared.worker.permissions.authority import Authority
+from shared.worker.permissions.service import ApprovalService
 from shared.worker.provider import ReloadingModel
 from shared.worker.store_events import AnnouncingStore
 
@@ -76,6 +78,12 @@ async def redis_warnings(bus: Bus) -> list[str]:
     return found
 
 
+def _set() -> asyncio.Event:
+    event = asyncio.Event()
+    event.set()
+    return event
+
+
 @dataclass
 class Resources:
     """What a worker is made of."""
@@ -92,7 +100,9 @@ class Resources:
     signer: Signer = field(default_factory=lambda: Signer(secrets.token_hex(32)))
     desks: dict[str, Queue] = field(default_factory=dict)
     known: dict[str, list[Repo]] = field(default_factory=dict)  # repositories by project, as last read
-    stale: bool = True  # the agent may have changed itself since that was last read
+    stale: asyncio.Event = field(
+        default_factory=_set
+    )  # the agent may have changed itself since it was last read
 
     def desk(self, agent: str) -> Queue:
         """The desk of an agent, ours or another's."""
@@ -103,7 +113,7 @@ class Resources:
         return self.desks[agent]
 
     @property
-    def authority(self) -> Signatures:
+    def signatures(self) -> Signatures:
         """Who judges what is heard."""
         return Signatures(self.names, self.signer, self.settings.unsigned_may)
 
@@ -111,6 +121,19 @@ class Resources:
     def repos(self) -> Mirrors:
         """The repositories as they lie on this home."""
         return Mirrors(self.settings.home, self.home, self.sandbox, hosts=self.settings.allowed_hosts)
+
+    @property
+    def approvals(self) -> ApprovalService:
+        """The questions to people about single calls."""
+        approvers, demo = self.settings.approver_roles, self.model.demo
+        return ApprovalService(self.bus, self.names, self.store, self.desk, approvers, demo)
+
+    @property
+    def authority(self) -> Authority:
+        """What makers of hooks and tasks may do."""
+        return Authority(
+            self.store, self.settings.home, self.settings.permission_profile or "", self.sandbox.offline
+        )
 
     async def close(self) -> None:
         """Give everything back."""

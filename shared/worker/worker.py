@@ -72,7 +72,7 @@ class Worker:
             *(self.desk, listened, self._on_bell),
             plain=self._channels,
             seat=self.seat,
-            authority=parts.authority,
+            authority=parts.signatures,
         )
 
     async def run(self) -> None:

@@ -6,7 +6,6 @@ import json
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 from shared.bus.base import Bus
@@ -22,8 +21,9 @@ from shared.tools.context import Context, Root
 from shared.tools.execute import ToolExecutor
 from shared.turns.queue import Claim, Queue
 from shared.turns.turn import Turn
+from shared.worker.permissions.authority import Authority
 from shared.worker.permissions.gate import Approver, PermissionGate
-from shared.worker.resources import Resources
+from shared.worker.permissions.service import ApprovalService
 
 HOSTILE: dict[str, Any] = json.loads(Path(__file__).with_name("hostile.json").read_text("utf-8"))
 CANARY = "CANARY-51c0ffee"
@@ -77,14 +77,17 @@ class Ground:
     def __post_init__(self) -> None:
         desk = Queue(cast(Bus, None), Names("attacks"), "backend")
         self.turn = Turn(desk, Claim("s", 1, 1, 0, [], [], [], None, 0))
-        settings, store = Settings(), cast(Store, NoStore())
-        parts = SimpleNamespace(
-            settings=settings, sandbox=self.sandbox, store=store, bus=None, names=desk.names
+        store, here = cast(Store, NoStore()), Approver()
+        approvals = ApprovalService(
+            desk.bus, desk.names, store, lambda _agent: desk, Settings().approver_roles, demo=False
         )
-        here = Approver()
+        authority = Authority(store, Settings().home, "", self.sandbox.offline)
         self.door = PermissionGate(
             *(
-                cast(Resources, parts),
+                store,
+                self.sandbox,
+                approvals,
+                authority,
                 "backend",
                 self.policy,
                 1.0,

@@ -18,12 +18,14 @@ from shared.guard.git.commands import Git
 from shared.guard.sandbox.sandbox import Sandbox
 from shared.hooks.steps import digest
 from shared.settings import Settings
+from shared.store.base import Store
 from shared.store.origin import PERSON
 from shared.store.records import Hook, HookRun, Project
+from shared.tasks.worktree.mirrors import Mirrors
 from shared.tools.execute import ToolExecutor
 from shared.turns.outbox import Outbox
-from shared.worker.resources import Resources
-from shared.worker.services.hook_gate import HookGate
+from shared.worker.permissions.authority import Authority
+from shared.worker.services.hook_gate import HookGate, HookTools
 from tests.attacks.ground import HOSTILE, REGISTRY, Ground
 
 NAMED = "service.example"
@@ -73,9 +75,11 @@ def door(*hosts: str) -> HookGate:
     async def put(_rows: list[Any]) -> None:
         return None
 
-    settings = Settings(_env_file=None, HOOK_HOSTS=",".join(hosts))
-    parts = cast(Resources, SimpleNamespace(settings=settings, sandbox=Sandbox("none", ""), store=None))
-    archive = cast(Outbox, SimpleNamespace(put=put))
+    named = frozenset(Settings(_env_file=None, HOOK_HOSTS=",".join(hosts)).hook_hosts)
+    store, outbox = cast(Store, None), cast(Outbox, SimpleNamespace(put=put))
+    sandbox, repos = Sandbox("none", ""), cast(Mirrors, None)
+    authority = Authority(store, Path("/nowhere"), "", sandbox.offline)
+    tools = HookTools(ToolExecutor(REGISTRY), store, outbox, authority, sandbox, repos, named)
     project = Project(slug="default", name="Default")
     allowed = {"by": "ada", "digest": digest([], project.slug)}
     hook = Hook(
@@ -83,7 +87,7 @@ def door(*hosts: str) -> HookGate:
         origin={"by": PERSON},
     )  # fmt: skip
     run = HookRun(hook_id=hook.id, project_id=project.id, trigger="manual")
-    return HookGate(parts, ToolExecutor(REGISTRY), archive, hook, run, project)
+    return HookGate(tools, hook, run, project)
 
 
 def get(at: HookGate, url: str) -> Any:

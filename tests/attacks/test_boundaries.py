@@ -9,7 +9,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -28,11 +27,11 @@ from shared.guard.permissions.requests import ApprovalRequest, Decided, fingerpr
 from shared.guard.processes.process import run
 from shared.guard.sandbox.sandbox import Sandbox
 from shared.redaction import hide
+from shared.store.base import Store
 from shared.store.records import ProfileRow
 from shared.tools.agents.own import Own, permissions, slug
 from shared.turns.queue import Queue
 from shared.worker.permissions.service import ApprovalService
-from shared.worker.resources import Resources
 from tests.attacks.ground import CANARY, Ground, NoStore, git
 from tests.attacks.ground import whole as untouched
 from tests.support.guards import guarded
@@ -147,15 +146,10 @@ async def test_an_agent_gives_itself_no_leave_that_its_person_may_not_give(bench
 @pytest.fixture
 def asking(redis: RedisBus, names: Names) -> ApprovalService:
     """The questions of a cluster without a Store."""
-    parts = SimpleNamespace(
-        bus=redis,
-        names=names,
-        store=NoStore(),
-        model=SimpleNamespace(demo=False),
-        settings=SimpleNamespace(approver_roles=frozenset({"lead"})),
-        desk=lambda agent: Queue(redis, names, agent),
+    store = cast(Store, NoStore())
+    return ApprovalService(
+        redis, names, store, lambda agent: Queue(redis, names, agent), frozenset({"lead"}), demo=False
     )
-    return ApprovalService(cast(Resources, parts))
 
 
 async def question(asking: ApprovalService, **more: Any) -> ApprovalRequest:

@@ -62,7 +62,7 @@ def turn(
 ) -> Ground:
     """A turn at this person's request, where a question to them is answered with no."""
     ground = Ground(builder.root, rules, builder.sandbox)
-    cast(Any, ground.door.parts).store = Given(*values)
+    cast(Any, ground.door).store = Given(*values)
     ground.door.asked = Approver(person, "s", "default")
 
     async def put(_wanted: Any, card: Any, _facts: Any, again: bool) -> Verdict:
@@ -204,7 +204,7 @@ async def test_words_of_somebody_else_in_the_turn_end_its_standing_permissions(
 async def test_nobody_s_turn_has_no_standing_permission(builder: Ground, strongest: Sandbox) -> None:
     ground = Ground(builder.root, preset("standard"), strongest)
     for kept in ({"for": ""}, {"for": "", "by": ""}):
-        cast(Any, ground.door.parts).store = Given(always("tool:git_push:.*", **kept))
+        cast(Any, ground.door).store = Given(always("tool:git_push:.*", **kept))
         assert not (await leave(ground, *PUSH)).allowed
 
 

@@ -18,19 +18,17 @@ from shared.guard.permissions.presets import preset
 from shared.guard.sandbox.sandbox import Sandbox
 from shared.hooks import leave
 from shared.profiles.profile import Profile
-from shared.settings import Settings
 from shared.store.origin import MADE, PERSON, Origin, mark
 from shared.store.records import Hook, HookRun, Note, Project, Repo, Task, project_key
-from shared.tools.execute import ToolExecutor
 from shared.turns.outbox import Outbox
 from shared.worker.coding import command
+from shared.worker.permissions.authority import Authority
 from shared.worker.permissions.gate import Approver
-from shared.worker.resources import Resources
 from shared.worker.runners import inheriting
 from shared.worker.runners.inputs import TurnInput
 from shared.worker.services import hooks
-from shared.worker.services.hook_gate import HookGate
-from tests.attacks.ground import REGISTRY, Ground
+from shared.worker.services.hook_gate import HookGate, HookTools
+from tests.attacks.ground import Ground
 from tests.support.guards import guarded
 from tests.support.sqlite import opened
 from tests.tools.bench import Bench
@@ -53,17 +51,15 @@ async def bench(tmp_path: Path, workspace: Path, strongest: Sandbox) -> AsyncIte
         yield made
 
 
-def _parts(bench: Bench, sandbox: Sandbox) -> Resources:
-    settings = Settings(_env_file=None, PROMPTDOCK_HOME=str(bench.home))
-    there = {"settings": settings, "sandbox": sandbox, "store": bench.store, "repos": bench.repos}
-    return cast(Resources, SimpleNamespace(**there))
-
-
 async def _put(_rows: list[Any]) -> None:
     return None
 
 
-ARCHIVE = cast(Outbox, SimpleNamespace(put=_put))
+def _tools(bench: Bench, sandbox: Sandbox) -> HookTools:
+    outbox = cast(Outbox, SimpleNamespace(put=_put))
+    authority = Authority(bench.store, bench.home, "", sandbox.offline)
+    hosts = frozenset[str]()
+    return HookTools(bench.handler, bench.store, outbox, authority, sandbox, bench.repos, hosts)
 
 
 def _hook(**more: Any) -> Hook:
@@ -74,7 +70,7 @@ def _hook(**more: Any) -> Hook:
 async def _runs(bench: Bench, sandbox: Sandbox, hook: Hook) -> None:
     """What a run of the hook does with its steps."""
     run = HookRun(hook_id=hook.id, project_id=hook.project_id, session_id="hook:1")
-    await hooks.look(_parts(bench, sandbox), bench.handler, ARCHIVE, hook, run)
+    await hooks.look(_tools(bench, sandbox), hook, run)
 
 
 # -- the mark ----------------------------------------------------------------------------------------------
@@ -215,7 +211,7 @@ async def test_a_hook_that_is_tried_out_runs_nothing(
     bench: Bench, workspace: Path, strongest: Sandbox
 ) -> None:
     hook = _hook(origin={"by": PERSON}, allowed=leave.given("ada", HARMFUL, "default"))
-    told = await hooks.preview(_parts(bench, strongest), bench.handler, ARCHIVE, hook, "k")
+    told = await hooks.preview(_tools(bench, strongest), hook, "k")
     assert not (workspace / "CANARY").exists()
     assert "touch CANARY" in told["steps"][0]["not_run"]
 
@@ -233,7 +229,7 @@ async def test_what_is_refused_says_how_a_person_allows_it(
 ) -> None:
     project = (await bench.store.select(Project))[0]
     hook, run = _hook(), HookRun(hook_id=project.id)
-    door = HookGate(_parts(bench, strongest), ToolExecutor(REGISTRY), ARCHIVE, hook, run, project)
+    door = HookGate(_tools(bench, strongest), hook, run, project)
     with pytest.raises(Denied, match="promptdock hooks allow x") as refused:
         await door("run_command", {"command": "ls", "working_dir": "workspace", "timeout": 5})
     assert "before it was kept who allowed what" in str(refused.value)
@@ -256,7 +252,7 @@ async def test_work_on_a_task_widens_no_more_than_who_made_the_task_may(
     """Planner, who may read, has a task made of `git push` for one who may push."""
     asked = Approver(maker=Origin("planner"))
     builder.door.policy, builder.door.asked = PUSHES, asked
-    builder.door.parts = _parts(bench, strongest)
+    builder.door.authority = _tools(bench, strongest).authority
     told = await builder.call("git_push", branch="main")
     assert told.get("error") == "not allowed", told
 
@@ -265,5 +261,5 @@ async def test_a_person_s_own_task_is_bound_by_nobody_else(
     builder: Ground, bench: Bench, strongest: Sandbox
 ) -> None:
     builder.door.policy, builder.door.asked = PUSHES, Approver(maker=Origin(PERSON))
-    builder.door.parts = _parts(bench, strongest)
+    builder.door.authority = _tools(bench, strongest).authority
     assert "not allowed" not in str((await builder.call("git_push", branch="main")).get("error"))

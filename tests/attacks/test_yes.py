@@ -57,7 +57,7 @@ def asked(ground: Ground, *meanwhile: Meanwhile) -> Person:
     """The ground with somebody who is asked."""
     person, door = Person(*meanwhile), ground.door
     door.asked = replace(door.asked, user_id="ada", session="s")
-    door.__dict__["_asking"] = cast(ApprovalService, person)
+    door.approvals = cast(ApprovalService, person)
 
     async def step(*records: Record, calls: Any = ()) -> None:
         ground.turn.records.extend(records)
@@ -242,7 +242,7 @@ async def test_what_is_allowed_for_good_is_allowed_for_the_address_that_was_show
 ) -> None:
     person = asked(ground)
     await leave(ground, "git_push", branch="main")
-    ground.door.parts.store = cast(Store, Granted(_grant(ground, person.cards[0])))
+    ground.door.store = cast(Store, Granted(_grant(ground, person.cards[0])))
     commit(ground.root)
     assert (await leave(ground, "git_push", "t.2.1", branch="main")).allowed
     assert len(person.cards) == 1, "another commit to the same place needs no word"
@@ -257,9 +257,7 @@ async def test_a_pattern_of_a_persons_own_is_bound_to_nothing_but_itself(
 ) -> None:
     person = asked(ground)
     await leave(ground, "git_push", branch="main")
-    ground.door.parts.store = cast(
-        Store, Granted(_grant(ground, person.cards[0], pattern="tool:git_push:.*"))
-    )
+    ground.door.store = cast(Store, Granted(_grant(ground, person.cards[0], pattern="tool:git_push:.*")))
     git(ground.root, "remote", "set-url", "origin", str(tmp_path / "theirs"))
     assert (await leave(ground, "git_push", "t.2.1", branch="main")).allowed
 

@@ -11,9 +11,6 @@ from shared.hooks import launch
 from shared.store.records import HookRun
 from shared.store.row import now
 from shared.store.sqlite import SqliteStore
-from shared.tools.execute import ToolExecutor
-from shared.turns.outbox import Outbox
-from shared.worker.resources import Resources
 from shared.worker.services import hooks
 from shared.worker.services.hooks import HookService
 from tests.hooks.conftest import Make
@@ -27,12 +24,11 @@ class Bus:
         self.there: list[Any] = []
         self.state, self.taken = state, list[str]()
         names = SimpleNamespace(agent=lambda name: f"agent:{name}", root="pd:x:")
-        desk = SimpleNamespace(withdraw=self._withdraw)
-        given = {
-            "store": store, "bus": self, "presence": self, "names": names, "desk": lambda _agent: desk,
-            "settings": SimpleNamespace(lease_ms=1000),
-        }  # fmt: skip
-        self.parts = cast(Resources, SimpleNamespace(**given))
+        queue = SimpleNamespace(withdraw=self._withdraw)
+        tools, changes = SimpleNamespace(store=store), SimpleNamespace(watch=lambda *_rows: None)
+        self.service = HookService(
+            *cast(Any, (tools, self, names, self, lambda _agent: queue, None, changes))
+        )
 
     async def here(self, _agent: str) -> list[Any]:
         return self.there
@@ -57,20 +53,13 @@ async def _waiting(store: SqliteStore, make: Make, slug: str) -> HookRun:
     return sent
 
 
-def _service(bus: Bus) -> HookService:
-    made = HookService.__new__(HookService)
-    made._parts, made._store, made._away = bus.parts, bus.parts.store, {}
-    made._handler, made._archive = cast(ToolExecutor, None), cast(Outbox, None)
-    return made
-
-
 @guarded("hook-agent")
 async def test_two_hooks_whose_agent_nobody_serves_do_not_occupy_all_places(
     store: SqliteStore, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hooks, "ABSENT", 0.0)
     bus = Bus(store)
-    service = _service(bus)
+    service = bus.service
     for run in [await _waiting(store, make, slug) for slug in ("one", "two")]:
         await service._finish(run)
     ended = await store.select(HookRun)
@@ -80,7 +69,7 @@ async def test_two_hooks_whose_agent_nobody_serves_do_not_occupy_all_places(
 
 async def test_an_agent_that_is_away_for_a_moment_is_waited_for(store: SqliteStore, make: Make) -> None:
     bus = Bus(store)
-    service, run = _service(bus), await _waiting(store, make, "one")
+    service, run = bus.service, await _waiting(store, make, "one")
     await service._finish(run)
     assert (await store.select(HookRun))[0].state == "running" and bus.taken == []
     bus.there = [{"agent": "nobody"}]
@@ -93,5 +82,5 @@ async def test_what_was_begun_is_not_taken_back(
 ) -> None:
     monkeypatch.setattr(hooks, "ABSENT", 0.0)
     bus = Bus(store, "running")
-    await _service(bus)._finish(await _waiting(store, make, "one"))
+    await bus.service._finish(await _waiting(store, make, "one"))
     assert (await store.select(HookRun))[0].state == "running"

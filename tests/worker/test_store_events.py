@@ -19,14 +19,14 @@ from shared.store.base import Store
 from shared.store.records import Log, Project, Setting, Task, TaskEvent
 from shared.store.row import new_id
 from shared.store.sqlite import SqliteStore
-from shared.tools.execute import ToolExecutor
-from shared.turns.outbox import Outbox
+from shared.turns.lease import Lease
 from shared.turns.queue import Queue
 from shared.worker import store_events
 from shared.worker.changes import Changes
 from shared.worker.resources import Resources
 from shared.worker.services import hooks as hooking
 from shared.worker.services import scheduler
+from shared.worker.services.hook_gate import AGENT, HookTools
 from shared.worker.services.hooks import HookService
 from shared.worker.services.scheduler import SchedulerService
 from shared.worker.store_events import AnnouncingStore
@@ -130,10 +130,16 @@ class Board:
         changes = Changes(self._redis, self._names)
         work: Any = SchedulerService(self.parts, instance, changes)
         if hooks:
-            work = HookService(self.parts, cast(ToolExecutor, None), cast(Outbox, None), instance, changes)
+            work = self._hooks(instance, changes)
         task = asyncio.create_task(work.run())
         self.running += [task, asyncio.create_task(changes.run())]
         return task
+
+    def _hooks(self, instance: str, changes: Changes) -> HookService:
+        parts = self.parts
+        lease = Lease(self._redis, self._names, AGENT, instance, parts.settings.lease_ms)
+        tools = cast(HookTools, SimpleNamespace(store=self.store))
+        return HookService(tools, self._redis, self._names, parts.presence, parts.desk, lease, changes)
 
     async def quiet(self) -> None:
         """Wait until nobody has read anything for a moment."""

@@ -22,8 +22,10 @@ from shared.guard.permissions.about import About
 from shared.guard.permissions.policy import SHELLS, Policy, Ruling, literal
 from shared.guard.permissions.requests import ApprovalRequest, Decided, fingerprint, storable
 from shared.guard.permissions.touching import Kind, spelled, told
+from shared.guard.sandbox.sandbox import Sandbox
 from shared.loop import Call, Live, Verdict
 from shared.loop.final import split
+from shared.store.base import Store
 from shared.store.origin import Origin
 from shared.store.row import derived
 from shared.tools import catalog
@@ -32,9 +34,8 @@ from shared.tools.registry import Registry, Tool
 from shared.turns.records import Record
 from shared.turns.turn import Turn
 from shared.worker import incidents
-from shared.worker.permissions import authority
+from shared.worker.permissions.authority import Action, Authority
 from shared.worker.permissions.service import AUDITED, ApprovalService, asks, decided_record
-from shared.worker.resources import Resources
 
 Facts = Callable[[], Awaitable[dict[str, str]]]
 _LOOK = 2.0  # seconds after which an answer is looked for without a bell
@@ -100,7 +101,10 @@ class _PendingCall:
 class PermissionGate:
     """The door of one turn."""
 
-    parts: Resources
+    store: Store
+    sandbox: Sandbox
+    approvals: ApprovalService
+    authority: Authority
     agent: str
     policy: Policy
     minutes: float
@@ -114,7 +118,6 @@ class PermissionGate:
     facts: dict[str, dict[str, str]] = field(default_factory=dict)  # of each call that a person allowed
 
     def __post_init__(self) -> None:
-        self._asking = ApprovalService(self.parts)
         self._touched: dict[str, tuple[str, ...]] = {}  # what a call touches, by its key
         self._noted = {record["call"] for record in self.turn.records if record["k"] == "check"}
 
@@ -145,8 +148,9 @@ class PermissionGate:
         ruling = self.policy.decide(tool.name, tool.category, details, self._touched[call.key])
         doubt = self._doubt(tool, detail, kinds)
         careful = self._careful(tool, detail, kinds, ruling, doubt)
-        bounds = (self.parts, self.policy, self.registry, self.asked.maker)
-        ruling = await authority.bounded(*bounds, authority.Action(tool, checked, details, kinds), careful)
+        ruling = await self.authority.bounded(
+            self.policy, self.registry, self.asked.maker, Action(tool, checked, details, kinds), careful
+        )
         if ruling.vote != "ask":
             return self._said(call, action, ruling, tool)
         if self.asked.consents:
@@ -160,7 +164,7 @@ class PermissionGate:
                 call, action, "ask_approved", tool, ruling, str(grant.get("by", "")), grant=grant["id"]
             )
             return Verdict(True)
-        nobody = not (self.asked.user_id or self.parts.settings.approver_roles)
+        nobody = not (self.asked.user_id or self.approvals.approvers)
         if nobody and not failpoints.without("nobody-to-ask"):
             return self._said(call, action, Ruling("deny", NOBODY, ruling.rule), tool)
         try:
@@ -209,9 +213,9 @@ class PermissionGate:
         """Why this is asked for whatever the rules and the standing permissions allow; "" where it is not."""
         if self.policy.unguarded:
             return ""
-        if grants.needs_each_time(tool.name, self.parts.sandbox.mode):
+        if grants.needs_each_time(tool.name, self.sandbox.mode):
             return "there is no sandbox here: each command is asked for"
-        if grants.needs_naming(tool.name, self.parts.sandbox.mode):
+        if grants.needs_naming(tool.name, self.sandbox.mode):
             return (
                 "Landlock does not hold the modes of files nor .git in a checkout: each command is asked for"
             )
@@ -227,10 +231,10 @@ class PermissionGate:
         self, tool: Tool, details: list[str], exact: bool, facts: Facts
     ) -> dict[str, Any] | None:
         """The standing permission that covers a call, if people gave one."""
-        if grants.needs_each_time(tool.name, self.parts.sandbox.mode):
+        if grants.needs_each_time(tool.name, self.sandbox.mode):
             return None
         try:
-            found = await grants.read(self.parts.store)
+            found = await grants.read(self.store)
         except StoreUnavailable as error:
             log.get().warning("Standing permissions cannot be read: a person is asked", why=str(error))
             return None
@@ -254,7 +258,7 @@ class PermissionGate:
         from shared.tools import describe
 
         does, *more = await describe.words(wanted.context, tool, wanted.checked, facts)
-        now = await self._asking.now()
+        now = await self.approvals.now()
         asked = len(asks(self.turn.records, call.key))
         card = ApprovalRequest(
             id=derived("approval", self.agent, call.key, *([asked] if asked else [])).hex[:16],
@@ -276,7 +280,7 @@ class PermissionGate:
             in_turn=self.asked.in_turn,
             bound=facts,
         )
-        each_time = grants.needs_each_time(tool.name, self.parts.sandbox.mode)
+        each_time = grants.needs_each_time(tool.name, self.sandbox.mode)
         told = About(
             *(does, tuple(more), _reason(self.turn.records, call.id), _task(wanted.context)),
             always=about.always(card, each_time),
@@ -341,15 +345,15 @@ class PermissionGate:
         return None
 
     async def _await(self, card: ApprovalRequest) -> Decided:
-        held = await self._asking.approvals.decision(card.id)
+        held = await self.approvals.approvals.decision(card.id)
         if held is None:
-            await self._asking.put(card)
+            await self.approvals.put(card)
             self.live("approval", card.shown())
             log.get().info("Waiting for permission", tool=card.tool, approval=card.id)
         while held is None:
             left = card.expires_at - self.turn.claimed_at - self.turn.elapsed_ms()
             if left <= 0:
-                return await self._asking.decide(card, Decided("expired", at=card.expires_at))
+                return await self.approvals.decide(card, Decided("expired", at=card.expires_at))
             try:
                 async with asyncio.timeout(min(_LOOK, left / 1000)):
                     await self.turn.bell.wait()
@@ -357,7 +361,7 @@ class PermissionGate:
             except TimeoutError:
                 pass
             try:
-                held = await self._asking.approvals.decision(card.id)
+                held = await self.approvals.approvals.decision(card.id)
             except BusUnreachable:
                 await asyncio.sleep(_LOOK / 2)  # the answer is kept, there or with who sends it
         return held

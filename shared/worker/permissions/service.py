@@ -1,23 +1,26 @@
 """A question to a person about one call: put, answered, or withdrawn, by whichever worker.
 
-The turn that asks waits for the answer in Redis; whoever takes the answer in rings its bell.
+The turn that asks waits for the answer in Redis; whoever takes the answer in wakes it up.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from shared import failpoints
 from shared.bus import messages
-from shared.bus.keys import CHATTER, CHATTER_OUTPUT
+from shared.bus.base import Bus
+from shared.bus.keys import CHATTER, CHATTER_OUTPUT, Names
 from shared.errors import StoreUnavailable, UsageError
 from shared.guard.permissions import about, grants
 from shared.guard.permissions.requests import ApprovalRequest, Approvals, Decided, How, storable
+from shared.store.base import Store
 from shared.turns.outbox import Outbox
+from shared.turns.queue import Queue
 from shared.turns.records import Record
 from shared.turns.turn import Turn
-from shared.worker.resources import Resources
 
 AUDITED: dict[How, str] = {
     "allow_once": "ask_approved",
@@ -41,22 +44,31 @@ class Settled:
 class ApprovalService:
     """The questions of a cluster, on their way to people and back."""
 
-    def __init__(self, parts: Resources) -> None:
-        self._parts = parts
-        self.approvals = Approvals(parts.bus, parts.names)
-        self._archive = Outbox(parts.bus, parts.names, parts.store, CHATTER, "")
+    def __init__(
+        self,
+        bus: Bus,
+        names: Names,
+        store: Store,
+        queue: Callable[[str], Queue],
+        approvers: frozenset[str],
+        demo: bool,
+    ) -> None:
+        self._bus, self._names, self._store, self._queue = bus, names, store, queue
+        self.approvers = approvers  # roles that may answer what others are asked
+        self._demo = demo
+        self.approvals = Approvals(bus, names)
+        self._outbox = Outbox(bus, names, store, CHATTER, "")
 
     async def put(self, card: ApprovalRequest) -> None:
         """Show a question; made again after a crash, it is shown under the same id."""
-        bus = self._parts.bus
         await self.approvals.open(card)
         if card.session:
-            await bus.command("HSET", self.approvals.open_in(card.session), card.id, card.expires_at)
-            await bus.command("PEXPIREAT", self.approvals.open_in(card.session), card.expires_at)
+            await self._bus.command("HSET", self.approvals.open_in(card.session), card.id, card.expires_at)
+            await self._bus.command("PEXPIREAT", self.approvals.open_in(card.session), card.expires_at)
         if not await self.approvals.marked(card.id, "shown"):
-            await self._archive.put([card.row()])
-            channel = self._parts.names.channel(CHATTER_OUTPUT)
-            await self._parts.desk(CHATTER).announce(channel, self._output(card, channel))
+            await self._outbox.put([card.row()])
+            channel = self._names.channel(CHATTER_OUTPUT)
+            await self._queue(CHATTER).announce(channel, self._output(card, channel))
             await self.approvals.first(card.id, "shown")
 
     def _output(self, card: ApprovalRequest, channel: str) -> str:
@@ -71,7 +83,7 @@ class ApprovalService:
             in_reply_to=card.turn if card.in_turn else None,
             options=list(shown["options"]),
             approval=shown,
-            demo=self._parts.model.demo or None,
+            demo=self._demo or None,
         ).text(channel)
 
     async def settle(self, answer: messages.ApprovalMessage) -> Settled:
@@ -110,7 +122,7 @@ class ApprovalService:
     async def word(self, said: messages.Said) -> Settled:
         """A plain yes or no: for the question that it replies to, else the one that is open."""
         read = messages.leave(said.content)
-        flat = await self._parts.bus.command("HKEYS", self.approvals.open_in(said.session))
+        flat = await self._bus.command("HKEYS", self.approvals.open_in(said.session))
         open_now = [name.decode() for name in flat]
         _, _, named = (said.in_reply_to or "").rpartition(".ask.")
         if (short := messages.named(said.content)) or named not in open_now:
@@ -144,23 +156,23 @@ class ApprovalService:
         return bool(
             failpoints.without("who-answers")
             or (card.user_id and answer.user_id == card.user_id)
-            or self._parts.settings.approver_roles & set(answer.roles)
+            or self.approvers & set(answer.roles)
         )
 
     async def decide(self, card: ApprovalRequest, wanted: Decided) -> Decided:
         """Decide, unless it was; then let everybody know who waits for it."""
         held = await self.approvals.decide(card.id, wanted)
         if card.session:
-            await self._parts.bus.command("HDEL", self.approvals.open_in(card.session), card.id)
-        await self._archive.put([card.row(held)])
+            await self._bus.command("HDEL", self.approvals.open_in(card.session), card.id)
+        await self._outbox.put([card.row(held)])
         if held.how == "always":
             grant = grants.row(card, held)
             try:
-                await self._parts.store.upsert([grant])
+                await self._store.upsert([grant])
             except StoreUnavailable:
-                await self._archive.put([grant])
-        bell = self._parts.desk(card.agent).bell
-        await self._parts.bus.publish(bell, json.dumps({"look": card.home}).encode())
+                await self._outbox.put([grant])
+        wake_up = self._queue(card.agent).bell
+        await self._bus.publish(wake_up, json.dumps({"look": card.home}).encode())
         return held
 
     async def withdraw(self, turn: Turn) -> None:
@@ -183,7 +195,7 @@ class ApprovalService:
 
     async def now(self) -> int:
         """Milliseconds, by the server's clock."""
-        seconds, micros = await self._parts.bus.command("TIME")
+        seconds, micros = await self._bus.command("TIME")
         return int(seconds) * 1000 + int(micros) // 1000
 
 

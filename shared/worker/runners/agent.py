@@ -17,6 +17,7 @@ from shared.guard.permissions import marks, presets
 from shared.guard.permissions.policy import Policy
 from shared.loop import Call, Done, Limits, Live, Outcome, Verdict, run
 from shared.models.base import Message, Request
+from shared.profiles.overrides import Overrides, changed
 from shared.profiles.profile import Profile
 from shared.store.origin import MADE
 from shared.tools.agents.own import Own
@@ -29,7 +30,6 @@ from shared.turns.turn import Turn
 from shared.worker import incidents
 from shared.worker.budgets.ledger import Ledger
 from shared.worker.budgets.meter import Meter, MeteredModel
-from shared.worker.overrides import Overrides, changed
 from shared.worker.permissions.gate import Approver, PermissionGate
 from shared.worker.resources import Resources
 
@@ -59,7 +59,7 @@ class AgentRunner:
 
     async def current(self) -> AgentRunner:
         """This engine with the agent's own changes as they are now: for one turn, from its beginning to its end."""
-        return await self._changes.latest(self.parts)
+        return await self._changes.latest()
 
     def check(self) -> None:
         """Say at the start, not in the first turn, that the profile names an unknown tool or a wrong permission."""
@@ -74,7 +74,11 @@ class AgentRunner:
     @cached_property
     def _changes(self) -> Overrides[AgentRunner]:
         return Overrides(
-            self.profile, self, lambda profile: replace(self, profile=profile, folder=self.profile)
+            self.parts.store,
+            self.parts.stale,
+            self.profile,
+            self,
+            lambda profile: replace(self, profile=profile, folder=self.profile),
         )
 
     @cached_property
@@ -114,8 +118,12 @@ class AgentRunner:
         self, turn: Turn, asked: Approver, context: Context, live: Live, policy: Policy | None = None
     ) -> PermissionGate:
         """The door of a turn."""
+        parts = self.parts
         return PermissionGate(
-            self.parts,
+            parts.store,
+            parts.sandbox,
+            parts.approvals,
+            parts.authority,
             self.profile.name,
             policy or self.policy,
             self.profile.permissions.approval_minutes,
@@ -220,7 +228,7 @@ class AgentRunner:
             folder=(self.folder or self.profile).permissions,
             person=door.asked.user_id,
             approver=bool(context.roles() & settings.approver_roles),
-            tell=lambda agent: changed(self.parts, agent),
+            tell=lambda agent: changed(self.parts.desk(agent), self.parts.stale),
             fixed_permissions=f"PERMISSION_PROFILE is {named} for all agents" if named else "",
             fixed_model=f"{name.upper()}_MODEL is {model}" if model else "",
         )

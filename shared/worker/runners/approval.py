@@ -5,7 +5,6 @@ from __future__ import annotations
 from shared.bus import messages
 from shared.turns.queue import Completion
 from shared.turns.turn import Turn
-from shared.worker.permissions.service import ApprovalService
 from shared.worker.runners.aside import Aside, given
 
 
@@ -24,7 +23,7 @@ class ApprovalRunner(Aside):
 
     async def run(self) -> None:
         """Settle it. Where it counts in a turn that answers people, that turn's closing output answers it too."""
-        asking = ApprovalService(self._parts)
+        asking = self._parts.approvals
         if isinstance(self._message, messages.ApprovalMessage):
             settled = await asking.settle(self._message)
         elif isinstance(self._message, messages.Said):

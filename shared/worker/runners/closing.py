@@ -15,7 +15,6 @@ from shared.store.row import derived
 from shared.turns import outbox
 from shared.turns.queue import Completion
 from shared.turns.turn import Turn
-from shared.worker.permissions.service import ApprovalService
 from shared.worker.resources import Resources
 from shared.worker.runners.history import turn_rows
 
@@ -109,7 +108,7 @@ async def close(
     more: Sequence[Row | outbox.RowChange] = (),
 ) -> None:
     """Close the turn of a request, whose answer is delivered already; `more` goes to the Store with it."""
-    await ApprovalService(parts).withdraw(turn)
+    await parts.approvals.withdraw(turn)
     rows = turn_rows(
         agent,
         turn.id,

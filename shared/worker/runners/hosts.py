@@ -73,7 +73,7 @@ class RemoteHost:
         try:
             content = messages.read(data)
             request = messages.agent(content)
-            if not self._parts.authority.signed(self._channel, content):
+            if not self._parts.signatures.signed(self._channel, content):
                 log.get().warning(
                     "A request to this home was refused", why="it is not signed by this cluster"
                 )

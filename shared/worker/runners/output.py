@@ -19,7 +19,7 @@ from shared.turns.queue import Completion, Keep
 from shared.turns.records import Record, pack
 from shared.turns.turn import Turn
 from shared.worker.event_stream import EventStream
-from shared.worker.permissions.service import ApprovalService, answered_by
+from shared.worker.permissions.service import answered_by
 from shared.worker.resources import Resources
 from shared.worker.runners import closing, question, wording
 from shared.worker.runners.history import conversation_rows, ended_in, turn_rows
@@ -93,7 +93,7 @@ class TurnOutput:
         """The one closing output, the one event that says so, and everything that this turn leaves."""
         if self.parts.model.demo and "demo" not in extra:
             extra["demo"] = True
-        await ApprovalService(self.parts).withdraw(self.turn)
+        await self.parts.approvals.withdraw(self.turn)
         added = added or []
         drop, kept = past.leaves(added) if past else (0, added)
         told = state or {"task_update": "complete"}.get(status, status)

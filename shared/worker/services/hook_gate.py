@@ -1,4 +1,4 @@
-"""The tool door for hooks: nobody can be asked while a hook looks, so what needs permission has it, or is not run.
+"""The gate before a hook's calls: nobody can be asked while it looks, so what needs permission has it, or is not run.
 
 A step is judged by what the hook's maker may do at this moment, and by `standard`. What that asks a person for runs
 only as part of exactly the steps that a person allowed, when the hook was made, changed, or by `allow_hook`. Each
@@ -8,7 +8,7 @@ decision is a row of the audit log.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,36 +16,50 @@ from shared import failpoints
 from shared.errors import Denied, ToolError
 from shared.guard.permissions import grants, presets
 from shared.guard.sandbox.addresses import Reach, Unknown, pin
+from shared.guard.sandbox.sandbox import Sandbox
 from shared.hooks import leave, queries
 from shared.hooks.steps import NOT_RUN, Found
+from shared.store.base import Store
 from shared.store.origin import Origin
 from shared.store.records import Audit, Hook, HookRun, Project
 from shared.store.row import derived
+from shared.tasks.worktree.mirrors import Mirrors
 from shared.tools.context import Context
 from shared.tools.execute import ToolExecutor
 from shared.turns.outbox import Outbox
 from shared.worker.permissions import authority
-from shared.worker.resources import Resources
+from shared.worker.permissions.authority import Authority
 
 AGENT = "hooks"
 _RULES = "standard"
 _MOST = 256 * 1024  # bytes of a page
 
 
+@dataclass(frozen=True)
+class HookTools:
+    """What the steps of hooks are run with. `hosts`: those that a step may ask over HTTP."""
+
+    executor: ToolExecutor
+    store: Store
+    outbox: Outbox
+    authority: Authority
+    sandbox: Sandbox
+    repos: Mirrors
+    hosts: frozenset[str]
+
+
 class HookGate:
-    """The door of one run; `dry`, nothing is run that needs permission, whoever gave it."""
+    """The gate of one run; `dry`, nothing is run that needs permission, whoever gave it."""
 
     def __init__(
         self,
-        parts: Resources,
-        handler: ToolExecutor,
-        archive: Outbox,
+        tools: HookTools,
         hook: Hook,
         run: HookRun,
         project: Project,
         dry: bool = False,
     ) -> None:
-        self._parts, self._handler, self._archive = parts, handler, archive
+        self._tools = tools
         self._hook, self._run, self._project = hook, run, project
         self._dry = dry and not failpoints.without("dry-run")
         self._count = 0
@@ -59,7 +73,7 @@ class HookGate:
         if vote != "deny" and (barred := self._barred(tool, arguments)):
             vote, why = "deny", barred
         refused = vote == "deny" or (vote == "ask" and not self._allowed_by)
-        detail = authority.spelled(self._handler.registry, tool, arguments)
+        detail = authority.spelled(self._tools.executor.registry, tool, arguments)
         decision = "deny" if refused else "ask_approved" if vote == "ask" else "allow"
         await self._note(tool, detail, decision, why)
         if refused:
@@ -69,17 +83,19 @@ class HookGate:
         if tool == "http_get":
             return await _fetch(str(arguments["url"]), float(arguments["timeout"]))
         if tool == "named_query":
-            rows = await queries.run(self._parts.store, str(arguments["query"]), self._project.id)
+            rows = await queries.run(self._tools.store, str(arguments["query"]), self._project.id)
             return {"rows": rows, "count": len(rows)}
-        return await self._handler.execute(tool, arguments, self._context(), f"{self._run.id}.{self._count}")
+        return await self._tools.executor.execute(
+            tool, arguments, self._context(), f"{self._run.id}.{self._count}"
+        )
 
     async def _ruled(self, tool: str, arguments: dict[str, Any]) -> tuple[str, str]:
         """What the rules say: those of the maker, and those of `standard`; the stricter holds."""
-        registry = self._handler.registry
+        registry = self._tools.executor.registry
         if failpoints.without("hook-maker"):
             return "allow", ""
-        theirs = await authority.policy_of(self._parts, self._made)
-        both = (theirs, presets.preset(_RULES, self._parts.sandbox.offline))
+        theirs = await self._tools.authority.policy_of(self._made)
+        both = (theirs, presets.preset(_RULES, self._tools.sandbox.offline))
         rulings = [authority.judged(policy, registry, tool, arguments) for policy in both]
         strictest = authority.strictest(*rulings)
         if strictest.vote == "deny":
@@ -90,9 +106,9 @@ class HookGate:
         """What no permission given before is enough for."""
         if tool == "http_get":
             host = urlsplit(str(arguments["url"])).hostname or ""
-            named = self._parts.settings.hook_hosts
+            named = self._tools.hosts
             return "" if host in named else f"{host or 'this address'} is not among HOOK_HOSTS"
-        if grants.needs_each_time(tool, self._parts.sandbox.mode):
+        if grants.needs_each_time(tool, self._tools.sandbox.mode):
             return "there is no sandbox here, so that each command needs permission"
         return ""
 
@@ -115,12 +131,12 @@ class HookGate:
             session_id=self._run.session_id,
             detail={"hook": self._hook.slug, "why": why, "made_by": self._made.by},
         )
-        await self._archive.put([row])
+        await self._tools.outbox.put([row])
 
     def _context(self) -> Context:
-        extras = {"sandbox": self._parts.sandbox, "repos": self._parts.repos}
+        extras = {"sandbox": self._tools.sandbox, "repos": self._tools.repos}
         return replace(
-            Context(AGENT, str(self._run.session_id), str(self._run.id), self._parts.store),
+            Context(AGENT, str(self._run.session_id), str(self._run.id), self._tools.store),
             project_id=self._project.slug,
             extras=extras,
         )

@@ -13,6 +13,7 @@ import json
 import re
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -20,7 +21,9 @@ from uuid import UUID
 
 from shared import failpoints, log
 from shared.bus import messages
-from shared.bus.keys import CHATTER, WIRE
+from shared.bus.base import Bus
+from shared.bus.keys import CHATTER, WIRE, Names
+from shared.bus.presence import Presence
 from shared.errors import Fenced, PromptDockError
 from shared.hooks import launch, steps, template, triggers
 from shared.store.origin import MADE, Origin, mark
@@ -37,14 +40,11 @@ from shared.store.records import (
 )
 from shared.store.row import derived, now
 from shared.tools.context import Context
-from shared.tools.execute import ToolExecutor
 from shared.tools.registry import Result
 from shared.turns.lease import Lease
-from shared.turns.outbox import Outbox
-from shared.turns.queue import Mail
+from shared.turns.queue import Mail, Queue
 from shared.worker.changes import Changes
-from shared.worker.resources import Resources
-from shared.worker.services.hook_gate import AGENT, HookGate
+from shared.worker.services.hook_gate import AGENT, HookGate, HookTools
 from shared.worker.services.task_log import BATCH, TaskLog
 
 _PAUSE = 1.0  # seconds between two looks while a run is in flight
@@ -76,10 +76,10 @@ async def fire(context: Context, hook: Hook, key: str) -> Result:
     return {"fired": hook.slug, "status": "running", "run_id": str(run.id)}
 
 
-async def preview(parts: Resources, handler: ToolExecutor, archive: Outbox, hook: Hook, key: str) -> Result:
+async def preview(tools: HookTools, hook: Hook, key: str) -> Result:
     """A dry run: what only reads is read; of all else it is told what it would do. Only the audit rows are kept."""
     run = HookRun(id=derived("hook-preview", key), hook_id=hook.id, session_id=f"preview:{key}"[:200])
-    looked = await look(parts, handler, archive, hook, run, dry=True)
+    looked = await look(tools, hook, run, dry=True)
     prompt = template.render(hook.prompt_template, looked.steps, {})
     told = {"hook_id": hook.slug, "dry_run": True, "steps": looked.steps, "prompt": prompt}
     would = (
@@ -95,27 +95,32 @@ def read(hook: Hook, run: HookRun, found: list[dict[str, Any]]) -> str:
     return mark(hook) or str(run.event.get(MADE) or "") or looked
 
 
-async def look(
-    parts: Resources, handler: ToolExecutor, archive: Outbox, hook: Hook, run: HookRun, dry: bool = False
-) -> steps.Looked:
+async def look(tools: HookTools, hook: Hook, run: HookRun, dry: bool = False) -> steps.Looked:
     """What the context steps of a hook find."""
-    projects = await parts.store.select(Project, {"id": hook.project_id}, limit=1)
-    door = HookGate(parts, handler, archive, hook, run, projects[0], dry)
-    return await steps.look(hook.context_steps, projects[0].slug, door)
+    projects = await tools.store.select(Project, {"id": hook.project_id}, limit=1)
+    gate = HookGate(tools, hook, run, projects[0], dry)
+    return await steps.look(hook.context_steps, projects[0].slug, gate)
 
 
 class HookService:
     """One worker's part in hooks; `run` never ends."""
 
     def __init__(
-        self, parts: Resources, handler: ToolExecutor, archive: Outbox, instance: str, changes: Changes
+        self,
+        tools: HookTools,
+        bus: Bus,
+        names: Names,
+        presence: Presence,
+        queue: Callable[[str], Queue],
+        lease: Lease,
+        changes: Changes,
     ) -> None:
-        self._parts, self._store = parts, parts.store
+        self._tools, self._store = tools, tools.store
+        self._bus, self._names, self._presence, self._queue = bus, names, presence, queue
         self._changes, self._watch = changes, changes.watch(Hook, HookRun, TaskEvent)
         self._look_at = float("-inf")  # by the monotonic clock
-        self._handler, self._archive = handler, archive
-        self._lease = Lease(parts.bus, parts.names, AGENT, instance, parts.settings.lease_ms)
-        self._tail = TaskLog(parts.store, AGENT)
+        self._lease = lease
+        self._tail = TaskLog(tools.store, AGENT)
         self._later: deque[_Wanted] = deque(maxlen=200)  # events of hooks that were in flight
         self._looking: dict[UUID, asyncio.Task[None]] = {}
         self._away: dict[UUID, float] = {}  # runs whose agent is away, and since when
@@ -136,7 +141,7 @@ class HookService:
                         log.get().warning("Hooks wait", why=str(error))
                     waits = True
                     self._look_at = time.monotonic() + _PAUSE
-                rest = max(0.0, min(self._look_at - time.monotonic(), self._parts.settings.lease_ms / 3000))
+                rest = max(0.0, min(self._look_at - time.monotonic(), self._lease.ms / 3000))
                 await self._watch.pause(rest, _REST, ours)
         finally:
             for task in self._looking.values():
@@ -172,7 +177,7 @@ class HookService:
 
     async def _alive(self, run: HookRun) -> bool:
         agent = str(run.event.get("agent") or CHATTER)
-        return await self._parts.desk(agent).state(str(run.turn_id)) in ("accepted", "done")
+        return await self._queue(agent).state(str(run.turn_id)) in ("accepted", "done")
 
     async def tick(self) -> float:
         """One look at everything; in how many seconds to look again where nothing is heard."""
@@ -260,7 +265,7 @@ class HookService:
         """Look, then hand over; whatever goes wrong is written at the run."""
         try:
             async with asyncio.timeout(_LOOKS):
-                looked = await look(self._parts, self._handler, self._archive, hook, run)
+                looked = await look(self._tools, hook, run)
             prompt = template.render(hook.prompt_template, looked.steps, run.event)
             if looked.error or looked.skip:
                 state = "failed" if looked.error else "skipped"
@@ -289,11 +294,9 @@ class HookService:
         kept = {"steps": found, "prompt": prompt, "turn_id": key, "event": event, "origin": origin}
         if not await self._store.update(HookRun, kept, {"id": run.id, "state": "running"}):
             return  # somebody took it for lost
-        channel = self._parts.names.agent(agent)
+        channel = self._names.agent(agent)
         deadline = -int(_ANSWER.total_seconds() * 1000)
-        receipt = await self._parts.desk(agent).post(
-            Mail(key, key, channel, data, deadline=deadline), patience=30
-        )
+        receipt = await self._queue(agent).post(Mail(key, key, channel, data, deadline=deadline), patience=30)
         if receipt.outcome == "busy":
             raise PromptDockError(f"{agent} takes nothing more now", "its queue is full")
         log.get().info(f"The hook {hook.slug} asks {agent}")
@@ -313,7 +316,7 @@ class HookService:
 
     async def _words(self, hook: Hook, run: HookRun, agent: str, key: str, prompt: str) -> dict[str, Any]:
         projects = await self._store.select(Project, {"id": hook.project_id}, limit=1)
-        cards = await self._parts.presence.here(agent)
+        cards = await self._presence.here(agent)
         codes = any(card.get("kind") == "coding" for card in cards)
         payload: dict[str, Any] = {
             ("command_file" if codes else "question"): prompt,
@@ -331,7 +334,7 @@ class HookService:
             "timestamp": messages.now(),
             "hops": min(run.depth, 3),
             "v": WIRE,
-            "via": self._parts.names.agent(agent),
+            "via": self._names.agent(agent),
         }
 
     async def _finish(self, run: HookRun) -> None:
@@ -355,14 +358,14 @@ class HookService:
 
     async def _seek(self, run: HookRun, agent: str) -> None:
         """End a run whose agent has been away for long and has not begun: it keeps others from being begun."""
-        there = await self._parts.presence.here(agent)
-        if there or await self._parts.bus.listeners(self._parts.names.agent(agent)):
+        there = await self._presence.here(agent)
+        if there or await self._bus.listeners(self._names.agent(agent)):
             self._away.pop(run.id, None)
             return
         since = self._away.setdefault(run.id, time.monotonic())
         if time.monotonic() - since < ABSENT:
             return
-        if await self._parts.desk(agent).withdraw(str(run.turn_id)) == "withdrawn":
+        if await self._queue(agent).withdraw(str(run.turn_id)) == "withdrawn":
             del self._away[run.id]
             why = f"nobody serves {agent}: start it, or name another agent with edit_hook"
             await launch.end(self._store, run, "failed", now(), error=why)

@@ -8,11 +8,13 @@ from typing import Any
 from shared.store.records import Hook
 from shared.tools.context import Context
 from shared.tools.registry import Result
+from shared.turns.lease import Lease
 from shared.turns.outbox import Outbox
 from shared.worker.changes import Changes
 from shared.worker.resources import Resources
 from shared.worker.runners.agent import AgentRunner
 from shared.worker.services import hooks as hooking
+from shared.worker.services.hook_gate import AGENT, HookTools
 from shared.worker.services.hooks import HookService
 from shared.worker.services.retention import RetentionService
 from shared.worker.services.scheduler import SchedulerService
@@ -23,11 +25,19 @@ Services = Callable[[str], dict[str, Coroutine[Any, Any, None]]]  # by the name 
 def of_chatter(parts: Resources, engine: AgentRunner) -> Services:
     """The services of a Chatter; its tools are handed what they need to speak to them."""
 
-    def archive(instance: str) -> Outbox:
-        return Outbox(parts.bus, parts.names, parts.store, engine.profile.name, instance)
+    def tools(instance: str) -> HookTools:
+        return HookTools(
+            engine.handler,
+            parts.store,
+            Outbox(parts.bus, parts.names, parts.store, engine.profile.name, instance),
+            parts.authority,
+            parts.sandbox,
+            parts.repos,
+            frozenset(parts.settings.hook_hosts),
+        )
 
     async def preview(hook: Hook, key: str) -> Result:
-        return await hooking.preview(parts, engine.handler, archive(""), hook, key)
+        return await hooking.preview(tools(""), hook, key)
 
     async def fire(context: Context, hook: Hook, key: str) -> Result:
         return await hooking.fire(context, hook, key)
@@ -37,7 +47,10 @@ def of_chatter(parts: Resources, engine: AgentRunner) -> Services:
     def begin(instance: str) -> dict[str, Coroutine[Any, Any, None]]:
         changes = Changes(parts.bus, parts.names)
         scheduler = SchedulerService(parts, instance, changes)
-        hooks = HookService(parts, engine.handler, archive(instance), instance, changes)
+        lease = Lease(parts.bus, parts.names, AGENT, instance, parts.settings.lease_ms)
+        hooks = HookService(
+            *(tools(instance), parts.bus, parts.names, parts.presence, parts.desk, lease, changes)
+        )
         return {
             "changes": changes.run(),
             "scheduler": scheduler.run(),

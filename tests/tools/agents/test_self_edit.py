@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from shared.guard.permissions.presets import Policies, Preset
+from shared.profiles.overrides import over
 from shared.profiles.profile import Profile as Agent
 from shared.store.records import ProfileRow
 from shared.tools.agents.own import Own, permissions, slug
 from shared.tools.agents.self_edit import category
-from shared.worker.overrides import over
 from tests.tools.bench import Bench, Result
 
 
