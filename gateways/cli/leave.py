@@ -13,7 +13,6 @@ from shared.client.views import approvals
 from shared.errors import PromptDockError
 
 _ASKED = "yes, always or no? "
-_SHORT = 8  # letters of an id that are shown
 
 
 class Leave:
@@ -33,7 +32,7 @@ class Leave:
     async def put(self, output: Output) -> None:
         """Ask for the answer to a request, and to those that were put before and are still open."""
         await self._end()
-        self._open[str((output.approval or {}).get("id", output.id))] = output
+        self._open[approvals.request_id(output)] = output
         self._open = {id: kept for id, kept in self._open.items() if await self._waits(id)}
         self._reading = asyncio.create_task(self._read())
 
@@ -46,7 +45,9 @@ class Leave:
     async def _read(self) -> None:
         while self._open:
             first = next(iter(self._open))
-            several = f"{len(self._open)} requests; for {first[:_SHORT]}: " if len(self._open) > 1 else ""
+            several = (
+                f"{len(self._open)} requests; for {first[: approvals.SHORT]}: " if len(self._open) > 1 else ""
+            )
             print(f"… {several}{_ASKED}", end="", file=sys.stderr, flush=True)
             line = await _line()
             if not line:  # nobody sits there any more
@@ -57,7 +58,7 @@ class Leave:
             if word and len(fitting) == 1:
                 await self._decide(fitting[0], *word)
             elif word:
-                screen.talk(f"… several wait: name one, e.g. yes {first[:_SHORT]}")
+                screen.talk(f"… several wait: name one, e.g. yes {first[: approvals.SHORT]}")
             elif words.strip():
                 screen.talk("… that is no clear yes or no: nothing is allowed, and it is asked again")
 

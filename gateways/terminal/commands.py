@@ -9,7 +9,6 @@ from typing import Any
 
 from gateways.terminal.conversation import Conversation
 from shared.client.local import key
-from shared.client.local.typed import runnable
 from shared.client.text.safe import line
 from shared.client.views import lookup, projects, status, tasks
 from shared.errors import PromptDockError
@@ -49,14 +48,16 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
 async def _task(here: Conversation, rest: str) -> str:
     card = await tasks.task(here.client, rest or await _newest(here))
     told = [f"{card['id']}  {tasks.state(card)}  {card['title']}"]
-    told += [f"  {event['at'][11:19]} {event['event']} → {event['to']}" for event in card["history"]]
+    told += tasks.question(card["question"]) if card["question"] else []
+    told += [_plain(line) for line in tasks.history(card)]
     for result in card["results"]:
-        told.append(f"{result['verified']}: {result['branch'] or 'no branch'}")
-        told += [f"  commit {commit[:12]}" for commit in result["commits"]]
-        told += [f"  exit {run['exit_code']}  {run['command']}" for run in result["commands"]]
-        told += [result["diff_stat"].rstrip()] if result["diff_stat"] else []
+        told += [_plain(line) for line in tasks.receipt(result)]
         told += [f"error: {result['error']}"] if result["error"] else []
     return "\n".join(told)
+
+
+def _plain(line: tasks.Line) -> str:
+    return "".join(text for text, _what in line).rstrip()
 
 
 async def _diff(here: Conversation, rest: str) -> str:
@@ -130,11 +131,7 @@ async def _deny(here: Conversation, rest: str) -> str:
 
 async def _inbox(here: Conversation, _rest: str) -> str:
     await here.count()
-    told = []
-    for item in here.waiting:
-        told.append(f"{item.kind:10} {line(item.what, 200)}")
-        told += [f"{'':11}{number}. {line(option, 120)}" for number, option in enumerate(item.options, 1)]
-        told.append(f"{'':11}{runnable(item.answer)}")
+    told = [text for item in here.waiting for text in item.lines()]
     return "\n".join(told) or "Nothing waits for you."
 
 

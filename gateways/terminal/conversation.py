@@ -20,6 +20,7 @@ from shared.client.feed import Feed
 from shared.client.local.typed import runnable
 from shared.client.text.safe import line, safe
 from shared.client.text.stream import Stream
+from shared.client.types import Sent
 from shared.client.views import approvals, inbox, status
 from shared.client.views.progress import ConsultProgress, TurnProgress
 from shared.client.views.status import Working
@@ -28,7 +29,6 @@ from shared.errors import BadMessage, PromptDockError
 _LOOK = 2.0  # seconds between looks at an agent that was asked
 _QUOTED = 60  # characters of what was said before
 _WRITTEN = 8  # lines of the live area at most
-_SHORT = 8  # letters of an id that are shown
 _GREETED = 5  # lines about what waits, when a chat opens
 _COUNTED = 30.0  # seconds between looks at what waits, where nothing is heard
 _GATHERED = 0.5  # seconds for which changes are gathered
@@ -166,7 +166,7 @@ class Conversation:
 
     def _put(self, output: Output) -> None:
         """Show a request for permission, once."""
-        name = str((output.approval or {}).get("id", output.id))
+        name = approvals.request_id(output)
         if name not in self.asks:
             self.asks[name] = output
             self.screen.answer(output)
@@ -201,10 +201,8 @@ class Conversation:
             self._close(message_id)
             self.screen.error(str(error))
             return
-        if sent.outcome == "kept":
-            self.screen.note("Redis is away: the message is kept, and goes out when it is back")
-        elif not await self._served():
-            self.screen.note("nobody is here as Chatter: the message waits until somebody is")
+        if unread := await self._unread(sent):
+            self.screen.note(unread)
         elif self.asks and not decides(text):
             if text.rstrip().endswith("?"):  # it may be about the request: there is all that is known of it
                 for asked in self.asks.values():
@@ -227,7 +225,7 @@ class Conversation:
             return  # what was put only now was not read yet
         fitting = [name for name in self.asks if name.startswith(id)]
         if len(fitting) != 1:
-            shown = ", ".join(name[:_SHORT] for name in fitting or self.asks)
+            shown = ", ".join(name[: approvals.SHORT] for name in fitting or self.asks)
             self.screen.note(f"name the request: 1, 2 or 3 and its id ({shown})")
             return
         approval_id, asked = fitting[0], self.asks.pop(fitting[0])
@@ -244,10 +242,10 @@ class Conversation:
         if self.awaited and not self.asks:
             self.idle.clear()
 
-    async def _served(self) -> bool:
+    async def _unread(self, sent: Sent) -> str:
         with contextlib.suppress(PromptDockError):
-            return await status.serves(self.client)
-        return True
+            return await status.unread(self.client, sent)
+        return ""
 
     async def stop(self, agent: str = "") -> None:
         """End the turn that runs, or what one agent does for it."""
@@ -311,7 +309,7 @@ class Conversation:
             became = await approvals.became(self.client, name)
         told = became.told(self.user) if became else "withdrawn, because its turn ended"
         done = "" if became and became.allows else "; it was not done"
-        self.screen.note(f"{_does(ask)}: {told}{done}")
+        self.screen.note(f"{approvals.does(ask, _QUOTED)}: {told}{done}")
 
     def _watched(self, output: Output) -> bool:
         """Whether the work that is known is that of this output."""
@@ -340,18 +338,8 @@ class Conversation:
         self.question = output if output.status == "awaiting_input" else None
         if output.usage:
             self.spent.add(output.usage)
-            self.screen.note(self._footer(output, since))
-
-    def _footer(self, output: Output, since: float | None) -> str:
-        usage = output.usage or {}
-        parts = [f"{time.monotonic() - since:.1f} s"] if since is not None else []
-        parts.append(f"{usage.get('input', 0)} tokens in, {usage.get('output', 0)} out")
-        parts.append(f"${float(usage.get('cost') or 0):.4f}")
-        if self._watched(output):
-            ended = [one for one in self.work.consults.values() if not one.open]
-            parts += [f"{one.agent} {one.ms / 1000:.1f} s" for one in ended]
-            parts += [f"task {name}" for name in self.work.tasks]
-        return " · ".join(parts)
+            seconds = None if since is None else time.monotonic() - since
+            self.screen.note(self.work.footer(output, seconds))
 
     def _close(self, message_id: str) -> None:
         self.awaited.pop(message_id, None)
@@ -425,14 +413,6 @@ class Conversation:
         text = safe(self.stream.open).expandtabs(4).strip("\n")
         lines = [part for row in text.split("\n") for part in textwrap.wrap(row, width) or [""]]
         return lines[-max(1, min(most, _WRITTEN)) :] if text.strip() else []
-
-
-def _does(ask: Output) -> str:
-    """What a request asks for, in words."""
-    approval = ask.approval or {}
-    about = approval.get("about")
-    does = str(about.get("does") or "") if isinstance(about, dict) else ""
-    return line(does or f"use {approval.get('tool') or 'a tool'}", _QUOTED)
 
 
 def _told(consult: ConsultProgress, now: float, width: int) -> str:

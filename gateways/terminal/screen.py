@@ -17,6 +17,7 @@ from shared.bus.messages import Output
 from shared.client.local.typed import runnable, told
 from shared.client.text.blocks import Block, blocks
 from shared.client.text.safe import safe
+from shared.client.views import questions
 
 _NUMBER = re.compile(r" *\d+\. ")
 _LEAD = re.compile(r"· | *(?:\d+\. )?")
@@ -54,7 +55,7 @@ def options(output: Output) -> str:
     """A question's options by number, and how they are answered."""
     if output.status == "awaiting_approval":
         return "  1. allow once\n  2. always\n  3. deny\n(answer with a number; /deny WHY gives a reason)"
-    told = [f"  {number}. {option}" for number, option in enumerate(output.options or [], 1)]
+    told = questions.numbered(output.options or [])
     how = "answer with a number, or in words" if told else "your next message answers this"
     return "\n".join([*told, f"({how})"])
 
@@ -62,8 +63,8 @@ def options(output: Output) -> str:
 def words(output: Output) -> str:
     """An output's text as it is shown, with the demo model's label."""
     text = told(output)
-    if output.status == "awaiting_input" and output.question and output.question not in text:
-        text = f"{text}\n{output.question}"
+    if question := questions.unsaid(output):
+        text = f"{text}\n{question}"
     return safe(text)
 
 

@@ -12,6 +12,7 @@ from gateways.terminal.commands import obey
 from gateways.terminal.conversation import Conversation
 from gateways.terminal.prompt import below
 from shared.bus.messages import Output, now
+from shared.client.types import Sent
 from shared.client.views.status import Pulse
 from shared.guard.permissions.requests import ApprovalRequest, Approvals, Decided
 from shared.store.records import ConversationMessage, Task, TaskEvent, TurnRow, project_key
@@ -87,7 +88,7 @@ async def test_a_number_answers_a_request_for_leave_before_anything_else(
 async def test_a_second_message_says_what_it_waits_behind(
     here: Conversation, chatter: Chatter, seen: Seen
 ) -> None:
-    here._served = _yes  # type: ignore[method-assign]
+    here._unread = _read  # type: ignore[method-assign]
     await obey(here, "Build a guest book")
     assert "note" not in seen.kinds()
     await obey(here, "and a fence")
@@ -249,7 +250,7 @@ async def test_words_behind_an_open_request_are_said_to_wait_for_it(
     here: Conversation, chatter: Chatter, seen: Seen
 ) -> None:
     await chatter.says("awaiting_approval", "Backend waits", approval=LEAVE)
-    here._served = _yes  # type: ignore[method-assign]
+    here._unread = _read  # type: ignore[method-assign]
     await obey(here, "what would that do?")
     assert "behind the request" in seen.last("note")
     assert len([kind for kind in seen.kinds() if kind == "awaiting_approval"]) == 2, (
@@ -260,7 +261,7 @@ async def test_words_behind_an_open_request_are_said_to_wait_for_it(
 async def test_a_yes_in_a_persons_words_answers_a_request_and_a_yes_with_a_condition_does_not(
     here: Conversation, chatter: Chatter, seen: Seen
 ) -> None:
-    here._served = _yes  # type: ignore[method-assign]
+    here._unread = _read  # type: ignore[method-assign]
     await chatter.says("awaiting_approval", "Backend asks", approval=LEAVE)
     await obey(here, "yes, but only the tests")
     assert "no clear yes or no" in seen.last("note") and "1, 2 or 3" in seen.last("note")
@@ -271,8 +272,8 @@ async def test_a_yes_in_a_persons_words_answers_a_request_and_a_yes_with_a_condi
     assert (await chatter.heard())[-1]["decision"] == "allow_once"
 
 
-async def _yes() -> bool:
-    return True
+async def _read(sent: Sent) -> str:
+    return ""
 
 
 async def test_an_unknown_command_is_said_to_be_one_and_not_sent(

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from shared.bus.messages import Decision, Output
 from shared.client.client import Client
+from shared.client.text.safe import line
 from shared.errors import Denied, PromptDockError, TimedOut, UsageError
 from shared.guard.permissions import about, bound, grants
 from shared.guard.permissions.about import About
@@ -22,6 +23,7 @@ from shared.store.records import Approval
 Card = dict[str, Any]
 _LOOK = 0.1  # seconds between two looks for the decision
 NUMBERED = {"1": "yes", "2": "always", "3": "no"}
+SHORT = about.SHORT  # letters of an id that are shown
 _REACH = 3.0  # seconds that looking for the words of a request may take
 _LEAST = 4  # letters of an id that name a request
 _NEWEST = 500  # of the requests of before
@@ -130,6 +132,19 @@ async def decided(client: Client, id: str) -> bool:
 async def became(client: Client, id: str) -> Decided | None:
     """What became of a request; None while it is open."""
     return await Approvals(client.bus, client.names).decision(id)
+
+
+def request_id(output: Output) -> str:
+    """The id of the request that an output puts."""
+    return str((output.approval or {}).get("id", output.id))
+
+
+def does(output: Output, width: int) -> str:
+    """What the request that an output puts asks for, on one line."""
+    approval = output.approval or {}
+    words = approval.get("about")
+    found = str(words.get("does") or "") if isinstance(words, dict) else ""
+    return line(found or f"use {approval.get('tool') or 'a tool'}", width)
 
 
 def worded(text: str) -> str:

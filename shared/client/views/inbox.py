@@ -14,6 +14,9 @@ from uuid import UUID
 from shared.bus.keys import CHATTER, HUMAN_INPUT
 from shared.bus.messages import default_session
 from shared.client.client import Client
+from shared.client.local.typed import runnable
+from shared.client.text import times
+from shared.client.text.safe import line
 from shared.client.views import approvals
 from shared.client.views import questions as asked
 from shared.errors import PromptDockError
@@ -48,6 +51,18 @@ class Item:
     def card(self) -> dict[str, Any]:
         """As JSON tells it."""
         return {**asdict(self), "options": list(self.options)}
+
+    def lines(self) -> list[str]:
+        """For people: what waits and since when, what it can be answered with, and the command that does."""
+        age = f"{times.since(self.since)} old" if self.since else ""
+        place = ", ".join(
+            part for part in (age, self.session, self.project and f"project {self.project}") if part
+        )
+        return [
+            f"{self.kind:10}  {line(self.what, 300)}" + (f"  ({line(place, 200)})" if place else ""),
+            *asked.numbered(self.options, 12, 200),
+            f"{'':12}{runnable(self.answer)}",
+        ]
 
 
 async def inbox(client: Client, user_id: str) -> list[Item]:

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from shared.bus.messages import Output
 from shared.bus.presence import LIFE_MS
 from shared.client.text.safe import line
 from shared.client.views.status import Pulse
@@ -112,6 +113,17 @@ class TurnProgress:
             self.consults[request] = consult
         consult.state, consult.ms = str(payload.get("state", "sent")), int(payload.get("ms") or 0)
         return consult
+
+    def footer(self, output: Output, seconds: float | None) -> str:
+        """What an answer took: time, where it is known, tokens and money; who was asked, and the tasks assigned."""
+        usage = output.usage or {}
+        parts = [f"{seconds:.1f} s"] if seconds is not None else []
+        parts.append(f"{usage.get('input', 0)} tokens in, {usage.get('output', 0)} out")
+        parts.append(f"${float(usage.get('cost') or 0):.4f}")
+        if self.turn in output.answers:
+            parts += [f"{one.agent} {one.ms / 1000:.1f} s" for one in self.consults.values() if not one.open]
+            parts += [f"task {name}" for name in self.tasks]
+        return " · ".join(parts)
 
     @property
     def open(self) -> list[ConsultProgress]:

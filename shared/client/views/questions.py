@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from shared.bus.keys import CHATTER
 from shared.bus.messages import Output
 from shared.client.client import Client
+from shared.client.text.safe import line
 from shared.errors import PromptDockError
 from shared.store.base import Store
 from shared.store.records import ConversationMessage, Session, Setting, TurnRow
@@ -55,6 +56,20 @@ class Question:
             answers=[self.turn],
             timestamp=self.at.isoformat(),
         )
+
+
+def unsaid(output: Output) -> str:
+    """The question that an output puts, where its text does not hold it; "" elsewhere."""
+    asked = output.question if output.status == "awaiting_input" else None
+    return asked if asked and asked not in output.content else ""
+
+
+def numbered(options: Iterable[str], indent: int = 2, width: int = 0) -> list[str]:
+    """What a question can be answered with, a line each, cut to so many characters where a width is given."""
+    return [
+        f"{'':{indent}}{number}. {line(option, width) if width else option}"
+        for number, option in enumerate(options, 1)
+    ]
 
 
 async def questions(client: Client, user_id: str, session: str = "") -> list[Question]:

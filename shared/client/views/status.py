@@ -19,6 +19,7 @@ from shared.client.local import supervision
 from shared.client.local.release import release as release
 from shared.client.text.safe import line
 from shared.client.text.times import ago
+from shared.client.types import Sent
 from shared.errors import PromptDockError
 
 _RECENT = 5  # events among which the last act is found
@@ -197,3 +198,12 @@ async def serves(client: Client, agent: str = CHATTER) -> bool:
     return bool(await client.presence.here(agent)) or bool(
         await client.bus.listeners(client.names.agent(agent))
     )
+
+
+async def unread(client: Client, sent: Sent) -> str:
+    """Why nobody reads a message to Chatter that was sent just now; "" where somebody does."""
+    if sent.outcome == "kept":
+        return "Redis is away: the message is kept, and goes out when it is back"
+    if not await serves(client):
+        return "nobody is here as Chatter: the message waits until somebody is"
+    return ""

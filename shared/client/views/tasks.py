@@ -6,13 +6,14 @@ import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 from uuid import UUID
 
 from shared.client.client import Client
 from shared.client.text.matching import pick
-from shared.client.text.times import ago
+from shared.client.text.times import ago, moment
 from shared.client.views import lookup
+from shared.client.views.questions import numbered
 from shared.errors import PromptDockError, ToolError, UsageError
 from shared.store.base import Where
 from shared.store.origin import PERSON, Origin
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from shared.tasks.worktree.mirrors import Mirrors
 
 Card = dict[str, Any]
+Line = list[tuple[str, Literal["", "state", "moment", "failed"]]]  # texts, each with what it is
 _STATES = f"name one of: {', '.join(get_args(TaskStatus))}"
 
 
@@ -154,6 +156,43 @@ def _result(row: TaskResult) -> Card:
         "clashes": row.receipt.get("clashes") or [],
         "error": row.error or None,
     }
+
+
+def question(asked: Card) -> list[str]:
+    """What a task asks, as people read it."""
+    context = [f"  {asked['context']}"] if asked["context"] else []
+    return [f"it asks: {asked['asked']}", *context, *numbered(asked["options"])]
+
+
+def history(card: Card) -> list[Line]:
+    """What became of a task, an event a line."""
+    return [
+        [
+            ("  ", ""),
+            (moment(event["at"], seconds=True), "moment"),
+            (f"  {event['event']:20} ", ""),
+            (f"{event['to'] or '':12}", "state"),
+            (f" {event['actor']}", ""),
+        ]
+        for event in card["history"]
+    ]
+
+
+def receipt(result: Card) -> list[Line]:
+    """What one attempt did, as git and the commands recorded it; an empty line stands above."""
+    head: Line = [(f"{result['agent']}: ", ""), (result["verified"], "state")]
+    lines: list[Line] = [[], [*head, (f", {result['tokens']} tokens, ${result['cost']:.4f}", "")]]
+    plain = [f"  branch   {result['branch']}"] if result["branch"] else []
+    plain += [f"  commit   {commit}" for commit in result["commits"]]
+    lines += [[(text, "")] for text in plain]
+    for command in result["commands"]:
+        who = "check  " if command.get("by") == "harness" else "command"
+        code = command["exit_code"]
+        ended: Line = [(f"exit {code}", "failed" if code else "")]
+        lines.append([(f"  {who}  ", ""), *ended, (f"  {command['command']}", "")])
+    plain = [f"  clashes with {one['branch']}: {', '.join(one['files'][:10])}" for one in result["clashes"]]
+    plain += [text for text in (result["diff_stat"].rstrip(), result["summary"]) if text]
+    return lines + [[(text, "")] for text in plain]
 
 
 async def repos(client: Client) -> list[Card]:

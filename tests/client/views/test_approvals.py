@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
+from shared.bus.messages import Output
 from shared.client import Client
 from shared.client.views import approvals
 from shared.errors import UsageError
@@ -30,3 +32,21 @@ async def test_an_always_whose_pattern_does_not_match_is_a_wrong_argument_and_is
         assert "promptdock approvals allow a-1" in told.value.fix
     claims, _ = await Queue(client.bus, client.names, "chatter", lease_ms=1000).claims("test", 1)
     assert claims == []
+
+
+def put(**approval: Any) -> Output:
+    fields: dict[str, Any] = {"id": "o-1", "session_id": "s", "approval": approval or None}
+    return Output(user_id="ada", content="?", status="awaiting_approval", **fields)
+
+
+def test_a_request_is_named_by_its_own_id_else_by_that_of_its_output() -> None:
+    assert approvals.request_id(put(id="a-1")) == "a-1"
+    assert approvals.request_id(put()) == "o-1"
+
+
+def test_what_a_request_asks_for_is_one_line_in_the_words_that_came_with_it() -> None:
+    asked = put(tool="bash", about={"does": "push main\nto the server"})
+    assert approvals.does(asked, 60) == "push main to the server"
+    assert approvals.does(asked, 10) == "push main…"
+    assert approvals.does(put(tool="bash", about="?"), 60) == "use bash"
+    assert approvals.does(put(), 60) == "use a tool"

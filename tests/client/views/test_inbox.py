@@ -138,3 +138,14 @@ async def test_a_request_is_found_by_the_first_letters_of_its_id(client: Client)
     for name, told in (("aaaa", "several"), ("aaa", "no request"), ("bbbb", "no request")):
         with pytest.raises(Exception, match=told):
             await approvals.find(client, name)
+
+
+def test_an_entry_says_where_it_comes_from_and_what_answers_it() -> None:
+    waits = inbox.Item("question", "t", "Which\nport?", "promptdock ask", "", "work", "shop", ("80",))
+    first, option, command = waits.lines()
+    assert first == "question    Which port?  (work, project shop)"
+    assert option == f"{'':12}1. 80"
+    assert command.startswith(f"{'':12}") and command.endswith(" ask")
+    assert (
+        inbox.Item("dead", "dead", "1 message", "promptdock dead list").lines()[0] == "dead        1 message"
+    )

@@ -6,6 +6,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from shared.bus.messages import Output
 from shared.client import Client
 from shared.client.views import inbox, questions
 from shared.store.base import Store
@@ -118,3 +119,16 @@ async def test_the_list_is_said_to_change_when_somebody_decides_or_rows_do(clien
         await heard.get()
     listening.cancel()
     await asyncio.gather(listening, return_exceptions=True)
+
+
+def test_a_question_is_shown_once_though_the_text_may_hold_it() -> None:
+    fields: dict[str, Any] = {"id": "o", "session_id": "s", "question": "Which port?"}
+    asks = Output(user_id="ada", content="I can go on.", status="awaiting_input", **fields)
+    assert questions.unsaid(asks) == "Which port?"
+    assert questions.unsaid(asks.model_copy(update={"content": "Now: Which port?"})) == ""
+    assert questions.unsaid(asks.model_copy(update={"status": "complete"})) == ""
+
+
+def test_options_have_numbers_and_are_cut_where_a_width_is_given() -> None:
+    assert questions.numbered(["80", "8080"]) == ["  1. 80", "  2. 8080"]
+    assert questions.numbered(["a\nlong one"], 4, 6) == ["    1. a lon…"]

@@ -103,3 +103,39 @@ async def test_work_that_was_merged_or_discarded_is_told_until_the_task_begins_a
     finally:
         await store.close()
     assert told == {"kept": None, "in": "merged", "out": "discarded", "again": None}
+
+
+RESULT: dict[str, Any] = {
+    "agent": "backend", "verified": "verified", "tokens": 12, "cost": 0.5, "branch": "promptdock/calm-otter",
+    "commits": ["abc123"], "diff_stat": " pond.py | 2 ++\n", "summary": "It is dug.",
+    "commands": [{"command": "make test", "exit_code": 2, "by": "harness"}, {"command": "ls", "exit_code": 0}],
+    "clashes": [{"branch": "promptdock/warm-ivy", "files": ["pond.py"]}],
+}  # fmt: skip
+
+
+def test_a_receipt_says_what_was_done_and_marks_what_failed() -> None:
+    lines = tasks.receipt(RESULT)
+    assert ["".join(text for text, _ in line) for line in lines] == [
+        "",
+        "backend: verified, 12 tokens, $0.5000",
+        "  branch   promptdock/calm-otter",
+        "  commit   abc123",
+        "  check    exit 2  make test",
+        "  command  exit 0  ls",
+        "  clashes with promptdock/warm-ivy: pond.py",
+        " pond.py | 2 ++",
+        "It is dug.",
+    ]
+    marked = {text: what for line in lines for text, what in line if what}
+    assert marked == {"verified": "state", "exit 2": "failed"}
+
+
+def test_an_event_without_a_new_state_is_a_line_of_the_history_too() -> None:
+    event = {"at": "2026-03-01T10:00:00+00:00", "event": "note", "from": None, "to": None, "actor": "ada"}
+    [line] = tasks.history({"history": [event, {**event, "to": "READY"}][:1]})
+    assert "".join(text for text, _ in line).split()[-2:] == ["note", "ada"]
+
+
+def test_the_question_of_a_task_is_shown_with_what_it_can_be_answered_with() -> None:
+    asked = {"asked": "Which port?", "context": "Both are free.", "options": ["80", "8080"]}
+    assert tasks.question(asked) == ["it asks: Which port?", "  Both are free.", "  1. 80", "  2. 8080"]

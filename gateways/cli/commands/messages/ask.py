@@ -21,7 +21,7 @@ from shared.client.feed import Feed, newest
 from shared.client.local.typed import told
 from shared.client.text.stream import Stream
 from shared.client.types import Heard
-from shared.client.views import approvals, pending, status
+from shared.client.views import approvals, pending, questions, status
 from shared.client.views.progress import TurnProgress
 from shared.errors import BadMessage, PromptDockError, TimedOut, UsageError
 from shared.settings import Settings
@@ -121,10 +121,8 @@ async def _asked(
     except BadMessage as error:
         live.cancel()
         raise UsageError(error.what, error.why, error.fix) from error
-    if sent.outcome == "kept":
-        screen.talk("… Redis is away: the message is kept, and goes out when it is back")
-    elif not await status.serves(client):
-        screen.talk("… nobody is here as Chatter: the message waits until somebody is")
+    if unread := await status.unread(client, sent):
+        screen.talk(f"… {unread}")
     elif sent.waiting:
         with contextlib.suppress(PromptDockError):
             if before := await pending.behind(client, session, message_id):
@@ -274,10 +272,10 @@ def _answer(output: Output, asking: Asking, stream: Stream | None) -> int:
 def _options(output: Output, asking: Asking, asked: bool) -> None:
     if output.status != "awaiting_input":
         return
-    if not asked and output.question and output.question not in output.content:
-        screen.out(output.question)
-    for number, option in enumerate(output.options or [], 1):
-        screen.out(f"  {number}. {option}")
+    if not asked and (question := questions.unsaid(output)):
+        screen.out(question)
+    for option in questions.numbered(output.options or []):
+        screen.out(option)
     same = f" --session {shlex.quote(asking.session)}" if asking.session else ""
     same += f" --user {shlex.quote(asking.user)}" if asking.user != me() else ""
     screen.talk(f'… this is a question to you; answer it with: promptdock ask "…"{same}')

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from gateways.cli import screen
 from shared.client import Client
-from shared.client.local.typed import runnable
-from shared.client.text.safe import line
 from shared.client.views import inbox as waiting
 from shared.settings import Settings
 
@@ -20,11 +18,5 @@ async def show(settings: Settings, user: str, as_json: bool) -> None:
     if not items:
         screen.out("Nothing waits for you.")
     for item in items:
-        age = f"{screen.since(item.since)} old" if item.since else ""
-        place = ", ".join(
-            part for part in (age, item.session, item.project and f"project {item.project}") if part
-        )
-        screen.out(f"{item.kind:10}  {line(item.what, 300)}" + (f"  ({place})" if place else ""))
-        for number, option in enumerate(item.options, 1):
-            screen.out(f"{'':12}{number}. {line(option, 200)}")
-        screen.out(f"{'':12}{runnable(item.answer)}")
+        for text in item.lines():
+            screen.out(text)

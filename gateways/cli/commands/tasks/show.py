@@ -10,6 +10,8 @@ from shared.client.views import tasks as records
 from shared.client.views.tasks import Card
 from shared.settings import Settings
 
+_STYLES = {"state": screen.state, "moment": screen.faint, "failed": screen.bad}
+
 
 async def show(settings: Settings, wanted: records.Filter, as_json: bool) -> None:
     """The list."""
@@ -49,22 +51,16 @@ def _whole(card: records.Card) -> None:
         screen.out(f"error: {card['error']}")
     if card["question"]:
         question(card["id"], card["question"])
-    for event in card["history"]:
-        at = screen.faint(screen.moment(event["at"], seconds=True))
-        screen.out(
-            "  ", at, f"  {event['event']:20} ", screen.state(f"{event['to']:12}"), f" {event['actor']}"
-        )
+    for line in records.history(card):
+        _out(line)
     for result in card["results"]:
         _receipt(result)
 
 
 def question(name: str, asked: dict[str, Any]) -> None:
     """What a task asks, and how it is answered."""
-    screen.out(f"it asks: {asked['asked']}")
-    if asked["context"]:
-        screen.out(f"  {asked['context']}")
-    for number, option in enumerate(asked["options"], 1):
-        screen.out(f"  {number}. {option}")
+    for text in records.question(asked):
+        screen.out(text)
     how = "NUMBER, or in your words" if asked["options"] else '"…"'
     screen.talk(f"… answer it with: promptdock tasks answer {name} {how}")
 
@@ -79,26 +75,12 @@ def ended(card: Card) -> None:
 
 
 def _receipt(result: dict[str, Any]) -> None:
-    screen.out(
-        f"\n{result['agent']}: ", screen.state(result["verified"]),
-        f", {result['tokens']} tokens, ${result['cost']:.4f}",
-    )  # fmt: skip
-    if result["branch"]:
-        screen.out(f"  branch   {result['branch']}")
-    for commit in result["commits"]:
-        screen.out(f"  commit   {commit}")
-    for command in result["commands"]:
-        who = "check  " if command.get("by") == "harness" else "command"
-        code = command["exit_code"]
-        screen.out(
-            f"  {who}  ", screen.bad(f"exit {code}") if code else f"exit {code}", f"  {command['command']}"
-        )
-    for clash in result["clashes"]:
-        screen.out(f"  clashes with {clash['branch']}: {', '.join(clash['files'][:10])}")
-    if result["diff_stat"]:
-        screen.out(result["diff_stat"].rstrip())
-    if result["summary"]:
-        screen.out(result["summary"])
+    for line in records.receipt(result):
+        _out(line)
+
+
+def _out(line: records.Line) -> None:
+    screen.out(*(_STYLES[what](text) if what else text for text, what in line))
 
 
 async def diff(settings: Settings, name: str) -> None:

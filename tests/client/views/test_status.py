@@ -1,0 +1,60 @@
+"""What is read from the cards of workers, and whether anybody reads a message."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from shared.bus.activity import Activity
+from shared.client import Client, Sent
+from shared.client.views import status
+
+CHATTER = {"agent": "chatter", "model": "large"}
+PLANNER = {"agent": "planner", "model": "small"}
+
+
+def test_the_model_that_people_speak_with_is_chatters() -> None:
+    assert status.speaks([PLANNER, CHATTER]) == "large"
+    assert status.speaks([PLANNER]) == "small"
+    assert status.speaks([{"agent": "chatter"}]) == ""
+    assert status.speaks([CHATTER, {**PLANNER, "demo": True}]) == "DEMO"
+
+
+def test_workers_of_two_homes_with_files_of_their_own_are_a_finding() -> None:
+    def cards(*homes: str, store: str = "sqlite") -> list[dict[str, Any]]:
+        return [{"agent": "chatter", "home": home, "store": store} for home in homes]
+
+    assert status.other_homes(cards("/a", "/a")) is None
+    assert status.other_homes(cards("/a", "/b", store="supabase")) is None
+    found = status.other_homes(cards("/a", "/b"))
+    assert found is not None
+    assert (found.level, "2 homes" in found.told) == ("fail", True)
+
+
+def test_who_works_is_one_line_whose_end_gives_way() -> None:
+    working = status.Working("backend", Activity("t", 0, "task", "calm-otter", "Dig a pond"), 75.0)
+    working.activity.act = "writes pond.py"
+    assert working.told() == "1 min backend: calm-otter Dig a pond · writes pond.py"
+    assert working.told(20) == "1 min backend: calm…"
+
+
+async def test_a_message_that_nobody_reads_says_why(client: Client) -> None:
+    assert "goes out when it is back" in await status.unread(client, Sent("m-1", "kept"))
+    sent = await client.say("Hello", "ada")
+    assert "nobody is here as Chatter" in await status.unread(client, sent)
+    await client.presence.beat("chatter", "c-1", {"status": "idle"})
+    assert await status.unread(client, sent) == ""
+
+
+async def test_the_last_act_for_a_request_is_told_but_no_result_of_a_tool(client: Client) -> None:
+    await client.presence.beat("planner", "p-1", {"status": "working"})
+    stream = client.names.stream("planner:r-1")
+    for event in (
+        {"event": "tool_call", "tool": "read_file", "arguments": {"path": "view.py"}},
+        {"event": "tool_result", "tool": "read_file", "content": "…"},
+    ):
+        await client.bus.command("XADD", stream, "*", "data", json.dumps(event))
+    pulse = await status.pulse(client, "planner", "r-1")
+    assert pulse.beat_ms is not None
+    assert "view.py" in pulse.doing
+    assert (await status.pulse(client, "nobody", "r-2")) == status.Pulse(None, "")
