@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from shared.client import Client
-from shared.client.connect import store_file
 from shared.settings import Settings
+from shared.store.factory import store_file
 from shared.store.records import Project
 from shared.store.sqlite import SqliteStore
 
