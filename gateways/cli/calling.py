@@ -60,7 +60,7 @@ def _refusal(result: dict[str, Any], arguments: dict[str, Any]) -> PromptDockErr
     return kind(what, why, remedy.typed(fix, arguments))
 
 
-async def told(
+async def result_for_people(
     settings: Settings, tool: str, kind: str, user: str, as_json: bool, **arguments: Any
 ) -> dict[str, Any] | None:
     """What a tool did, to be told in words; None where it was printed, as a JSON document of that kind."""

@@ -100,11 +100,11 @@ class Conversation:
 
     async def __aenter__(self) -> Conversation:
         mark = await self.client.mark(self.session)
-        heard = await self._stack.enter_async_context(self.client.outputs())
+        feed = await self._stack.enter_async_context(self.client.outputs())
         self.idle.set()
         await self._reopen()  # before anything new is shown: what was earlier stands above what is later
         for work in (
-            self._outputs(heard),
+            self._outputs(feed),
             self._events(mark),
             self._pulses(),
             self._counts(),
@@ -267,8 +267,8 @@ class Conversation:
 
     # -- what comes ------------------------------------------------------------------------------------------
 
-    async def _outputs(self, heard: Feed) -> None:
-        async for item in heard:
+    async def _outputs(self, feed: Feed) -> None:
+        async for item in feed:
             output = item.output
             if output.user_id == self.user and output.status != "progress":
                 self._stale.set()

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from shared.bus.messages import Output
-from shared.client.local.typed import runnable, told
+from shared.client.local.typed import runnable, text_of
 from shared.client.text.blocks import Block, blocks
 from shared.client.text.safe import safe
 from shared.client.views import questions
@@ -62,7 +62,7 @@ def options(output: Output) -> str:
 
 def words(output: Output) -> str:
     """An output's text as it is shown, with the demo model's label."""
-    text = told(output)
+    text = text_of(output)
     if question := questions.unsaid(output):
         text = f"{text}\n{question}"
     return safe(text)

@@ -23,7 +23,7 @@ from shared.bus.redis import RedisBus
 from shared.bus.signing import FRESH_MS, Signer
 from shared.client import Client, post
 from shared.client.feed import Feed
-from shared.client.local.typed import told
+from shared.client.local.typed import text_of
 from shared.errors import Denied, Refused
 from shared.settings import Settings
 from shared.store.records import Session
@@ -331,7 +331,7 @@ async def test_words_that_nobody_signed_are_told_as_such_where_chatter_is_away(
         await redis.publish(client.names.channel(CHATTER_OUTPUT), json.dumps(forged))
         async with asyncio.timeout(10):
             output = (await anext(feed)).output
-        assert told(output) == "[unsigned] Send me your key" and output.unsigned
+        assert text_of(output) == "[unsigned] Send me your key" and output.unsigned
 
 
 @guarded("own-words")

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, NoReturn
 import typer
 
 from gateways.cli import complete, screen
-from gateways.cli.calling import told
+from gateways.cli.calling import result_for_people
 from gateways.cli.options import Project, group
 from gateways.cli.run import me, run
 from shared.client import Client
@@ -93,7 +93,7 @@ def _amount(text: str) -> float | None:
 
 
 async def _set(settings: Settings, tool: str, user: str, as_json: bool, **arguments: Any) -> None:
-    result = await told(settings, tool, "budget", user, as_json, **arguments)
+    result = await result_for_people(settings, tool, "budget", user, as_json, **arguments)
     if result is None:
         return
     value = next(value for name, value in arguments.items() if not name.endswith("_id"))

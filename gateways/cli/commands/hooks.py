@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from gateways.cli import complete, screen
-from gateways.cli.calling import call, told
+from gateways.cli.calling import call, result_for_people
 from gateways.cli.options import Project, Yes, group
 from gateways.cli.run import me, run
 from shared.client.text.matching import pick
@@ -169,7 +169,9 @@ def _step(step: dict[str, Any]) -> str:
 
 
 async def _runs(settings: Settings, typed: str, limit: int, user: str, as_json: bool) -> None:
-    result = await told(settings, "list_hook_runs", "hook_runs", user, as_json, hook_id=typed, limit=limit)
+    result = await result_for_people(
+        settings, "list_hook_runs", "hook_runs", user, as_json, hook_id=typed, limit=limit
+    )
     if result is None:
         return
     rows = [
@@ -192,7 +194,7 @@ async def _runs(settings: Settings, typed: str, limit: int, user: str, as_json: 
 
 async def _switch(settings: Settings, typed: str, enabled: bool, user: str, as_json: bool) -> None:
     given = {"hook_id": typed, "enabled": enabled}
-    result = await told(settings, "edit_hook", "hook_switched", user, as_json, **given)
+    result = await result_for_people(settings, "edit_hook", "hook_switched", user, as_json, **given)
     if result is None:
         return
     screen.out(f"{result['updated']} is {'on' if enabled else 'off'}")
@@ -202,7 +204,7 @@ async def _switch(settings: Settings, typed: str, enabled: bool, user: str, as_j
 
 async def _fire(settings: Settings, typed: str, dry: bool, user: str, as_json: bool) -> None:
     given = {"hook_id": typed, "dry_run": dry}
-    result = await told(settings, "fire_hook", "hook_run", user, as_json, **given)
+    result = await result_for_people(settings, "fire_hook", "hook_run", user, as_json, **given)
     if result is None:
         return
     if not dry:
@@ -230,7 +232,7 @@ async def _delete(settings: Settings, typed: str, yes: bool, user: str, as_json:
 
 
 async def _allow(settings: Settings, hook: str, user: str, as_json: bool) -> None:
-    result = await told(settings, "allow_hook", "hook_allowed", user, as_json, hook_id=hook)
+    result = await result_for_people(settings, "allow_hook", "hook_allowed", user, as_json, hook_id=hook)
     if result is None:
         return
     for step in result["context_steps"]:

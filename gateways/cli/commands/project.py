@@ -8,7 +8,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from gateways.cli import complete, screen
-from gateways.cli.calling import call, told
+from gateways.cli.calling import call, result_for_people
 from gateways.cli.options import Json, Session, User, Yes, group
 from gateways.cli.run import run
 from shared.client import Client
@@ -211,7 +211,9 @@ _SWITCHED = {
 
 
 async def _switch(settings: Settings, verb: str, typed: str, user: str, as_json: bool) -> None:
-    result = await told(settings, f"{verb}_project", f"project_{verb}", user, as_json, project_id=typed)
+    result = await result_for_people(
+        settings, f"{verb}_project", f"project_{verb}", user, as_json, project_id=typed
+    )
     if result is None:
         return
     key, words = _SWITCHED[verb]

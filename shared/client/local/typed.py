@@ -58,7 +58,7 @@ def runnable(text: str) -> str:
     return _NAMED.sub(typed, text)
 
 
-def told(output: Output) -> str:
+def text_of(output: Output) -> str:
     """The text of an output; what a model wrote stays as it is, the cluster's own advice works as printed."""
     text = labelled(output.content, output.demo)
     if output.unsigned:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shared.bus.messages import Output
-from shared.client.local.typed import CALLED, HOME, runnable, told
+from shared.client.local.typed import CALLED, HOME, runnable, text_of
 
 ADVICE = "see promptdock status; `promptdock up` starts what is missing"
 
@@ -79,6 +79,6 @@ def test_what_is_no_command_stays(text: str) -> None:
 
 
 def test_the_clusters_own_words_are_made_to_work_and_a_models_are_not() -> None:
-    assert told(output("promptdock up")) == ".venv/bin/promptdock up"
-    assert told(output("promptdock up", demo=True)) == "[demo] .venv/bin/promptdock up"
-    assert told(output("promptdock up", model="claude-sonnet-5-5")) == "promptdock up"
+    assert text_of(output("promptdock up")) == ".venv/bin/promptdock up"
+    assert text_of(output("promptdock up", demo=True)) == "[demo] .venv/bin/promptdock up"
+    assert text_of(output("promptdock up", model="claude-sonnet-5-5")) == "promptdock up"

@@ -36,8 +36,8 @@ def ask(
     """Ask one thing: progress goes to stderr, the answer to stdout."""
     from gateways.cli.commands.messages import ask as work
 
-    asking = work.Asking(text, user, session, timeout, force, as_json)
-    run(lambda settings: work.ask(settings, asking))
+    request = work.Request(text, user, session, timeout, force, as_json)
+    run(lambda settings: work.ask(settings, request))
 
 
 @app.command()

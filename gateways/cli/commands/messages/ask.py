@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from gateways.cli import screen
+from gateways.cli.approval_prompt import ApprovalPrompt
 from gateways.cli.commands import repo
-from gateways.cli.leave import Leave
 from gateways.cli.run import me
 from shared.bus.messages import CLOSING, Output, default_session
 from shared.bus.messages import leave as decides
 from shared.client import Client
 from shared.client.feed import Feed, newest
-from shared.client.local.typed import told
+from shared.client.local.typed import text_of
 from shared.client.text.stream import Stream
 from shared.client.types import Heard
 from shared.client.views import approvals, pending, questions, status
@@ -51,13 +51,13 @@ class Order:
     def tell(self, client: Client, text: str) -> None:
         """A line that came by an event, behind the outputs that were said before it."""
 
-        async def told() -> None:
+        async def in_turn() -> None:
             with contextlib.suppress(PromptDockError, TimeoutError):
                 async with asyncio.timeout(_SETTLE):
                     await self._until(await newest(client))
             screen.talk(text)
 
-        self._lines.add(task := asyncio.create_task(told()))
+        self._lines.add(task := asyncio.create_task(in_turn()))
         task.add_done_callback(self._lines.discard)
 
     async def end(self) -> None:
@@ -71,7 +71,7 @@ def _place(cursor: str) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class Asking:
+class Request:
     """What is asked, by whom, and how long the answer is awaited."""
 
     text: str
@@ -82,9 +82,9 @@ class Asking:
     as_json: bool
 
 
-async def ask(settings: Settings, asking: Asking) -> int:
+async def ask(settings: Settings, request: Request) -> int:
     """0 for an answer or a question back, else the code of the error; TimedOut when neither came."""
-    text = screen.typed(asking.text)
+    text = screen.typed(request.text)
     if not text.strip():
         raise UsageError(
             "there is nothing to ask", "the text is empty", 'e.g. promptdock ask "Plan a login page"'
@@ -92,31 +92,31 @@ async def ask(settings: Settings, asking: Asking) -> int:
     message_id = str(uuid4())
     async with Client(settings) as client:
         await client.reach()
-        if sys.stderr.isatty() and not asking.as_json:
+        if sys.stderr.isatty() and not request.as_json:
             await repo.offer(client)
         work = TurnProgress()
         try:
-            async with client.outputs() as heard:
-                return await _asked(client, heard, asking, text, message_id, work)
+            async with client.outputs() as feed:
+                return await _asked(client, feed, request, text, message_id, work)
         except asyncio.CancelledError:
-            await _stop(client, asking, message_id, work)
+            await _stop(client, request, message_id, work)
             raise
 
 
 async def _asked(
-    client: Client, heard: Feed, asking: Asking, text: str, message_id: str, work: TurnProgress
+    client: Client, feed: Feed, request: Request, text: str, message_id: str, work: TurnProgress
 ) -> int:
-    session = asking.session or default_session(asking.user)
-    if (word := approvals.worded(text)) != text and await approvals.waiting(client, session, asking.user):
+    session = request.session or default_session(request.user)
+    if (word := approvals.worded(text)) != text and await approvals.waiting(client, session, request.user):
         text = word
     ended = asyncio.Event()
-    stream = Stream(screen.write, screen.talk) if screen.draws() and not asking.as_json else None
+    stream = Stream(screen.write, screen.talk) if screen.draws() and not request.as_json else None
     mark = await client.mark(session)
     order = Order()
     live = asyncio.create_task(_watch(client, session, work, mark, ended, stream, order))
     try:
         sent = await client.say(
-            text, asking.user, asking.session, force=asking.force, message_id=message_id, source="cli"
+            text, request.user, request.session, force=request.force, message_id=message_id, source="cli"
         )
     except BadMessage as error:
         live.cancel()
@@ -128,18 +128,18 @@ async def _asked(
             if before := await pending.behind(client, session, message_id):
                 screen.talk(f"… this waits behind: {before}")
     try:
-        if not asking.timeout:
-            return _accepted(asking, message_id, sent.outcome)
-        async with asyncio.timeout(asking.timeout), Leave(client, asking.user) as leave:
-            here = leave if sys.stdin.isatty() and not asking.as_json else None
-            await _remind(client, session, asking, text, here)
-            output = await _closing(heard, asking.user, message_id, here, client.shown, stream, order)
+        if not request.timeout:
+            return _accepted(request, message_id, sent.outcome)
+        async with asyncio.timeout(request.timeout), ApprovalPrompt(client, request.user) as prompt:
+            here = prompt if sys.stdin.isatty() and not request.as_json else None
+            await _remind(client, session, request, text, here)
+            output = await _closing(feed, request.user, message_id, here, client.shown, stream, order)
         if output.usage:  # else it is not a turn of ours, which tells its events
             await _briefly(ended)
         await order.end()
     except TimeoutError:
         raise TimedOut(
-            f"no answer came in {asking.timeout:g} s",
+            f"no answer came in {request.timeout:g} s",
             f"message {message_id} is accepted and will still be answered",
             "see what it waits for: promptdock pending",
         ) from None
@@ -147,26 +147,28 @@ async def _asked(
         live.cancel()
         with contextlib.suppress(asyncio.CancelledError, PromptDockError):
             await live
-    return _answer(output, asking, stream)
+    return _answer(output, request, stream)
 
 
-async def _remind(client: Client, session: str, asking: Asking, text: str, leave: Leave | None) -> None:
+async def _remind(
+    client: Client, session: str, request: Request, text: str, prompt: ApprovalPrompt | None
+) -> None:
     """What this message waits behind: a request that the person has not answered yet."""
     if decides(text):
         return
     with contextlib.suppress(PromptDockError):
-        for output in await approvals.waiting(client, session, asking.user):
-            screen.talk(f"… {told(output)}")
+        for output in await approvals.waiting(client, session, request.user):
+            screen.talk(f"… {text_of(output)}")
             screen.talk(
                 '… your message waits behind this; answer with: promptdock ask "yes", "always" or "no"'
             )
-            if leave is not None:
-                await leave.put(output)
+            if prompt is not None:
+                await prompt.put(output)
 
 
-def _accepted(asking: Asking, message_id: str, outcome: str) -> int:
+def _accepted(request: Request, message_id: str, outcome: str) -> int:
     """Sent, and not awaited at all."""
-    if asking.as_json:
+    if request.as_json:
         screen.document("accepted", id=message_id, outcome=outcome)
     else:
         screen.out(f"{outcome}: message {message_id}")
@@ -175,15 +177,15 @@ def _accepted(asking: Asking, message_id: str, outcome: str) -> int:
 
 
 async def _closing(
-    heard: Feed,
+    feed: Feed,
     user: str,
     message_id: str,
-    leave: Leave | None,
+    prompt: ApprovalPrompt | None,
     shown: Callable[[Heard], None],
     stream: Stream | None,
     order: Order,
 ) -> Output:
-    async for item in heard:
+    async for item in feed:
         output = item.output
         ours = message_id in (output.in_reply_to, *output.answers)
         # A Chatter that is not ours may leave out what it answers.
@@ -193,19 +195,19 @@ async def _closing(
         if ours or foreign:
             shown(item)
             if output.status not in CLOSING:
-                await _progress(output, leave, stream)
+                await _progress(output, prompt, stream)
         order.shown(item.cursor)
         if (ours or foreign) and output.status in CLOSING:
             return output
     raise PromptDockError("Chatter cannot be heard any more", "the stream of its outputs ended", "try again")
 
 
-async def _progress(output: Output, leave: Leave | None, stream: Stream | None) -> None:
+async def _progress(output: Output, prompt: ApprovalPrompt | None, stream: Stream | None) -> None:
     if stream is not None:
         await stream.settle()
-    screen.talk(f"… {told(output)}")
-    if leave is not None and output.status == "awaiting_approval":
-        await leave.put(output)
+    screen.talk(f"… {text_of(output)}")
+    if prompt is not None and output.status == "awaiting_approval":
+        await prompt.put(output)
 
 
 async def _briefly(ended: asyncio.Event) -> None:
@@ -234,48 +236,48 @@ async def _watch(
             ended.set()
 
 
-async def _stop(client: Client, asking: Asking, message_id: str, work: TurnProgress) -> None:
+async def _stop(client: Client, request: Request, message_id: str, work: TurnProgress) -> None:
     """Whoever leaves ends the work too, but only if it is this message that is worked on."""
     task = asyncio.current_task()
     if task is not None:
         task.uncancel()
     if work.running and work.turn == message_id:
-        session = asking.session or default_session(asking.user)
+        session = request.session or default_session(request.user)
         with contextlib.suppress(PromptDockError, TimeoutError):
             async with asyncio.timeout(_STOP):
-                open_now = await approvals.waiting(client, session, asking.user)
-                await client.stop(asking.user, session, turn_id=message_id)
+                open_now = await approvals.waiting(client, session, request.user)
+                await client.stop(request.user, session, turn_id=message_id)
                 asks = any(output.in_reply_to == message_id for output in open_now)
                 screen.talk(
                     "… stopped" + ("; its request for permission is withdrawn: nothing is allowed" * asks)
                 )
 
 
-def _answer(output: Output, asking: Asking, stream: Stream | None) -> int:
+def _answer(output: Output, request: Request, stream: Stream | None) -> int:
     failed = output.status == "error"
     streamed = stream is not None and stream.of(output)
     if stream is not None and streamed:
         stream.end(output)
     code = (output.code or PromptDockError.exit_code) if failed else 0
-    if asking.as_json:
+    if request.as_json:
         more = {"error": screen.card(output.content, code=code)} if failed else {}
         screen.document("ask", **output.model_dump(exclude_none=True, exclude={"via", "v"}), **more)
     elif failed:
-        screen.talk(screen.bad("promptdock:"), f" {told(output)}")
+        screen.talk(screen.bad("promptdock:"), f" {text_of(output)}")
     else:
         if not streamed:
-            screen.answer(told(output))
-        _options(output, asking, streamed)
+            screen.answer(text_of(output))
+        _options(output, request, streamed)
     return code
 
 
-def _options(output: Output, asking: Asking, asked: bool) -> None:
+def _options(output: Output, request: Request, asked: bool) -> None:
     if output.status != "awaiting_input":
         return
     if not asked and (question := questions.unsaid(output)):
         screen.out(question)
     for option in questions.numbered(output.options or []):
         screen.out(option)
-    same = f" --session {shlex.quote(asking.session)}" if asking.session else ""
-    same += f" --user {shlex.quote(asking.user)}" if asking.user != me() else ""
+    same = f" --session {shlex.quote(request.session)}" if request.session else ""
+    same += f" --user {shlex.quote(request.user)}" if request.user != me() else ""
     screen.talk(f'… this is a question to you; answer it with: promptdock ask "…"{same}')

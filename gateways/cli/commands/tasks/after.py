@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gateways.cli import screen
-from gateways.cli.calling import call, told
+from gateways.cli.calling import call, result_for_people
 from shared.client import Client
 from shared.client.views import try_out
 from shared.settings import Settings
@@ -30,7 +30,7 @@ async def try_(settings: Settings, task: str, folder: Path | None, remove: bool,
 
 
 async def unmerge(settings: Settings, task: str, user: str, as_json: bool) -> None:
-    result = await told(settings, "unmerge_task", "unmerge", user, as_json, task_id=task)
+    result = await result_for_people(settings, "unmerge_task", "unmerge", user, as_json, task_id=task)
     if result is None:
         return
     how = f"by the commit {result['commit'][:10]}" if result["commit"] else "which is what it was before"

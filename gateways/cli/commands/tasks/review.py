@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateways.cli import diffs, screen
-from gateways.cli.calling import told
+from gateways.cli.calling import result_for_people
 from gateways.cli.commands.tasks import show
 from shared.client import Client
 from shared.client.views import tasks
@@ -13,7 +13,7 @@ from shared.settings import Settings
 
 async def merge(settings: Settings, task: str, user: str, as_json: bool) -> None:
     """Merge it."""
-    result = await told(settings, "merge_task", "merge", user, as_json, task_id=task)
+    result = await result_for_people(settings, "merge_task", "merge", user, as_json, task_id=task)
     if result is None:
         return
     if "commit" not in result:
@@ -33,7 +33,7 @@ async def discard(settings: Settings, task: str, user: str, yes: bool, as_json: 
         if card["branch"] and card["work"] != "merged":
             what = f"{card['branch']} ({card['title']}) is not merged: its work is lost when it is discarded"
             screen.sure(what, yes, f"promptdock tasks discard {task}")
-    result = await told(settings, "discard_task", "discard", user, as_json, task_id=task)
+    result = await result_for_people(settings, "discard_task", "discard", user, as_json, task_id=task)
     if result is None:
         return
     screen.out(f"{result['branch']} is thrown away")
@@ -42,7 +42,7 @@ async def discard(settings: Settings, task: str, user: str, yes: bool, as_json: 
 
 async def changes(settings: Settings, task: str, text: str, user: str, as_json: bool) -> None:
     """Ask for changes."""
-    result = await told(
+    result = await result_for_people(
         settings, "reopen_with_feedback", "changes", user, as_json, task_id=task, feedback=text
     )
     if result is None:
@@ -55,7 +55,9 @@ async def answer(settings: Settings, task: str, text: str, user: str, as_json: b
     if not text.strip():
         await _asked(settings, task, as_json)
         return
-    result = await told(settings, "answer_task", "answer", user, as_json, task_id=task, answer=text)
+    result = await result_for_people(
+        settings, "answer_task", "answer", user, as_json, task_id=task, answer=text
+    )
     if result is None:
         return
     screen.out(f"{result['answered']} has the answer to: {result['question']}")
@@ -76,7 +78,9 @@ async def _asked(settings: Settings, task: str, as_json: bool) -> None:
 
 async def pause(settings: Settings, task: str, hours: float, user: str, as_json: bool) -> None:
     """Let it rest."""
-    result = await told(settings, "pause_task", "pause", user, as_json, task_id=task, hours=hours)
+    result = await result_for_people(
+        settings, "pause_task", "pause", user, as_json, task_id=task, hours=hours
+    )
     if result is None:
         return
     screen.out(f"{result['paused']} is paused until {screen.moment(result['resumes'])}")
@@ -85,7 +89,7 @@ async def pause(settings: Settings, task: str, hours: float, user: str, as_json:
 
 async def resume(settings: Settings, task: str, user: str, as_json: bool) -> None:
     """Let it go on."""
-    result = await told(settings, "resume_task", "resume", user, as_json, task_id=task)
+    result = await result_for_people(settings, "resume_task", "resume", user, as_json, task_id=task)
     if result is None:
         return
     screen.out(f"{result['resumed']} goes on")
@@ -95,7 +99,7 @@ async def resume(settings: Settings, task: str, user: str, as_json: bool) -> Non
 
 async def review(settings: Settings, task: str, user: str, as_json: bool) -> None:
     """What it changed, by file."""
-    result = await told(settings, "review_task", "review", user, as_json, task_id=task)
+    result = await result_for_people(settings, "review_task", "review", user, as_json, task_id=task)
     if result is None:
         return
     with screen.paged():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateways.cli import screen
-from gateways.cli.calling import told
+from gateways.cli.calling import result_for_people
 from shared.client import Client
 from shared.client.views import tasks
 from shared.settings import Settings
@@ -17,7 +17,7 @@ async def _status(settings: Settings, task: str) -> str:
 async def approve(settings: Settings, task: str, user: str, as_json: bool) -> None:
     planned = await _status(settings, task) == "AWAITING_PLAN_APPROVAL"
     tool = "approve_plan" if planned else "approve_task"
-    result = await told(settings, tool, "approve", user, as_json, task_id=task)
+    result = await result_for_people(settings, tool, "approve", user, as_json, task_id=task)
     if result is None:
         return
     screen.out(f"{result['approved']} is approved" + (f": it is {result['status']}" if planned else ""))
@@ -28,7 +28,7 @@ async def approve(settings: Settings, task: str, user: str, as_json: bool) -> No
 async def reject(settings: Settings, task: str, feedback: str, user: str, as_json: bool) -> None:
     planned = await _status(settings, task) == "AWAITING_PLAN_APPROVAL"
     tool = "reject_plan" if planned else "reopen_with_feedback"
-    result = await told(settings, tool, "reject", user, as_json, task_id=task, feedback=feedback)
+    result = await result_for_people(settings, tool, "reject", user, as_json, task_id=task, feedback=feedback)
     if result is None:
         return
     who = "planner" if planned else "worker"
@@ -36,7 +36,7 @@ async def reject(settings: Settings, task: str, feedback: str, user: str, as_jso
 
 
 async def stop(settings: Settings, task: str, user: str, as_json: bool) -> None:
-    result = await told(settings, "stop_task", "stop", user, as_json, task_id=task)
+    result = await result_for_people(settings, "stop_task", "stop", user, as_json, task_id=task)
     if result is None:
         return
     screen.out(f"{result['stopped']} is stopped")
@@ -45,14 +45,16 @@ async def stop(settings: Settings, task: str, user: str, as_json: bool) -> None:
 
 async def restart(settings: Settings, task: str, repo: str | None, user: str, as_json: bool) -> None:
     where = {"repo_id": repo} if repo else {}
-    result = await told(settings, "restart_task", "restart", user, as_json, task_id=task, **where)
+    result = await result_for_people(
+        settings, "restart_task", "restart", user, as_json, task_id=task, **where
+    )
     if result is None:
         return
     screen.out(f"{result['restarted']} begins again{f' in {repo}' if repo else ''}")
 
 
 async def skip(settings: Settings, task: str, user: str, as_json: bool) -> None:
-    result = await told(settings, "skip_task", "skip", user, as_json, task_id=task)
+    result = await result_for_people(settings, "skip_task", "skip", user, as_json, task_id=task)
     if result is None:
         return
     screen.out(f"{result['skipped']} is skipped")

@@ -15,7 +15,7 @@ from shared.errors import PromptDockError
 _ASKED = "yes, always or no? "
 
 
-class Leave:
+class ApprovalPrompt:
     """An async context manager: while it is open, what is put to it is answered by lines from the terminal."""
 
     def __init__(self, client: Client, user: str) -> None:
@@ -23,7 +23,7 @@ class Leave:
         self._open: dict[str, Output] = {}  # approval id -> the request, the oldest first
         self._reading: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> Leave:
+    async def __aenter__(self) -> ApprovalPrompt:
         return self
 
     async def __aexit__(self, *_error: object) -> None:
