@@ -384,7 +384,7 @@ def test_a_heartbeat_that_nobody_signed_tells_our_models_nothing() -> None:
     met = list[Message]()
     names = Names("beats")
     parts = SimpleNamespace(
-        authority=Signatures(names, SIGNER), names=names, presence=SimpleNamespace(met=met.append)
+        signatures=Signatures(names, SIGNER), names=names, presence=SimpleNamespace(met=met.append)
     )
     desk = SimpleNamespace(bell="bell")
     hearing = Dispatcher(
