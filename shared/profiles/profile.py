@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
@@ -66,11 +66,20 @@ def find(home: Path, name: str) -> Path | None:
     return next((folder for folder in places if (folder / "profile.toml").is_file()), None)
 
 
+def _stood_in_for(folder: Path) -> dict[str, Any]:
+    """Which tasks go to the shipped agent of that name: who stands in for it takes them, unless it says otherwise."""
+    shipped = _SHIPPED / folder.name / "profile.toml"
+    if folder == shipped.parent or not shipped.is_file():
+        return {}
+    said = tomllib.loads(shipped.read_text("utf-8"))
+    return {name: said[name] for name in ("repositories", "plans") if name in said}
+
+
 def load(folder: Path) -> Profile:
     """Read an agent's folder; ConfigurationError says what is wrong with it."""
     file = folder / "profile.toml"
     try:
-        data = tomllib.loads(file.read_text("utf-8"))
+        data = _stood_in_for(folder) | tomllib.loads(file.read_text("utf-8"))
         file = folder / "prompt.md"
         prompt = file.read_text("utf-8")
         return Profile.model_validate({"name": folder.name, **data, "prompt": prompt})

@@ -9,6 +9,8 @@ from typing import Any
 from uuid import UUID
 
 from shared.bus.keys import CHATTER
+from shared.profiles import profile
+from shared.profiles.profile import Profile
 from shared.store.records import Agent, ProfileRow, Project, Repo, Setting, Task, TaskDependency, TaskType
 from shared.tasks import budgets
 from shared.tasks.defaults import KINDS
@@ -40,6 +42,7 @@ class SnapshotReader:
         self._repos: dict[UUID, str] = {}
         self._profiles: dict[UUID, str] = {}
         self._stopped: set[str] = set()  # agents that are paused
+        self._shipped: dict[str, Profile | None] = {}  # of agents whose heartbeats do not say
         self._planner = ""  # who plans, as far as it was ever here
         self._paused = False
         self._past: list[PastTask] = []
@@ -168,7 +171,7 @@ class SnapshotReader:
             name = str(card["agent"])
             drains = card.get("status") == "draining"
             rooms[name] = rooms.get(name, 0) + (0 if drains else int(card.get("takes", 1)))
-            takes[name] = takes.get(name, frozenset()) | _taken(card)
+            takes[name] = takes.get(name, frozenset()) | self._taken(name, card)
             if PLAN in takes[name]:
                 self._planner = name
             if card.get("kind") == "chat":
@@ -187,14 +190,23 @@ class SnapshotReader:
             if name not in self._stopped | chats
         ]
 
+    def _taken(self, agent: str, card: Mapping[str, Any]) -> frozenset[str]:
+        """The kinds of tasks that name nobody, and that come to the agent of this heartbeat.
 
-def _taken(card: Mapping[str, Any]) -> frozenset[str]:
-    """The kinds of tasks that name nobody, and that come to the agent of this heartbeat."""
-    plans = frozenset({PLAN} if card.get("plans") else ())
-    if card.get("kind") != "coding":
-        return plans
-    given = card.get("repositories")  # which a worker of a release before does not say
-    return plans | (frozenset(map(str, given)) if isinstance(given, list) else KINDS)
+        A bridge and a worker of a release before say none: they take those of the agent whose name they have.
+        """
+        plans, given = card.get("plans"), card.get("repositories")
+        if plans is None:
+            if agent not in self._shipped:
+                folder = profile.find(self._parts.settings.home, agent)
+                self._shipped[agent] = profile.load(folder) if folder else None
+            if said := self._shipped[agent]:
+                plans, given = said.plans, said.repositories
+        works = card.get("kind") == "coding"
+        kinds = (
+            (frozenset(map(str, given)) if isinstance(given, list) else KINDS) if works else frozenset[str]()
+        )
+        return kinds | (frozenset({PLAN}) if plans else frozenset())
 
 
 def _stamp(value: datetime | None) -> float | None:
