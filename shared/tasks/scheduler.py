@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from shared.tasks.defaults import KINDS, Kinds
+
 PATIENCE = 6 * 3600.0  # seconds that a task gives way to newer ones of a lower priority number
 SPOKEN_FOR = 60.0  # seconds in which whoever made a task for an agent posts it there
 INPUT = 24 * 3600.0  # seconds that a task waits for a person's word
@@ -64,7 +66,7 @@ class AgentSlot:
 
     agent: str
     room: int
-    takes: frozenset[str] = frozenset({"frontend", "backend", "both"})  # kinds of tasks that name nobody
+    takes: Kinds = KINDS  # kinds of tasks that name nobody
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from shared.errors import Missing, ToolError
 from shared.store.base import Store
 from shared.store.origin import PERSON, Origin
 
-BEFORE_WORK = frozenset({"planner", "researcher"})  # who plans a task, and who checks it
+# Whom the consults of the contract ask: who plans a task, and who checks it, before one is assigned.
+CONSULTED = {"consult_planner": "planner", "consult_researcher": "researcher"}
 
 
 class ClusterCalls(Protocol):
@@ -112,7 +113,7 @@ class Context:
 
     def unasked(self) -> list[str]:
         """Who has to answer in this conversation before work may begin, and has not; a person can do without."""
-        return [] if self.force else sorted(BEFORE_WORK - self.consulted())
+        return [] if self.force else sorted(set(CONSULTED.values()) - self.consulted())
 
     @property
     def by_person(self) -> bool:

@@ -403,14 +403,15 @@ async def test_what_another_agent_asks_is_taken_from_its_message() -> None:
     assert found["consult_planner"]["question"] == f"{build.WRITE} Build a kennel"
 
 
+@pytest.mark.parametrize("agent", ["frontend", "mason"])
 async def test_a_planned_file_is_left_unfinished_once_and_corrected_when_its_check_says_so(
-    tmp_path: Path,
+    agent: str, tmp_path: Path
 ) -> None:
     def checked(command: str) -> int:
         return subprocess.run(command, shell=True, cwd=tmp_path, check=False).returncode
 
     page = (await written(Talk()))[1]
-    talk = Talk("frontend", ("create_file", "bash"))
+    talk = Talk(agent, ("create_file", "bash"))
     [(name, first)] = calls(await talk.say(f"[task t]\n\n# {page['title']}\n\n{page['description']}"))
     await talk.reply({"path": first["path"]})
     ran = Ran(CheckRun(command=page["checks"][0], exit_code=1, check=True), "")

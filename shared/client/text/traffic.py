@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from shared.bus.activity import act, doing
+from shared.bus.keys import CHATTER
 from shared.client.text.safe import encoded, line
 
 _BEATS = "agent:status"
@@ -27,8 +28,8 @@ def in_words(channel: str, message: Any) -> str:
         told = act(str(message.get("event")), message)
         words = told if message.get("event") not in ("chunk", "thinking", "tool_result") else ""
         return line(f"{name}: {words or _event(message)}", _WORDS)
-    to = message.get("to") or ("chatter" if channel == "human-input" else message.get("user_id"))
-    sender = message.get("from") or (message.get("user_id") if channel == "human-input" else "chatter")
+    to = message.get("to") or (CHATTER if channel == "human-input" else message.get("user_id"))
+    sender = message.get("from") or (message.get("user_id") if channel == "human-input" else CHATTER)
     what = message.get("status") or message.get("type") or ""
     return line(f"{sender} → {to}{f' ({what})' if what else ''}: {_said(message)}", _WORDS)
 

@@ -58,7 +58,7 @@ class Move:
 
 def act(scene: Scene) -> Move:
     """The demo's next move; depends on nothing but the scene."""
-    part = _PARTS.get(scene.agent, _other)
+    part = _PARTS.get(scene.agent, _coder if "create_file" in scene.offered else _other)
     move = part(scene)
     return move if move.text or move.calls else Move(f"{LABEL} There is nothing to do.")
 
@@ -353,6 +353,4 @@ _PARTS: dict[str, Callable[[Scene], Move]] = {
     "chatter": _chatter,
     "planner": _planner,
     "researcher": _researcher,
-    "frontend": _coder,
-    "backend": _coder,
 }

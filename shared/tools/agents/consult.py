@@ -8,21 +8,20 @@ from pydantic import Field
 
 from shared.errors import Conflict, ToolError
 from shared.guard.permissions.touching import touching
-from shared.store.records import Agent, Project, Repo, Task, TaskEvent
+from shared.store.records import Agent, Project, Repo, RepoKind, Task, TaskEvent
 from shared.store.row import derived
 from shared.tasks import states
-from shared.tasks.defaults import Kinds, meant
+from shared.tasks.defaults import KINDS, Kinds, meant
 from shared.tasks.estimate import estimate, recall
 from shared.tasks.worktree import message
 from shared.tools import lookup
-from shared.tools.context import ClusterCalls, Context
+from shared.tools.context import CONSULTED, ClusterCalls, Context
 from shared.tools.registry import Category, Result
 from shared.tools.tasks import names
 
 category = Category("consult", "Consult the other agents, assign tasks to them, and ask the person")
 
 Priority = Literal["low", "medium", "high"]
-_KINDS = ("frontend", "backend", "both")
 _PRIORITY = {"low": 200, "medium": 100, "high": 50}
 
 
@@ -52,7 +51,7 @@ Use this when you need strategic planning or task delegation."""
     payload: dict[str, Any] = {"question": question, "context": context or {}}
     if priority:
         payload["priority"] = priority
-    return await _ask(here, "planner", payload)
+    return await _ask(here, CONSULTED["consult_planner"], payload)
 
 
 @category.tool(effect="keyed", touches=touching("records"), foreign=True)
@@ -60,7 +59,7 @@ async def consult_researcher(
     here: Context,
     question: Annotated[str, Field(description="What to research or analyze")],
     repos: Annotated[
-        list[Literal["frontend", "backend", "both"] | str],
+        list[RepoKind | str],
         Field(description="Which repositories to analyze"),
     ],
     focus_areas: Annotated[
@@ -72,9 +71,9 @@ async def consult_researcher(
 ) -> Result:
     """Ask the Researcher agent to analyze existing code, check for conflicts, or validate integration points. \
 Use this when you need to understand what already exists in the codebase."""
-    asked = [repo if repo in _KINDS else (await lookup.repo(here, repo)).name for repo in repos]
+    asked = [repo if repo in KINDS else (await lookup.repo(here, repo)).name for repo in repos]
     payload = {"question": question, "repos": asked, "focus_areas": focus_areas or []}
-    return await _ask(here, "researcher", payload)
+    return await _ask(here, CONSULTED["consult_researcher"], payload)
 
 
 @category.tool(effect="keyed", touches=touching("records"), foreign=True)

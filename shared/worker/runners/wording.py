@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from shared.bus import messages
+from shared.tools.context import CONSULTED
 
 _BRANCHES = 4  # that are in the way, and named
-_CONSULTED = {"consult_planner": "planner", "consult_researcher": "researcher"}
 
 
 def consulted(history: list[dict[str, Any]]) -> set[str]:
@@ -16,8 +16,8 @@ def consulted(history: list[dict[str, Any]]) -> set[str]:
     calls: dict[str, str] = {}
     answered = set()
     for block in (block for message in history for block in message["content"] if isinstance(block, dict)):
-        if block.get("type") == "tool_use" and block.get("name") in _CONSULTED:
-            calls[block["id"]] = _CONSULTED[block["name"]]
+        if block.get("type") == "tool_use" and block.get("name") in CONSULTED:
+            calls[block["id"]] = CONSULTED[block["name"]]
         if (
             block.get("type") == "tool_result"
             and block.get("tool_use_id") in calls
