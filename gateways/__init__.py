@@ -6,7 +6,8 @@ import sys
 
 def _alone() -> None:
     """`python -m` puts the folder in which somebody stands first on the import path: what lies there is not ours."""
-    if "safe-path" in os.environ.get("PROMPTDOCK_WITHOUT", "").split(","):
+    without = os.environ.get("PROMPTDOCK_WITHOUT", "").split(",")
+    if "safe-path" in without and os.environ.get("PROMPTDOCK_ENV") != "production":
         return
     try:
         here = ("", os.getcwd())  # noqa: PTH109

@@ -10,7 +10,7 @@ Both do nothing unless the environment asks for them, which only tests do.
     PROMPTDOCK_WITHOUT=fencing,journal       go on without: what the suite must notice
     PROMPTDOCK_WITHOUT=proc-sys              a guard taken away: its attack must then succeed
 
-Production refuses both.
+Production refuses them: no worker starts there while one is set, and where the environment says so none acts.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import signal
 from pathlib import Path
 from typing import Literal
 
+_VARIABLES = ("PROMPTDOCK_FAULT", "PROMPTDOCK_FAULT_ONCE", "PROMPTDOCK_WITHOUT")
 Mechanism = Literal["clock", "fencing", "gap-fill", "idmapped-mounts", "journal"]
 
 # What stands between hostile text and harm, each by a name of its own. Every one has an attack in the tests that
@@ -28,6 +29,7 @@ Guard = Literal[
     "audit-log",
     "beneath",
     "bound-yes",
+    "bus-password",
     "caution",
     "classes",
     "claude-mentions",
@@ -50,9 +52,9 @@ Guard = Literal[
     "hard-links",
     "hidden-letters",
     "home-hidden",
-    "landlock-asks",
     "hook-agent",
     "hook-maker",
+    "landlock-asks",
     "landlock-sockets",
     "leftovers",
     "mark-person",
@@ -61,53 +63,40 @@ Guard = Literal[
     "no-rule",
     "no-sandbox",
     "nobody-to-ask",
-    "obeyed-files",
+    "obeyed-files",  # files that other programs obey are asked for
     "one-answer",
     "own-words",
-    "plain-logs",
-    "bus-password",
-    "poisoned-entry",
-    "session-owner",
-    "signature",
-    "private-files",
     "pinned-address",
+    "plain-logs",  # one record is one line, in which nothing is obeyed by a terminal
     "poisoned-entry",
     "private-files",
     "private-network",
-    "obeyed-files",  # files that other programs obey are asked for
-    "plain-logs",  # one record is one line, in which nothing is obeyed by a terminal
     "proc-sys",
     "process-bound",
     "root-user",
     "roots",
     "safe-path",
     "scratch",
-    "seccomp",
-    "secret-files",
     "search-sandbox",
     "seccomp",
-    "secret-shapes",
+    "secret-files",
+    "secret-shapes",  # what looks like a key is in no log, audit row or output
     "self-edits",
+    "session-owner",
+    "signature",
     "standing-literal",
     "standing-person",
+    "task-maker",
     "unplanned-task",
     "veil",
     "who-answers",
-    "secret-shapes",  # what looks like a key is in no log, audit row or output
     "worktree-only",
-    "bound-yes",
-    "task-maker",
-    "veil",
-    "who-answers",
 ]
 
 
 def point(name: str, concerns: str = "") -> None:
     """Die or freeze here, without any clean-up, if the environment names this point."""
-    wanted = os.environ.get("PROMPTDOCK_FAULT")
-    if not wanted:
-        return
-    for one in wanted.split(","):
+    for one in _wanted("PROMPTDOCK_FAULT"):
         if one.lstrip("!~") in (name, f"{name}@{concerns}") and _first(one):
             os.kill(os.getpid(), signal.SIGSTOP if one.startswith("~") else signal.SIGKILL)
 
@@ -125,10 +114,17 @@ def _first(name: str) -> bool:
 
 def asked() -> list[str]:
     """The variables of this module that are set."""
-    return [name for name in ("PROMPTDOCK_FAULT", "PROMPTDOCK_WITHOUT") if os.environ.get(name)]
+    return [name for name in _VARIABLES if os.environ.get(name)]
 
 
 def without(mechanism: Mechanism | Guard) -> bool:
     """Whether to go on without a mechanism, so that a test sees what it is good for."""
-    wanted = os.environ.get("PROMPTDOCK_WITHOUT")
-    return bool(wanted) and mechanism in str(wanted).split(",")
+    return mechanism in _wanted("PROMPTDOCK_WITHOUT")
+
+
+def _wanted(variable: str) -> list[str]:
+    """What a variable asks for. In production for nothing: commands that only look are not refused there."""
+    given = os.environ.get(variable)
+    if not given or os.environ.get("PROMPTDOCK_ENV") == "production":
+        return []
+    return given.split(",")

@@ -212,7 +212,9 @@ def load(file: Path | None = None, lenient: bool = False) -> Settings:
     if found.env == "production" and (asked := failpoints.asked()):
         if not lenient:
             raise ConfigurationError(
-                f"{asked[0]} is set", "it is for tests, and PROMPTDOCK_ENV is production", f"unset {asked[0]}"
+                f"{' and '.join(asked)} {'is' if len(asked) == 1 else 'are'} set",
+                "that is for tests, which kill workers and take guards away, and PROMPTDOCK_ENV is production",
+                f"unset {' '.join(asked)}",
             )
         wrong += tuple(Wrong(one, "it is for tests, not for production", "the environment") for one in asked)
     found._wrong = wrong

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
+from shared import failpoints
 from shared.errors import ConfigurationError
 from shared.folders import HOME_NAME, data_folder, find_home, trust, unreadable
 from shared.settings import Settings, load
@@ -190,13 +193,28 @@ def test_settings_do_not_change_once_they_are_read() -> None:
     assert isinstance(found, Settings)
 
 
-@pytest.mark.parametrize("name", ["PROMPTDOCK_FAULT", "PROMPTDOCK_WITHOUT"])
+@pytest.mark.parametrize("name", ["PROMPTDOCK_FAULT", "PROMPTDOCK_FAULT_ONCE", "PROMPTDOCK_WITHOUT"])
 def test_production_refuses_the_switches_of_tests(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, "safe-path")
     load()
     monkeypatch.setenv("PROMPTDOCK_ENV", "production")
     with pytest.raises(ConfigurationError, match=name):
         load()
+
+
+def test_the_switches_of_tests_do_nothing_in_production(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in a command that only looks, which production does not refuse: it ends by itself, nobody kills it."""
+    killed: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda _pid, number: killed.append(number))
+    monkeypatch.setenv("PROMPTDOCK_WITHOUT", "fencing,seccomp")
+    monkeypatch.setenv("PROMPTDOCK_FAULT", "claimed@m-7")
+    assert failpoints.without("seccomp")
+    failpoints.point("claimed", "m-7")
+    assert killed == [signal.SIGKILL]
+    monkeypatch.setenv("PROMPTDOCK_ENV", "production")
+    assert not failpoints.without("seccomp")
+    failpoints.point("claimed", "m-7")
+    assert killed == [signal.SIGKILL]
 
 
 def test_bounds_of_age_are_days_by_table(monkeypatch: pytest.MonkeyPatch) -> None:
