@@ -27,6 +27,7 @@ from shared.executors.pipe import Pipe
 from shared.guard.processes import starts
 from shared.guard.processes.process import environment
 from shared.models.base import Usage
+from shared.settings import Settings
 from shared.turns.records import Record
 
 _LEAVE = 8 * 24 * 3600.0  # seconds that a person may take; the door has its own, shorter bound
@@ -50,6 +51,16 @@ def program(sdk: Any) -> str:
     found = str(bundled) if bundled.is_file() else shutil.which("claude")
     if not found:
         raise Lasting("Claude Code is not installed", "", "pip install 'promptdock[claude-code]'")
+    return found
+
+
+def access(settings: Settings) -> dict[str, str]:
+    """The variables by which Claude Code finds its provider: the key, and the address where one is set."""
+    found = {}
+    if settings.anthropic_api_key is not None:
+        found["ANTHROPIC_API_KEY"] = settings.anthropic_api_key.get_secret_value()
+    if settings.anthropic_base_url:
+        found["ANTHROPIC_BASE_URL"] = settings.anthropic_base_url
     return found
 
 

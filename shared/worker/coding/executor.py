@@ -79,13 +79,9 @@ class _Wrapped:
 
 def _provider(engine: AgentRunner) -> dict[str, str]:
     """The key and address of the provider, which no command of an agent gets to see."""
-    settings = engine.parts.settings
-    found = {}
-    if settings.anthropic_api_key is not None:
-        found["ANTHROPIC_API_KEY"] = settings.anthropic_api_key.get_secret_value()
-    if settings.anthropic_base_url:
-        found["ANTHROPIC_BASE_URL"] = settings.anthropic_base_url
-    return found
+    from shared.executors.claude_code import access
+
+    return access(engine.parts.settings)
 
 
 async def tidy(parts: Resources) -> None:
