@@ -76,6 +76,13 @@ async def test_who_does_not_say_takes_the_tasks_of_the_agent_whose_name_it_has(
     ) == {"backend": BACK, "planner": {"plan"}, "mason": ALL, "frontend": set()}
 
 
+async def test_a_profile_that_cannot_be_read_holds_nothing_up(store: SqliteStore, tmp_path: Path) -> None:
+    folder = tmp_path / "agents" / "mason"
+    folder.mkdir(parents=True)
+    (folder / "profile.toml").write_text("kind = ")
+    assert await taken(store, tmp_path, {"agent": "mason", "kind": "coding"}) == {"mason": ALL}
+
+
 async def test_a_plan_that_names_nobody_waits_for_who_plans(store: SqliteStore, tmp_path: Path) -> None:
     await store.insert(
         Task(slug="calm-fox", project_id=project_key("shop"), title="x", description="x", type="plan")

@@ -118,7 +118,7 @@ class Board:
         self.store = Counting(store)
         given = {
             "bus": redis, "names": names, "store": self.store, "presence": Presence(redis, names),
-            "settings": SimpleNamespace(lease_ms=lease_ms, budget_day=None),
+            "settings": SimpleNamespace(lease_ms=lease_ms, budget_day=None, home=store.path.parent),
             "desk": lambda agent: Queue(redis, names, agent),
         }  # fmt: skip
         self.parts = cast(Resources, SimpleNamespace(**given))

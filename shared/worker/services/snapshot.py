@@ -8,7 +8,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from shared import log
 from shared.bus.keys import CHATTER
+from shared.errors import ConfigurationError
 from shared.profiles import profile
 from shared.profiles.profile import Profile
 from shared.store.records import Agent, ProfileRow, Project, Repo, Setting, Task, TaskDependency, TaskType
@@ -190,6 +192,14 @@ class SnapshotReader:
             if name not in self._stopped | chats
         ]
 
+    def _profile(self, agent: str) -> Profile | None:
+        folder = profile.find(self._parts.settings.home, agent)
+        try:
+            return profile.load(folder) if folder else None
+        except ConfigurationError as error:
+            log.get().warning("An agent's profile does not say which tasks it takes", why=str(error))
+            return None
+
     def _taken(self, agent: str, card: Mapping[str, Any]) -> frozenset[str]:
         """The kinds of tasks that name nobody, and that come to the agent of this heartbeat.
 
@@ -198,8 +208,7 @@ class SnapshotReader:
         plans, given = card.get("plans"), card.get("repositories")
         if plans is None:
             if agent not in self._shipped:
-                folder = profile.find(self._parts.settings.home, agent)
-                self._shipped[agent] = profile.load(folder) if folder else None
+                self._shipped[agent] = self._profile(agent)
             if said := self._shipped[agent]:
                 plans, given = said.plans, said.repositories
         works = card.get("kind") == "coding"
