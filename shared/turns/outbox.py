@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from shared import failpoints, log
-from shared.bus.base import Bus, Script
+from shared.bus.base import Bus
 from shared.bus.keys import CHATTER_OUTPUT, Names, is_agent
 from shared.errors import BusUnreachable, ConfigurationError, Conflict, PromptDockError, StoreUnavailable
 from shared.redaction import redacted
@@ -33,15 +33,6 @@ BATCH = 500
 _KEPT = 64 * 1024  # bytes of what cannot be stored, in the dead letters
 _PLAIN = 4 << 20  # bytes of an entry up to which it stays JSON
 _OTHERS = 5.0  # seconds between two looks at desks that have workers of their own, or programs
-# KEYS[1] is a desk -> 1 where something waits there to be stored. What was said is a stream that is read, not emptied.
-_WAITS = Script(
-    "waits",
-    """#!lua
-if redis.call('XLEN', KEYS[1]..'archive') > 0 then return 1 end
-local last = redis.call('XREVRANGE', KEYS[1]..'out', '+', '-', 'COUNT', 1)[1]
-return last and last[1] ~= redis.call('GET', KEYS[1]..'archive:said') and 1 or 0
-""",
-)
 _LOCK_MS = 3_000  # how long the rows of a dead drainer wait for another; two at once store the same twice
 Apply = Callable[[Store, list[dict[str, Any]]], Awaitable[None]]  # the changes of one batch, in order
 _TABLES: dict[str, type[Row]] = {
@@ -152,7 +143,7 @@ class Outbox:
         return await self._tried(name, self._desk(name, anyway))
 
     async def _waits(self, agent: str) -> int:
-        return int(await self._bus.script(_WAITS, self._names.desk(agent)))
+        return int(await self._bus.script(scripts.WAITS, self._names.desk(agent)))
 
     async def _tried(self, agent: str, work: Awaitable[int]) -> int:
         """What came of it; a desk whose keys are of the wrong kind is no reason to end."""

@@ -19,7 +19,7 @@ from shared.errors import BusUnreachable, Fenced, PromptDockError
 from shared.turns import scripts
 
 Place = Literal["mail", "reply", "word", "claim", "join", "front", "aim", "add", "answer", "dead"]
-Keep = Literal["", "shown", "news", "always"]  # until a gateway acknowledges it: see scripts/parts.py
+Keep = Literal["", "shown", "news", "always"]  # until a gateway acknowledges it: see scripts/parts/say.lua
 JOURNAL = 8 << 20  # bytes of a turn's journal: more than a server takes at once is not even sent
 DEADLINE_MS = 15 * 60 * 1000
 LIMIT, SHARE = 4000, 1000  # messages that a desk holds, and of one person
@@ -40,7 +40,7 @@ class Mail:
     refusal: str = ""
     reason: str = ""
     person: str = ""  # whose share of the desk it takes
-    owner: str = ""  # who comes into its session: see scripts/parts.py; "" for what belongs to nobody
+    owner: str = ""  # who comes into its session: see scripts/parts/owned.lua; "" for what belongs to nobody
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,12 @@ class Queue:
                 *(mail.reply, mail.refusal, mail.reason, mail.person, mail.owner),
             )
         ]
-        taken = await self._call(scripts.HEAR, k, self.limit, self.share, output, *fields, patience=600)
+        taken = await self._call(
+            scripts.HEAR,
+            *(k, self.limit, self.share, output, scripts.BUSY, scripts.NOT_YOURS, scripts.NOT_SIGNED),
+            *fields,
+            patience=600,
+        )
         return [taken] * len(heard) if isinstance(taken, int) else list(taken)
 
     async def claim(self, worker: str) -> Claim | int:

@@ -19,7 +19,6 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 from shared.turns import scripts
-from shared.turns.scripts import carrying, parts
 from tests.support.processes import Site, Worker
 
 _context = multiprocessing.get_context("forkserver")
@@ -78,8 +77,7 @@ def _live(module: str, folder: Path, environment: dict[str, str], log: Path) -> 
     for number in (1, 2):
         os.dup2(out, number)
     if environment.get("PROMPTDOCK_WITHOUT"):
-        for part in (parts, carrying, scripts):  # they look at the switch when they are imported
-            importlib.reload(part)
+        importlib.reload(scripts)  # it looks at the switch when it is imported
     sys.argv = [module]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 

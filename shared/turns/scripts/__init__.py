@@ -1,27 +1,56 @@
-"""The Lua of one agent's desk. KEYS[1] is its prefix `pd:<namespace>:{<agent>}:`; all keys share its slot.
+"""The Lua of one agent's queue, from the `.lua` files beside this one. KEYS[1] is the prefix of the agent's keys,
+`pd:<namespace>:{<agent>}:`; all of them share its slot.
 
 Each script may be sent again when its reply was lost: it recognises what it has done already. Time is the
 server's. `#!lua` makes a server refuse a script that leaves its slot; what frees memory may run when memory
-is full.
+is full. A line `-- include: …` stands for the files of `parts` that it names.
 """
 
-from shared.turns.scripts.arriving import BUSY, CLOSE, HEAR, JOIN, POST, RESPOND, UNREADABLE, WITHDRAW
-from shared.turns.scripts.carrying import ACQUIT, BEAT, CLAIM, FINISH, RELEASE, STEP, TELL
+from __future__ import annotations
 
-__all__ = [
-    "ACQUIT",
-    "BEAT",
-    "BUSY",
-    "CLAIM",
-    "CLOSE",
-    "FINISH",
-    "HEAR",
-    "JOIN",
-    "POST",
-    "RELEASE",
-    "RESPOND",
-    "STEP",
-    "TELL",
-    "UNREADABLE",
-    "WITHDRAW",
-]
+import re
+from importlib import resources
+
+from shared import failpoints
+from shared.bus.base import Script
+
+# What a refusal says; without anything that a pattern or a string of Lua or JSON would take for something else.
+BUSY = "busy: too much is waiting, try later"
+NOT_YOURS = "this session belongs to somebody else: leave session_id out, or name one of your own"
+NOT_SIGNED = (
+    "this is not signed, so it allows nothing: answer with promptdock approvals, sign it as docs/wire.md says, "
+    "or let everybody do it: UNSIGNED_MAY=approve"
+)
+
+_FILES = resources.files(__name__)
+_INCLUDE = re.compile(r"^-- include: (.+)\n", re.MULTILINE)
+
+
+def _part(name: str) -> str:
+    if name == "fence" and failpoints.without("fencing"):
+        name = "no_fence"
+    return _FILES.joinpath("parts", f"{name}.lua").read_text("utf-8")
+
+
+def _script(name: str) -> Script:
+    text = _FILES.joinpath(f"{name}.lua").read_text("utf-8")
+    return Script(name, _INCLUDE.sub(lambda line: "".join(map(_part, line[1].split())), text))
+
+
+POST = _script("post")
+JOIN = _script("join")
+CLOSE = _script("close")
+HEAR = _script("hear")
+RESPOND = _script("respond")
+UNREADABLE = _script("unreadable")
+WITHDRAW = _script("withdraw")
+CLAIM = _script("claim")
+STEP = _script("step")
+FINISH = _script("finish")
+TELL = _script("tell")
+BEAT = _script("beat")
+RELEASE = _script("release")
+ACQUIT = _script("acquit")
+WAITS = _script("waits")
+TAKE_LEASE = _script("take_lease")
+DROP_LEASE = _script("drop_lease")

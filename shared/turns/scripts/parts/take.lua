@@ -1,10 +1,6 @@
-"""How a session comes into the hands of a worker: taken when it claims, or given with the message that opens it."""
-
-from __future__ import annotations
-
-# A turn as its worker is told of it: {session, epoch, tries, fails, {entry fields…}, journal, window, seq, untold}.
-# untold: {id, text…} of what was said before the message that opens the turn came, and nobody was shown.
-TAKE = """
+-- A turn comes into the hands of a worker, which is told {session, epoch, tries, fails, {entry fields…}, journal,
+-- window, seq, untold}. untold: {id, text…} of the outputs from before the message that opens the turn, which nobody
+-- was shown.
 local function entries(given)
   local found = {}
   for _, e in ipairs(given) do
@@ -49,29 +45,3 @@ local function take(session, epoch, worker, lease, was)
   end
   return lend(session, epoch, worker, lease, was, list, entries(list), journal)
 end
-"""
-
-# A message that opens a turn is given to an idle worker at once, unless something waits longer: one write, and one
-# way, less than a claim of its own. Who died does not listen on its channel any more, and who is frozen counts as
-# idle for a lease at most. Where the worker is not told, the lease runs out like that of one that died.
-GIVE = """
-local function resp(value)
-  if type(value) == 'number' then return string.format(':%.0f\\r\\n', value) end
-  if type(value) == 'string' then return '$'..#value..'\\r\\n'..value..'\\r\\n' end
-  local parts = {'*'..#value..'\\r\\n'}
-  for i, one in ipairs(value) do parts[i + 1] = resp(one) end
-  return table.concat(parts)
-end
-local function give(session, e, message)
-  local last = redis.call('ZREVRANGE', P..'idle', 0, 0, 'WITHSCORES')
-  if not last[1] or redis.call('ZRANGE', P..'due', 0, 0)[1] ~= session then return false end
-  redis.call('ZREM', P..'idle', last[1])
-  local lease, worker, channel = string.match(last[1], '^(%d+) (%S+) (.*)$')
-  if not channel or tonumber(last[2]) < now or redis.call('PUBSUB', 'NUMSUB', channel)[2] == 0 then return false end
-  redis.call('RPUSH', P..'given:'..session, e)
-  local epoch = redis.call('INCR', P..'epoch')
-  local turn = lend(session, epoch, worker, tonumber(lease), {}, {e}, {message}, {})
-  redis.call('PUBLISH', channel, resp({now, turn}))
-  return true
-end
-"""

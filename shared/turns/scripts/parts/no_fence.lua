@@ -1,0 +1,2 @@
+-- In place of the fence where a test takes it away.
+local function stale(session, epoch) return false end
