@@ -1,4 +1,4 @@
-"""The durable turn through `Desk` and `Ear`: what a message, and what a consult, costs."""
+"""The durable turn through `Queue` and `Intake`: what a message, and what a consult, costs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Message(Side):
         super().__init__(url)
         self.names = Names(f"bench-{self.name}")
         self.bus = RedisBus(url)
-        self.desk = Queue(self.bus, self.names, "bench", limit=_LIMIT)
+        self.queue = Queue(self.bus, self.names, "bench", limit=_LIMIT)
         self._input, self._output = self.names.agent("bench"), self.names.channel("chatter-output")
         self._tasks: set[asyncio.Task[None]] = set()
         self._held: set[asyncio.Task[None]] = set()  # those that carry a turn
@@ -39,13 +39,13 @@ class Message(Side):
             if content is None or content.get("id") != seat.given:
                 wake.set()
 
-        seat = Handoff(self.desk, "bench", lambda: len(self._held) == 1, self._take)
-        ear = Intake(self.desk, [self._input], heard, plain=[self._input], seat=seat)
+        seat = Handoff(self.queue, "bench", lambda: len(self._held) == 1, self._take)
+        ear = Intake(self.queue, [self._input], heard, plain=[self._input], seat=seat)
         self._spawn(ear.run())
         await ear.ready.wait()
         while True:
             wake.clear()
-            claims, due = await self.desk.claims("bench", ROOM)
+            claims, due = await self.queue.claims("bench", ROOM)
             for claim in claims:
                 self._take(claim)
             timer = loop.call_later(1.0 if due else 0.0, wake.set)
@@ -61,7 +61,7 @@ class Message(Side):
         """A turn that is answered at once."""
         request = json.loads(claim.entries[0].data)["id"]
         ending = Completion(channel=self._output, output=answer(request, self._output))
-        await self.desk.finish(claim.session, claim.epoch, ending)
+        await self.queue.finish(claim.session, claim.epoch, ending)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
@@ -84,7 +84,7 @@ class Message(Side):
 
     async def send(self, request: str) -> None:
         data = question(request, self._input)
-        receipt = await self.desk.post(Mail(request, request, self._input, data))
+        receipt = await self.queue.post(Mail(request, request, self._input, data))
         assert receipt.outcome == "accepted", receipt
 
     async def close(self) -> None:
@@ -120,7 +120,7 @@ class Consult(Message):
         request = json.loads(claim.entries[0].data)["id"]
         channel = self.names.agent("asker")
         data = answer(request, channel).encode()
-        await self.desk.step(claim.session, claim.epoch, 0, -1, [data])
+        await self.queue.step(claim.session, claim.epoch, 0, -1, [data])
         asker = Queue(self.bus, self.names, "asker")
         assert await asker.respond(request, channel, data) == "delivered"
-        await self.desk.finish(claim.session, claim.epoch, Completion())
+        await self.queue.finish(claim.session, claim.epoch, Completion())

@@ -30,14 +30,14 @@ class Person(Message):
     def __init__(self, url: str) -> None:
         super().__init__(url)
         self.names = Names()
-        self.desk = Queue(self.bus, self.names, "chatter", limit=100_000)
+        self.queue = Queue(self.bus, self.names, "chatter", limit=100_000)
         self._input = self.names.channel(HUMAN_INPUT)
         self._output = self.names.channel(CHATTER_OUTPUT)
 
     async def send(self, request: str) -> None:
         said = Said(user_id="bench", content=WORDS, id=request, session_id=request)
         data = json.dumps({**said.model_dump(exclude_none=True), "via": self._input}).encode()
-        receipt = await self.desk.post(routing.human(self.names, said, data))
+        receipt = await self.queue.post(routing.human(self.names, said, data))
         assert receipt.outcome == "accepted", receipt
 
     def heard(self, data: bytes) -> None:

@@ -64,7 +64,7 @@ class Names:
         """The channel of a session's live events."""
         return self.channel(f"events:{session}")
 
-    def desk(self, agent: str) -> str:
+    def queue(self, agent: str) -> str:
         """The prefix of all keys of one agent: one hash tag, so that each script touches one slot.
 
         UsageError for what no agent can be called: a name must not become another key.
@@ -78,4 +78,4 @@ class Names:
 
     def stream(self, session: str) -> str:
         """The stream that keeps a session's live events for readers who reconnect."""
-        return f"{self.desk(CHATTER)}events:{session}"
+        return f"{self.queue(CHATTER)}events:{session}"

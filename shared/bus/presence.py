@@ -75,15 +75,15 @@ class Presence:
         await self._publish(card)
 
     async def left(self, agent: str) -> dict[str, int]:
-        """What lies on an agent's desk: by stream, how many entries, without the empty ones."""
+        """What lies in an agent's queue: by stream, how many entries, without the empty ones."""
         sizes = {
-            name: int(await self._bus.command("XLEN", f"{self._names.desk(agent)}{name}"))
+            name: int(await self._bus.command("XLEN", f"{self._names.queue(agent)}{name}"))
             for name in _STREAMS
         }
         return {name: size for name, size in sizes.items() if size}
 
     async def retire(self, agent: str) -> bool:
-        """Take an agent off the roster, unless it is here or something lies on its desk; whether it is off."""
+        """Take an agent off the roster, unless it is here or something lies in its queue; whether it is off."""
         if await self.here(agent) or await self.left(agent):
             return False
         await self.forget(agent)

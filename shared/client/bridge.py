@@ -1,6 +1,6 @@
 """A bridge: a command line as an agent. A request's text is its stdin, its stdout is the answer.
 
-It takes requests as every worker does, from the agent's desk under a lease, one at a time: what was accepted
+It takes requests as every worker does, from the agent's queue under a lease, one at a time: what was accepted
 is answered once, and goes to another bridge of that name if this one dies. The command runs as whoever started
 the bridge, with their environment but for what reaches the cluster itself; nothing else confines it.
 """
@@ -95,7 +95,7 @@ class Bridge:
         self._client, self._bridged = client, bridged
         self._names, self._settings = client.names, client.settings
         self.instance = instance_of(os.getpid()) + secrets.token_hex(2)
-        self._desk = Queue(client.bus, client.names, bridged.name, lease_ms=client.settings.lease_ms)
+        self._queue = Queue(client.bus, client.names, bridged.name, lease_ms=client.settings.lease_ms)
         self._channel = client.names.agent(bridged.name)
         self._wake, self._stopping = asyncio.Event(), asyncio.Event()
         self._turn: Turn | None = None
@@ -103,7 +103,7 @@ class Bridge:
         self._since, self._started = time.monotonic(), messages.now()
         self._authority = Signatures(client.names, client.signer, client.settings.unsigned_may)
         self.ear = Intake(
-            *(self._desk, [self._channel], self._heard), plain=[self._channel], authority=self._authority
+            *(self._queue, [self._channel], self._heard), plain=[self._channel], authority=self._authority
         )
 
     async def run(self) -> None:
@@ -140,7 +140,7 @@ class Bridge:
             return
         payload = content.get("payload")
         named = payload.get("request_id") if isinstance(payload, dict) else None
-        ended = content.get("data") if channel == self._desk.bell else None
+        ended = content.get("data") if channel == self._queue.bell else None
         cancels = content.get("type") == "cancel" and self._authority.cancels(
             channel, content, self._turn.given
         )
@@ -155,12 +155,12 @@ class Bridge:
         while not self._stopping.is_set():
             self._wake.clear()
             try:
-                claims, due = await self._desk.claims(self.instance, 1)
+                claims, due = await self._queue.claims(self.instance, 1)
             except BusUnreachable:
                 await asyncio.sleep(0.3)
                 continue
             for claim in claims:
-                self._turn = Turn(self._desk, claim)
+                self._turn = Turn(self._queue, claim)
                 self._work = asyncio.create_task(self._carry(self._turn))
                 await asyncio.wait([self._work])
                 self._turn = self._work = None
@@ -171,12 +171,12 @@ class Bridge:
 
     async def _leases(self) -> None:
         while True:
-            await asyncio.sleep(self._desk.lease_ms / 3000)
+            await asyncio.sleep(self._queue.lease_ms / 3000)
             turn = self._turn
             if turn is None or turn.ended:
                 continue
             with contextlib.suppress(BusUnreachable):
-                if await self._desk.beat({turn.session: turn.epoch}) and self._turn is turn:
+                if await self._queue.beat({turn.session: turn.epoch}) and self._turn is turn:
                     turn.lost.set()
                     if self._work is not None:
                         self._work.cancel()
@@ -193,7 +193,7 @@ class Bridge:
                         "status": "working" if turn else "idle",
                         "current": turn.id if turn else None,
                         "turns": int(turn is not None),
-                        "queue": await self._desk.size(),
+                        "queue": await self._queue.size(),
                         "uptime": round(time.monotonic() - self._since, 1),
                         "started": self._started,
                         "about": self._bridged.about or f"answers with: {self._bridged.command[:80]}",

@@ -140,7 +140,7 @@ class Client:
         self, channels: Sequence[str], patterns: Sequence[str], take: OnMessage, ready: OnReady
     ) -> None:
         """Listen until cancelled, on whatever server the cluster is."""
-        key = self.names.desk(CHATTER)
+        key = self.names.queue(CHATTER)
         while True:
             moves = self._moves
             listener = self.bus.listener(channels, take, ready, key, patterns)
@@ -361,7 +361,7 @@ class Client:
     @contextlib.asynccontextmanager
     async def outputs(self, after: str | None = None) -> AsyncIterator[feed.Feed]:
         """What Chatter says from now on, or after a cursor: inside, `async for heard in …` misses nothing."""
-        stream = f"{self.names.desk(CHATTER)}out"
+        stream = f"{self.names.queue(CHATTER)}out"
         listener = feed.Feed(self, after or await feed.tail_of(self, stream))
         await listener.open()
         try:

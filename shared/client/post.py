@@ -65,7 +65,7 @@ def _agent(channel: str, message: dict[str, Any]) -> messages.AgentMessage:
 
 
 def _mail(names: Names, channel: str, message: dict[str, Any]) -> tuple[str, Mail]:
-    """The desk that it belongs to, and its place there."""
+    """The queue that it belongs to, and its place there."""
     data = _data(names, channel, message)
     if channel == HUMAN_INPUT:
         return CHATTER, routing.human(names, messages.human(message), data)
@@ -82,10 +82,10 @@ async def post(
     if signer is not None:
         message = signed(signer, names, channel, message)
     agent, mail = _mail(names, channel, message)
-    desk = Queue(bus, names, agent, lease_ms=lease_ms)
+    queue = Queue(bus, names, agent, lease_ms=lease_ms)
     if mail.place == "answer":
-        return await _answer(bus, desk, mail)
-    receipt = await desk.post(mail)
+        return await _answer(bus, queue, mail)
+    receipt = await queue.post(mail)
     if receipt.outcome == "foreign":
         raise Denied(
             f"the session {mail.session} belongs to somebody else",
@@ -105,9 +105,9 @@ async def post(
     return Sent(mail.id, receipt.outcome, waiting=receipt.waiting)
 
 
-async def _answer(bus: Bus, desk: Queue, mail: Mail) -> Sent:
+async def _answer(bus: Bus, queue: Queue, mail: Mail) -> Sent:
     """An answer goes to whoever waits for it; where nobody of ours does, a foreign program may."""
-    told = await desk.respond(mail.session, mail.channel, mail.data)
+    told = await queue.respond(mail.session, mail.channel, mail.data)
     if told == "delivered":
         return Sent(mail.id, "accepted")
     if told == "late":

@@ -64,7 +64,7 @@ async def look_back(store: Store, turn: Turn, rest_ms: int) -> History:
     """The past of a turn's session."""
     held = turn.window if turn.seq is not None else []
     short = (turn.seq or 0) <= summaries.RECENT
-    past = History(held, turn.seq or 0, None if short else await newest(turn.desk, turn.session))
+    past = History(held, turn.seq or 0, None if short else await newest(turn.queue, turn.session))
     if held and turn.claimed_at - held[-1]["at"] <= rest_ms:
         return past
     try:
@@ -78,9 +78,9 @@ async def look_back(store: Store, turn: Turn, rest_ms: int) -> History:
     return History(found, max(seq, past.seq), told, turn.held)
 
 
-async def newest(desk: Queue, session: str) -> Record | None:
+async def newest(queue: Queue, session: str) -> Record | None:
     """The summary that Redis holds."""
-    found = await desk.bus.command("LINDEX", f"{desk.prefix}window:{PREFIX}{session}", -1)
+    found = await queue.bus.command("LINDEX", f"{queue.prefix}window:{PREFIX}{session}", -1)
     try:
         return marked(unpack(found)) if found else None
     except Exception as error:  # whatever is in it: the Store has it too

@@ -58,7 +58,7 @@ _TERM = 1 << 32  # turns of one assignment are numbered below this
 def next_epoch(task: Task) -> int:
     """The epoch of a new assignment: it fences every turn of the assignments before, whoever ran them.
 
-    A turn's own epoch counts on one agent's desk only, so that it says nothing to another agent's turns.
+    A turn's own epoch counts on one agent's queue only, so that it says nothing to another agent's turns.
     """
     return (task.epoch // _TERM + 1) * _TERM
 

@@ -38,7 +38,7 @@ class ClusterCalls(Protocol):
         """The agents that are known, with what they are for."""
 
     async def forget(self, agent: str) -> bool:
-        """Take an agent off the roster; False where it is here, or something lies on its desk."""
+        """Take an agent off the roster; False where it is here, or something lies in its queue."""
 
     async def post(self, channel: str, text: str, key: str) -> int:
         """Send a text to a channel of a surface (`discord:<id>`) by its gateway; how many heard it."""

@@ -1,4 +1,4 @@
-"""A worker's seat at a desk: whoever is idle there is given the next message the moment that it is accepted.
+"""A worker's seat of a queue: whoever is idle there is given the next message the moment that it is accepted.
 
 A worker says that it is idle with the end of its last turn. The script that accepts a message then claims it for
 that worker in the same write, and tells it on the seat's own channel: no claim of its own is needed. All that
@@ -17,21 +17,21 @@ class Handoff:
     """Where one worker is given turns. `take` is called with each; it must not block."""
 
     def __init__(
-        self, desk: Queue, worker: str, idle: Callable[[], bool], take: Callable[[Claim], None]
+        self, queue: Queue, worker: str, idle: Callable[[], bool], take: Callable[[Claim], None]
     ) -> None:
-        self._desk, self._idle, self._take = desk, idle, take
-        self.channel = desk.names.channel(f"{desk.prefix}seat:{worker}")
-        self._name = f"{desk.lease_ms} {worker} {self.channel}"
+        self._queue, self._idle, self._take = queue, idle, take
+        self.channel = queue.names.channel(f"{queue.prefix}seat:{worker}")
+        self._name = f"{queue.lease_ms} {worker} {self.channel}"
         self._left = False
         self.given = ""  # the id of the message that was given last
-        desk.seat = self._offered
+        queue.seat = self._offered
 
     def _offered(self) -> str:
         return self._name if self._idle() and not self._left else ""
 
     def heard(self, data: bytes) -> None:
         """What the channel told."""
-        claim = self._desk.given(data)
+        claim = self._queue.given(data)
         if claim is None or not claim.entries:
             log.get().error("A turn that was given cannot be read; it is claimed when its lease ends")
             return
@@ -41,5 +41,5 @@ class Handoff:
     async def leave(self) -> None:
         """Be given nothing any more."""
         self._left = True
-        key = f"{self._desk.prefix}idle"
-        await self._desk.bus.command("ZREM", key, self._name, key=key)
+        key = f"{self._queue.prefix}idle"
+        await self._queue.bus.command("ZREM", key, self._name, key=key)

@@ -22,7 +22,7 @@ from shared.turns.handoff import Handoff
 from shared.turns.queue import Mail, Queue
 from shared.turns.signatures import Signatures
 
-# Rung for each message that came: its channel and content, or None where the desk should be looked at.
+# Rung for each message that came: its channel and content, or None where the queue should be looked at.
 OnBell = Callable[[str, dict[str, Any] | None], None]
 _Heard = tuple[int, int, str, bytes]  # a plain message: k, i, channel, data
 _Task = _Heard | int  # or a numbering to close
@@ -31,19 +31,19 @@ _BATCH, _BYTES = 64, 1024 * 1024
 
 
 class Intake:
-    """One replica's subscription to a desk's channels."""
+    """One replica's subscription to a queue's channels."""
 
     def __init__(
         self,
-        desk: Queue,
+        queue: Queue,
         channels: Sequence[str],
         on_bell: OnBell,
         plain: Sequence[str],
         seat: Handoff | None = None,
         authority: Signatures | None = None,
     ) -> None:
-        self.desk = desk
-        self.names = desk.names
+        self.queue = queue
+        self.names = queue.names
         self.ready = asyncio.Event()
         self._on_bell = on_bell
         self._plain = frozenset(plain)  # channels whose plain messages are taken in
@@ -53,8 +53,8 @@ class Intake:
         self._count = 0
         self._intake: deque[_Task] = deque()
         self._came = asyncio.Event()
-        heard = [*channels, desk.marker, desk.bell, *([seat.channel] if seat else [])]
-        self._listener = desk.bus.listener(heard, self._on_message, self._on_ready, desk.prefix)
+        heard = [*channels, queue.marker, queue.bell, *([seat.channel] if seat else [])]
+        self._listener = queue.bus.listener(heard, self._on_message, self._on_ready, queue.prefix)
 
     async def run(self) -> None:
         """Listen and hand in until cancelled."""
@@ -70,15 +70,15 @@ class Intake:
     async def _join(self) -> None:
         broke, self._listener.broke = self._listener.broke, 0.0
         if not broke:
-            await self.desk.join()
+            await self.queue.join()
             return
         deaf = asyncio.get_running_loop().time() - broke
-        if await self.desk.rejoin(int(deaf * 1000)):
+        if await self.queue.rejoin(int(deaf * 1000)):
             told = "Nobody listened for a while: plain messages of that time may be lost"
             log.get().warning(told, seconds=round(deaf, 2))
 
     def _on_message(self, channel: str, data: bytes) -> None:
-        if channel == self.desk.marker:
+        if channel == self.queue.marker:
             if not (data.isdigit() and len(data) < 16):
                 return  # not ours: a marker is a number that a script counted
             if self._joined is not None:
@@ -112,7 +112,7 @@ class Intake:
             task = self._intake.popleft()
             try:
                 if isinstance(task, int):
-                    await self.desk.shut(task)
+                    await self.queue.shut(task)
                 else:
                     await self._take_in(self._with_next(task))
             except PromptDockError as error:  # a key of the wrong kind: what comes next may be taken in
@@ -149,10 +149,10 @@ class Intake:
             return []
         output = self.names.channel(CHATTER_OUTPUT)
         try:
-            taken = await self.desk.hear(k, mails, output)
+            taken = await self.queue.hear(k, mails, output)
             while taken[0] == -2:
                 await asyncio.sleep(0.03)  # older ears still hand in
-                taken = await self.desk.hear(k, mails, output)
+                taken = await self.queue.hear(k, mails, output)
         except PromptDockError as error:
             if len(mails) > 1:  # one of them is to blame: the others are not
                 return [code for mail in mails for code in await self._hear(k, [mail])]

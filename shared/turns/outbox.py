@@ -1,7 +1,7 @@
 """The archive: what happened, on its way from Redis to the Store.
 
 Entries are written in the same script as what they record, stored by primary key, then deleted: nothing falls
-between, and what is stored twice is stored once. One worker at a time drains each desk's archive.
+between, and what is stored twice is stored once. One worker at a time drains each queue's archive.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from shared.turns import scripts
 BATCH = 500
 _KEPT = 64 * 1024  # bytes of what cannot be stored, in the dead letters
 _PLAIN = 4 << 20  # bytes of an entry up to which it stays JSON
-_OTHERS = 5.0  # seconds between two looks at desks that have workers of their own, or programs
+_OTHERS = 5.0  # seconds between two looks at queues that have workers of their own, or programs
 _LOCK_MS = 3_000  # how long the rows of a dead drainer wait for another; two at once store the same twice
 Apply = Callable[[Store, list[dict[str, Any]]], Awaitable[None]]  # the changes of one batch, in order
 _TABLES: dict[str, type[Row]] = {
@@ -67,7 +67,7 @@ def pack(rows: Sequence[Row | RowChange]) -> bytes:
 
 
 class Outbox:
-    """Puts rows in, and drains every desk's archive into the Store."""
+    """Puts rows in, and drains every queue's archive into the Store."""
 
     def __init__(
         self,
@@ -82,11 +82,11 @@ class Outbox:
         self._appliers = appliers or {}
         self._agent, self._instance = agent, instance
         self.stored = 0
-        self._broken: set[str] = set()  # desks whose archive is no stream: said once
+        self._broken: set[str] = set()  # queues whose archive is no stream: said once
         self._wake = asyncio.Event()
 
     def wake(self) -> None:
-        """Something is there on our own desk that others wait for: drain that now, whoever drains by and by.
+        """Something is there in our own queue that others wait for: drain that now, whoever drains by and by.
 
         Two at once store the same twice, which is storing it once.
         """
@@ -95,11 +95,11 @@ class Outbox:
     async def put(self, rows: Sequence[Row | RowChange]) -> None:
         """Rows that belong to no turn: log lines, task events."""
         if rows:
-            key = f"{self._names.desk(self._agent)}archive"
+            key = f"{self._names.queue(self._agent)}archive"
             await self._bus.command("XADD", key, "*", "kind", "rows", "data", pack(rows))
 
     async def run(self, pause: float = 1.0, others: float = _OTHERS) -> None:
-        """Drain until cancelled, our own desk each `pause` seconds; with the Store down, wait for it."""
+        """Drain until cancelled, our own queue each `pause` seconds; with the Store down, wait for it."""
         quiet, drained = True, float("-inf")
         while True:
             try:
@@ -126,42 +126,42 @@ class Outbox:
                     await self._wake.wait()
 
     async def drain(self) -> int:
-        """Store what waits on all desks; how many entries it was."""
+        """Store what waits in all queues; how many entries it was."""
         known = [name.decode("utf-8", "replace") for name in await self._agents()]
         agents = sorted({name for name in known if is_agent(name)} | {self._agent})
         waits = await asyncio.gather(*(self._tried(agent, self._waits(agent)) for agent in agents))
         moved = 0
         for agent, some in zip(agents, waits, strict=True):
-            moved += await self._tried(agent, self._desk(agent)) if some else 0
+            moved += await self._tried(agent, self._queue(agent)) if some else 0
         return moved
 
     async def _own(self, anyway: bool) -> int:
-        """Store what waits on our own desk; `anyway` also where another worker drains it."""
+        """Store what waits in our own queue; `anyway` also where another worker drains it."""
         name = self._agent
         if not await self._tried(name, self._waits(name)):
             return 0
-        return await self._tried(name, self._desk(name, anyway))
+        return await self._tried(name, self._queue(name, anyway))
 
     async def _waits(self, agent: str) -> int:
-        return int(await self._bus.script(scripts.WAITS, self._names.desk(agent)))
+        return int(await self._bus.script(scripts.WAITS, self._names.queue(agent)))
 
     async def _tried(self, agent: str, work: Awaitable[int]) -> int:
-        """What came of it; a desk whose keys are of the wrong kind is no reason to end."""
+        """What came of it; a queue whose keys are of the wrong kind is no reason to end."""
         try:
             return await work
         except (BusUnreachable, ConfigurationError, StoreUnavailable):
             raise
         except PromptDockError as error:
             if agent not in self._broken:
-                log.get().error("An archive could not be drained", desk=agent, why=str(error))
+                log.get().error("An archive could not be drained", queue=agent, why=str(error))
             self._broken.add(agent)
             return 0
 
     async def _agents(self) -> list[bytes]:
         return list(await self._bus.command("SMEMBERS", self._names.agents))
 
-    async def _desk(self, agent: str, anyway: bool = False) -> int:
-        prefix = self._names.desk(agent)
+    async def _queue(self, agent: str, anyway: bool = False) -> int:
+        prefix = self._names.queue(agent)
         lock = f"{prefix}archive:owner"
         mine = await self._bus.command("SET", lock, self._instance, "NX", "PX", _LOCK_MS)
         if not mine and not anyway and await self._bus.command("GET", lock) != self._instance.encode():

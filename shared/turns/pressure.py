@@ -13,15 +13,15 @@ from shared.errors import PromptDockError
 from shared.turns.queue import Queue
 
 WARN, FULL = 0.7, 0.85  # shares of its maxmemory
-WAITING = 50_000  # archive entries of one desk, a few KiB each: without a maxmemory this is the bound
+WAITING = 50_000  # archive entries of one queue, a few KiB each: without a maxmemory this is the bound
 _PAUSE = 5.0
 
 
 class Pressure:
-    """Watches it for one desk; `look` sets and lifts the mark that makes the desk answer `busy`."""
+    """Watches it for one queue; `look` sets and lifts the mark that makes the queue answer `busy`."""
 
-    def __init__(self, desk: Queue, waiting: int = WAITING) -> None:
-        self._desk, self._waiting = desk, waiting
+    def __init__(self, queue: Queue, waiting: int = WAITING) -> None:
+        self._queue, self._waiting = queue, waiting
         self._warned = False
 
     async def run(self) -> None:
@@ -33,9 +33,9 @@ class Pressure:
 
     async def look(self) -> None:
         """Once."""
-        bus, prefix = self._desk.bus, self._desk.prefix
+        bus, prefix = self._queue.bus, self._queue.prefix
         info, length, size = await asyncio.gather(
-            bus.command("INFO", "memory"), bus.command("XLEN", f"{prefix}archive"), self._desk.size()
+            bus.command("INFO", "memory"), bus.command("XLEN", f"{prefix}archive"), self._queue.size()
         )
         info = info.decode()
         figures = dict(line.split(":", 1) for line in info.split("\r\n") if ":" in line)

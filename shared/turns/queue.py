@@ -1,4 +1,4 @@
-"""One agent's desk: its inbox, its sessions and their turns, as calls (the scripts say what each does)."""
+"""One agent's queue: its inbox, its sessions and their turns, as calls (the scripts say what each does)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Place = Literal["mail", "reply", "word", "claim", "join", "front", "aim", "add",
 Keep = Literal["", "shown", "news", "always"]  # until a gateway acknowledges it: see scripts/parts/say.lua
 JOURNAL = 8 << 20  # bytes of a turn's journal: more than a server takes at once is not even sent
 DEADLINE_MS = 15 * 60 * 1000
-LIMIT, SHARE = 4000, 1000  # messages that a desk holds, and of one person
+LIMIT, SHARE = 4000, 1000  # messages that a queue holds, and of one person
 BATCH = 32  # turns that one call may claim: each may bring a journal of megabytes
 
 
@@ -39,7 +39,7 @@ class Mail:
     reply: str = ""
     refusal: str = ""
     reason: str = ""
-    person: str = ""  # whose share of the desk it takes
+    person: str = ""  # whose share of the queue it takes
     owner: str = ""  # who comes into its session: see scripts/parts/owned.lua; "" for what belongs to nobody
 
 
@@ -59,7 +59,7 @@ class Accepted:
     """What became of a post: `accepted`, `known` (with its state: it had been accepted before), or `busy`."""
 
     outcome: Literal["accepted", "known", "busy", "foreign"]  # foreign: the session is somebody else's
-    waiting: int = 0  # on the desk; where the sender's share is full, of theirs
+    waiting: int = 0  # in the queue; where the sender's share is full, of theirs
     theirs: bool = False
     state: str = ""
 
@@ -149,7 +149,7 @@ class Queue:
         signer: Signer | None = None,
     ) -> None:
         self.bus, self.names, self.agent = bus, names, agent
-        self.prefix = names.desk(agent)
+        self.prefix = names.queue(agent)
         self.marker = names.channel(f"{self.prefix}ear")
         self.bell = names.channel(f"{self.prefix}bell")
         self.lease_ms, self.limit, self.share = lease_ms, limit, share
@@ -358,7 +358,7 @@ class Queue:
     async def respond(
         self, request_id: str, channel: str, data: bytes
     ) -> Literal["delivered", "unasked", "late"]:
-        """Deliver an answer to whoever waits for it on this desk; the first wins."""
+        """Deliver an answer to whoever waits for it in this queue; the first wins."""
         code = await self._call(scripts.RESPOND, request_id, channel, data, patience=600)
         return "delivered" if code == 1 else "unasked" if code == 0 else "late"
 

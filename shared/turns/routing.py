@@ -1,4 +1,4 @@
-"""Where a message belongs: which session of which desk, and how it is placed there.
+"""Where a message belongs: which session of which queue, and how it is placed there.
 
 The same rules hold for what is posted and for what comes by plain PUBLISH.
 """
@@ -28,7 +28,7 @@ def human(names: Names, message: messages.AnyHuman, data: bytes, trusted: bool =
     turn that does not run stops and amends no other.
 
     An answer to a request for permission goes to a session of its own: nobody's running turn delays it. Of what is not
-    `trusted` nobody knows who sent it: it has a share of the desk together with all others of its kind.
+    `trusted` nobody knows who sent it: it has a share of the queue together with all others of its kind.
     """
     _reserved(message)
     place: Place = "mail"

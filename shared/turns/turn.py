@@ -31,8 +31,8 @@ def _read(packed: Sequence[bytes], fields: Sequence[str]) -> list[Record] | None
 class Turn:
     """A claimed turn. Every call raises Fenced once the lease is lost; nothing may be done after that."""
 
-    def __init__(self, desk: Queue, claim: Claim) -> None:
-        self.desk = desk
+    def __init__(self, queue: Queue, claim: Claim) -> None:
+        self.queue = queue
         self.session, self.epoch = claim.session, claim.epoch
         self.tries, self.fails = claim.tries, claim.fails
         self.given: list[QueueEntry] = list(claim.entries)
@@ -86,7 +86,7 @@ class Turn:
             packed = [pack(record) for record in fresh]
             asked = time.monotonic()
             try:
-                came = await self.desk.step(
+                came = await self.queue.step(
                     self.session, self.epoch, self._stored, len(self.given), packed, calls
                 )
             except Fenced:
@@ -116,7 +116,7 @@ class Turn:
             await self.step()
 
     def _expired(self) -> bool:
-        late = time.monotonic() - self.renewed > self.desk.lease_ms / 1000
+        late = time.monotonic() - self.renewed > self.queue.lease_ms / 1000
         return late and not failpoints.without("clock")
 
     def regain(self, claim: Claim) -> bool:
@@ -142,7 +142,7 @@ class Turn:
     async def tell(self, channel: str, text: str, keep: Keep = "", again: str = "") -> None:
         """Publish progress of this turn, or `again` an output of an earlier one."""
         self._still_ours()
-        await self.desk.tell(self.session, self.epoch, channel, text, keep, again)
+        await self.queue.tell(self.session, self.epoch, channel, text, keep, again)
 
     async def finish(self, ending: Completion) -> None:
         """Close the turn."""
@@ -150,7 +150,7 @@ class Turn:
             self._still_ours()
             self._closing = True
             try:
-                await self.desk.finish(self.session, self.epoch, ending)
+                await self.queue.finish(self.session, self.epoch, ending)
                 self.ended = True
             finally:
                 self._closing = False
@@ -159,7 +159,7 @@ class Turn:
         """Give the turn back for another try."""
         if not (self.ended or self.lost.is_set()):
             self.ended = True
-            await self.desk.release(self.session, self.epoch, delay_ms, failed)
+            await self.queue.release(self.session, self.epoch, delay_ms, failed)
 
     def _still_ours(self) -> None:
         if self.lost.is_set():

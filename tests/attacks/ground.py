@@ -75,11 +75,11 @@ class Ground:
     sandbox: Sandbox
 
     def __post_init__(self) -> None:
-        desk = Queue(cast(Bus, None), Names("attacks"), "backend")
-        self.turn = Turn(desk, Claim("s", 1, 1, 0, [], [], [], None, 0))
+        queue = Queue(cast(Bus, None), Names("attacks"), "backend")
+        self.turn = Turn(queue, Claim("s", 1, 1, 0, [], [], [], None, 0))
         store, here = cast(Store, NoStore()), Approver()
         approvals = ApprovalService(
-            desk.bus, desk.names, store, lambda _agent: desk, Settings().approver_roles, demo=False
+            queue.bus, queue.names, store, lambda _agent: queue, Settings().approver_roles, demo=False
         )
         authority = Authority(store, Settings().home, "", self.sandbox.offline)
         self.door = PermissionGate(

@@ -54,7 +54,7 @@ async def test_a_row_that_cannot_be_read_ends_nobody_and_those_behind_it_are_sto
     names, store = Names(f"poison-{secrets.token_hex(4)}"), SqliteStore(tmp_path / "store.db")
     await store.open()
     archive = Outbox(redis, names, store, "chatter", "me", {})
-    prefix = names.desk("chatter")
+    prefix = names.queue("chatter")
     for fields in NONSENSE:
         for stream in ("archive", "out"):
             await redis.command("XADD", f"{prefix}{stream}", "*", *fields)
@@ -91,7 +91,7 @@ def test_nonsense_in_every_key_that_workers_read_ends_none_of_them(place: Site, 
     workers = place.up("chatter", "planner")
     assert wire.ask("before", user="eve")["status"] == "complete"
     for agent in ("chatter", "planner"):
-        prefix = wire.names.desk(agent)
+        prefix = wire.names.queue(agent)
         for stream in STREAMS:
             for fields in NONSENSE:
                 pairs = dict(zip(fields[::2], fields[1::2], strict=True))
@@ -113,7 +113,7 @@ def test_nonsense_in_every_key_that_workers_read_ends_none_of_them(place: Site, 
     for name in (b"\xff\xfe", "*", "x}:{y", "a\nb"):
         redis.sadd(wire.names.agents, name)
         redis.hset(wire.names.presence, name, json.dumps({"agent": "x}:{y", "seen": "never"}))
-    for channel in ("agent:status", "broadcast", f"{wire.names.desk('chatter')}bell", "agent:chatter"):
+    for channel in ("agent:status", "broadcast", f"{wire.names.queue('chatter')}bell", "agent:chatter"):
         for text in ("nonsense", "[]", '{"type": [], "payload": 7}', '{"type": "response", "payload": []}'):
             wire.publish(channel, text)
     asked = [wire.ask(f"after {number}", user="eve") for number in range(2)]
@@ -123,7 +123,7 @@ def test_nonsense_in_every_key_that_workers_read_ends_none_of_them(place: Site, 
     )
     assert reasons
     until(
-        lambda: not redis.xlen(f"{wire.names.desk('planner')}archive"),
+        lambda: not redis.xlen(f"{wire.names.queue('planner')}archive"),
         what="the planner's archive drained",
     )
     assert [worker.process.poll() for worker in workers] == [None, None]
@@ -131,7 +131,7 @@ def test_nonsense_in_every_key_that_workers_read_ends_none_of_them(place: Site, 
 
 def test_keys_of_the_wrong_kind_end_no_worker(place: Site, wire: Wire) -> None:
     [worker] = place.up("chatter") if not place.workers else [place.workers[0]]
-    prefix = wire.names.desk("researcher")
+    prefix = wire.names.queue("researcher")
     wire.redis.sadd(wire.names.agents, "researcher")
     for name in ("archive", "out", "inbox", "due", "ears", "idle", "full", "dead"):
         wire.redis.delete(f"{prefix}{name}")

@@ -149,7 +149,7 @@ def test_what_a_person_pastes_by_mistake_goes_to_no_model(wire: Wire, place: Sit
     assert said["content"].endswith("use [hidden], please")
     assert SECRET not in json.dumps(api.requests)
     wire.heard[:] = [item for item in wire.heard if item[1].get("id") not in said["answers"]]
-    until(lambda: not wire.redis.xlen(f"{place.names.desk('chatter')}archive"), what="the Store having all")
+    until(lambda: not wire.redis.xlen(f"{place.names.queue('chatter')}archive"), what="the Store having all")
 
 
 def test_no_secret_of_the_cluster_is_anywhere(wire: Wire, place: Site, api: MessagesApi) -> None:

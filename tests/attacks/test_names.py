@@ -13,7 +13,7 @@ NONSENSE = ["x}:{y", "*", "a\nb", "", "A", "x" * 65, "../x", "a b", "é"]
 
 @pytest.mark.parametrize("name", NONSENSE)
 def test_what_no_agent_is_called_becomes_no_key_and_no_channel(name: str) -> None:
-    for make in (Names().desk, Names().agent):
+    for make in (Names().queue, Names().agent):
         with pytest.raises(UsageError, match="no agent is called"):
             make(name)
     assert not peers._asked(name)

@@ -51,11 +51,11 @@ class Heard:
 
     def __init__(self, bus: RedisBus, may: frozenset[str] = frozenset()) -> None:
         self.bus, self.names = bus, Names(f"speak-{secrets.token_hex(4)}")
-        self.desk = Queue(bus, self.names, "chatter")
+        self.queue = Queue(bus, self.names, "chatter")
         self._channels = [self.names.channel(HUMAN_INPUT), self.names.agent("chatter")]
         authority = Signatures(self.names, SIGNER, may)
         self._ear = Intake(
-            self.desk, self._channels, lambda *_: None, plain=self._channels, authority=authority
+            self.queue, self._channels, lambda *_: None, plain=self._channels, authority=authority
         )
         self._task = asyncio.create_task(self._ear.run())
 
@@ -75,17 +75,17 @@ class Heard:
             return await self._count() > before
 
         await eventually(done)
-        rows = await self.bus.command("XREVRANGE", f"{self.desk.prefix}inbox", "+", "-", "COUNT", 1)
+        rows = await self.bus.command("XREVRANGE", f"{self.queue.prefix}inbox", "+", "-", "COUNT", 1)
         found = json.loads(rows[0][1][7]) if rows else {}
         return found if found.get("id") == message.get("id") else None
 
     async def _count(self) -> int:
-        streams = [await self.bus.command("XLEN", f"{self.desk.prefix}{name}") for name in ("inbox", "dead")]
+        streams = [await self.bus.command("XLEN", f"{self.queue.prefix}{name}") for name in ("inbox", "dead")]
         return sum(map(int, streams))
 
     async def refusal(self) -> str:
         """What was said last."""
-        rows = await self.bus.command("XREVRANGE", f"{self.desk.prefix}out", "+", "-", "COUNT", 1)
+        rows = await self.bus.command("XREVRANGE", f"{self.queue.prefix}out", "+", "-", "COUNT", 1)
         return str(json.loads(rows[0][1][1])["content"])
 
     def signed(self, channel: str = HUMAN_INPUT, **message: Any) -> Message:
@@ -134,10 +134,10 @@ async def test_it_talks_as_anybody_without_roles_and_in_a_session_of_its_own(hea
 
 
 async def test_a_plain_yes_of_somebody_who_did_not_sign_answers_no_question(heard: Heard) -> None:
-    await heard.bus.command("HSET", f"{heard.desk.prefix}asks:plain:ada", "question", 9e15)
+    await heard.bus.command("HSET", f"{heard.queue.prefix}asks:plain:ada", "question", 9e15)
     assert await heard.takes({"user_id": "ada", "id": "m1", "content": "yes"}) is None
     assert "it allows nothing" in await heard.refusal()
-    await heard.bus.command("DEL", f"{heard.desk.prefix}asks:plain:ada")
+    await heard.bus.command("DEL", f"{heard.queue.prefix}asks:plain:ada")
     assert await heard.takes({"user_id": "ada", "id": "m2", "content": "yes"}) is not None
 
 
@@ -159,7 +159,7 @@ async def test_a_copy_of_what_was_signed_is_known_or_too_old(heard: Heard) -> No
     await heard.bus.publish(heard.names.channel(HUMAN_INPUT), json.dumps(message))
     marker = {"user_id": "ada", "id": "behind", "content": "Hello", "session_id": "s"}
     assert await heard.takes(marker) is not None
-    assert await heard.desk.size() == 2
+    assert await heard.queue.size() == 2
     old = {"user_id": "ada", "id": "old", "content": "Hello"}
     at = int(time.time() * 1000) - FRESH_MS - 5000
     assert await heard.takes(old | {"sig": SIGNER.sign(heard.names.channel(HUMAN_INPUT), old, at)}) is None
@@ -362,11 +362,11 @@ async def test_what_a_worker_signed_is_not_said_again_by_who_overheard_it(
         channel, tail = client.names.channel(CHATTER_OUTPUT), client.tail([CHATTER_OUTPUT])
         overhears = asyncio.ensure_future(anext(tail))
         output = Output(user_id="ada", content="Shall I?", status="complete", id="o-1", session_id="s")
-        desk = Queue(redis, client.names, "chatter", signer=client.signer)
+        queue = Queue(redis, client.names, "chatter", signer=client.signer)
 
         async def overheard() -> bool:
             """Who listens by pattern is not told from what else does, so it is said until it is heard."""
-            await desk.announce(channel, output.text(channel))
+            await queue.announce(channel, output.text(channel))
             return overhears.done()
 
         await eventually(overheard)
@@ -386,9 +386,9 @@ def test_a_heartbeat_that_nobody_signed_tells_our_models_nothing() -> None:
     parts = SimpleNamespace(
         signatures=Signatures(names, SIGNER), names=names, presence=SimpleNamespace(met=met.append)
     )
-    desk = SimpleNamespace(bell="bell")
+    queue = SimpleNamespace(bell="bell")
     hearing = Dispatcher(
-        *(parts, None, desk, [], lambda _: None),  # type: ignore[arg-type]
+        *(parts, None, queue, [], lambda _: None),  # type: ignore[arg-type]
         stop=lambda: None,
         met=lambda *_: None,
     )

@@ -15,14 +15,14 @@ ADD = Script("add", "#!lua\nreturn redis.call('INCRBY', KEYS[1]..'sum', ARGV[1])
 
 
 async def test_a_script_runs_on_its_key_and_keeps_what_it_did(bus: Bus, names: Names) -> None:
-    key = names.desk("a")
+    key = names.queue("a")
     assert await bus.script(ADD, key, 40) == 40
     assert await bus.script(ADD, key, 2) == 42
     assert await bus.command("GET", f"{key}sum") == b"42"
 
 
 async def test_scripts_asked_together_each_get_their_own_reply(bus: Bus, names: Names) -> None:
-    key = names.desk("a")
+    key = names.queue("a")
     replies = await asyncio.gather(*(bus.script(ADD, key, 1) for _ in range(50)))
     assert replies == list(range(1, 51))
 
@@ -38,7 +38,7 @@ async def test_an_error_reply_is_an_error_of_ours_and_the_next_command_works(bus
 async def test_an_error_in_a_script_is_an_error_of_ours(bus: Bus, names: Names) -> None:
     broken = Script("broken", "#!lua\nreturn redis.call('INCR', KEYS[1], 'too', 'many')")
     with pytest.raises(PromptDockError):
-        await bus.script(broken, names.desk("a"))
+        await bus.script(broken, names.queue("a"))
 
 
 async def test_bytes_pass_unchanged(bus: Bus, names: Names) -> None:

@@ -17,7 +17,7 @@ def test_a_namespace_stands_before_every_channel_and_every_key() -> None:
     names = Names("test")
     assert names.channel(HUMAN_INPUT) == "test:human-input"
     assert names.agent("planner") == "test:agent:planner"
-    keys = (names.presence, names.meta, names.agents, names.desk("chatter"), names.stream("s"))
+    keys = (names.presence, names.meta, names.agents, names.queue("chatter"), names.stream("s"))
     assert all(key.startswith("pd:test:") for key in keys)
 
 
@@ -27,10 +27,10 @@ def test_a_channel_is_called_by_the_contract_again() -> None:
 
 
 def test_all_keys_of_an_agent_share_one_slot() -> None:
-    assert Names("test").desk("chatter") == "pd:test:{chatter}:"
-    assert Names("test").stream("s1").startswith(Names("test").desk("chatter"))
+    assert Names("test").queue("chatter") == "pd:test:{chatter}:"
+    assert Names("test").stream("s1").startswith(Names("test").queue("chatter"))
 
 
 def test_two_namespaces_share_nothing() -> None:
     one, two = Names("a"), Names("b")
-    assert {one.agent("x"), one.desk("x"), one.meta}.isdisjoint({two.agent("x"), two.desk("x"), two.meta})
+    assert {one.agent("x"), one.queue("x"), one.meta}.isdisjoint({two.agent("x"), two.queue("x"), two.meta})

@@ -42,8 +42,8 @@ async def post() -> None:
 
 
 async def script() -> None:
-    desk = Queue(cast(Any, SimpleNamespace(script=away)), keys.Names("t"), "chatter")
-    await desk._call(cast(Any, object()), patience=600)
+    queue = Queue(cast(Any, SimpleNamespace(script=away)), keys.Names("t"), "chatter")
+    await queue._call(cast(Any, object()), patience=600)
 
 
 @pytest.mark.parametrize("wait", [listen, read, post, script])

@@ -120,7 +120,7 @@ async def test_a_beat_forgets_what_an_agent_is_for_that_is_not_here_any_more(
 async def test_a_bridge_that_died_leaves_the_roster_and_a_worker_that_died_stays_on_it(
     presence: Presence, bus: Bus, names: Names
 ) -> None:
-    await bus.command("XADD", f"{names.desk('lower')}inbox", "*", "id", "m-1")
+    await bus.command("XADD", f"{names.queue('lower')}inbox", "*", "id", "m-1")
     for agent, kind in (("upper", module.PASSING), ("lower", module.PASSING), ("planner", "consult")):
         await presence.beat(agent, "a", {"kind": kind})
         await age(bus, names, f"{agent}/a", 5 * LIFE_MS)
@@ -132,8 +132,8 @@ async def test_who_is_here_or_has_work_is_not_retired(presence: Presence, bus: B
     await presence.beat("planner", "a", {})
     assert not await presence.retire("planner")
     await presence.leave("planner", "a")
-    await bus.command("XADD", f"{names.desk('planner')}dead", "*", "id", "m-1")
+    await bus.command("XADD", f"{names.queue('planner')}dead", "*", "id", "m-1")
     assert not await presence.retire("planner")
-    await bus.command("DEL", f"{names.desk('planner')}dead")
+    await bus.command("DEL", f"{names.queue('planner')}dead")
     assert await presence.retire("planner")
     assert await presence.agents() == []

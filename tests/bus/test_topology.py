@@ -92,23 +92,23 @@ async def bus(cluster: list[Node]) -> object:
 
 
 async def _turn(bus: RedisBus, agent: str) -> tuple[Queue, Claim]:
-    desk = Queue(bus, Names("topology"), agent)
+    queue = Queue(bus, Names("topology"), agent)
     mail = Mail(f"m-{agent}", "s", "human-input", json.dumps({"user_id": "u"}).encode())
-    assert (await desk.post(mail)).outcome == "accepted"
-    claim = await desk.claim("w")
+    assert (await queue.post(mail)).outcome == "accepted"
+    claim = await queue.claim("w")
     assert isinstance(claim, Claim)
-    return desk, claim
+    return queue, claim
 
 
-async def test_desks_on_all_nodes_of_a_cluster_carry_turns_to_their_end(
+async def test_queues_on_all_nodes_of_a_cluster_carry_turns_to_their_end(
     bus: RedisBus, cluster: list[Node]
 ) -> None:
     agents = [f"agent{number}" for number in range(12)]
     for agent in agents:
-        desk, claim = await _turn(bus, agent)
-        await desk.step(claim.session, claim.epoch, 0, len(claim.entries), [b"{}"])
-        await desk.finish(claim.session, claim.epoch, Completion("chatter-output", '{"x":1}'))
-        assert await desk.size() == 0
+        queue, claim = await _turn(bus, agent)
+        await queue.step(claim.session, claim.epoch, 0, len(claim.entries), [b"{}"])
+        await queue.finish(claim.session, claim.epoch, Completion("chatter-output", '{"x":1}'))
+        assert await queue.size() == 0
     used = [node for node in cluster if any(node.client.scan_iter("pd:topology:*"))]
     assert len(used) == 3
 
@@ -116,10 +116,10 @@ async def test_desks_on_all_nodes_of_a_cluster_carry_turns_to_their_end(
 async def test_a_plain_publish_on_any_node_is_heard_once_by_ears_on_the_owner_of_the_slot(
     bus: RedisBus, cluster: list[Node]
 ) -> None:
-    desk = Queue(bus, Names("topology"), "listener")
-    channel = desk.names.agent("listener")
+    queue = Queue(bus, Names("topology"), "listener")
+    channel = queue.names.agent("listener")
     heard = asyncio.Event()
-    ears = [Intake(desk, [channel], lambda *_: heard.set(), plain=[channel]) for _ in range(3)]
+    ears = [Intake(queue, [channel], lambda *_: heard.set(), plain=[channel]) for _ in range(3)]
     tasks = [asyncio.create_task(ear.run()) for ear in ears]
     async with asyncio.timeout(15):
         for ear in ears:
@@ -129,26 +129,26 @@ async def test_a_plain_publish_on_any_node_is_heard_once_by_ears_on_the_owner_of
             asked = {"payload": {"question": "Which way?"}}
             question = {"id": f"q{number}", "from": "x", "to": "listener", "type": "question", **asked}
             assert node.client.publish(channel, json.dumps(question)) >= 0
-        await eventually(lambda: _holds(desk, 3))
+        await eventually(lambda: _holds(queue, 3))
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    assert await desk.size() == 3
+    assert await queue.size() == 3
 
 
-async def test_an_idle_worker_is_given_a_message_on_the_node_that_owns_its_desk(
+async def test_an_idle_worker_is_given_a_message_on_the_node_that_owns_its_queue(
     bus: RedisBus, cluster: list[Node]
 ) -> None:
     came: list[str] = []
     async with asyncio.timeout(15):
         for agent in ("idle1", "idle2", "idle3", "idle4"):
-            desk, claim = await _turn(bus, agent)
-            seat = Handoff(desk, "w", lambda: True, lambda given: came.append(given.entries[0].id))
-            ear = Intake(desk, [desk.names.agent(agent)], lambda *_: None, plain=[], seat=seat)
+            queue, claim = await _turn(bus, agent)
+            seat = Handoff(queue, "w", lambda: True, lambda given: came.append(given.entries[0].id))
+            ear = Intake(queue, [queue.names.agent(agent)], lambda *_: None, plain=[], seat=seat)
             task = asyncio.create_task(ear.run())
             await ear.ready.wait()
-            await desk.finish(claim.session, claim.epoch, Completion())
-            await desk.post(Mail(f"next-{agent}", "s", "human-input", b"{}"))
+            await queue.finish(claim.session, claim.epoch, Completion())
+            await queue.post(Mail(f"next-{agent}", "s", "human-input", b"{}"))
             await eventually(partial(_among, f"next-{agent}", came))
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
@@ -158,22 +158,22 @@ async def _among(id: str, came: list[str]) -> bool:
     return id in came
 
 
-async def _holds(desk: Queue, messages: int) -> bool:
-    return await desk.size() >= messages
+async def _holds(queue: Queue, messages: int) -> bool:
+    return await queue.size() >= messages
 
 
 async def test_a_slot_that_moves_to_another_node_is_followed(bus: RedisBus, cluster: list[Node]) -> None:
-    desk = Queue(bus, Names("topology"), "mover")
-    assert await desk.size() == 0
-    slot = cluster[0].ask("CLUSTER", "KEYSLOT", desk.prefix)
+    queue = Queue(bus, Names("topology"), "mover")
+    assert await queue.size() == 0
+    slot = cluster[0].ask("CLUSTER", "KEYSLOT", queue.prefix)
     ids = [node.ask("CLUSTER", "MYID") for node in cluster]
     owner = next(n for n in range(3) if _owns(cluster[n], ids[n], slot))
     target = (owner + 1) % 3
     for node in cluster:
         node.ask("CLUSTER", "SETSLOT", slot, "NODE", ids[target])
     mail = Mail("moved", "s", "human-input", b"{}")
-    assert (await desk.post(mail, patience=5)).outcome == "accepted"
-    assert cluster[target].client.exists(f"{desk.prefix}inbox")
+    assert (await queue.post(mail, patience=5)).outcome == "accepted"
+    assert cluster[target].client.exists(f"{queue.prefix}inbox")
 
 
 def _owns(node: Node, own: str, slot: int) -> bool:
@@ -200,13 +200,13 @@ async def test_the_master_that_a_sentinel_names_is_followed_through_a_failover(t
     try:
         until(lambda: replica.client.info("replication")["master_link_status"] == "up")
         until(lambda: sentinel.ask("SENTINEL", "REPLICAS", "main"))
-        desk = Queue(bus, Names("failover"), "chatter")
-        assert (await desk.post(Mail("before", "s", "human-input", b"{}"))).outcome == "accepted"
-        until(lambda: replica.client.exists(f"{desk.prefix}inbox"))
+        queue = Queue(bus, Names("failover"), "chatter")
+        assert (await queue.post(Mail("before", "s", "human-input", b"{}"))).outcome == "accepted"
+        until(lambda: replica.client.exists(f"{queue.prefix}inbox"))
         master.stop()
-        receipt = await desk.post(Mail("after", "s", "human-input", b"{}"), patience=30)
+        receipt = await queue.post(Mail("after", "s", "human-input", b"{}"), patience=30)
         assert receipt.outcome == "accepted"
-        assert await desk.size() == 2
+        assert await queue.size() == 2
         assert replica.client.info("replication")["role"] == "master"
     finally:
         await bus.close()

@@ -24,7 +24,7 @@ from tests.support.valkey import free_port
 CHANNEL = "chatter-output"
 
 
-def _desk(client: Client, agent: str = "chatter") -> Queue:
+def _queue(client: Client, agent: str = "chatter") -> Queue:
     return Queue(client.bus, client.names, agent, lease_ms=1000)
 
 
@@ -35,7 +35,7 @@ def _output(number: int, **fields: Any) -> Output:
 
 async def _say(client: Client, *numbers: int) -> None:
     for number in numbers:
-        await _desk(client).announce(CHANNEL, _output(number).text(CHANNEL))
+        await _queue(client).announce(CHANNEL, _output(number).text(CHANNEL))
 
 
 async def _take(feed: Feed, count: int) -> list[Heard]:
@@ -81,7 +81,7 @@ async def test_a_foreign_chatter_is_heard_although_it_keeps_no_stream(client: Cl
 
 async def test_outputs_that_cannot_be_read_are_left_out(client: Client) -> None:
     async with client.outputs() as feed:
-        await _desk(client).announce(CHANNEL, "[]")
+        await _queue(client).announce(CHANNEL, "[]")
         await _say(client, 1)
         assert [heard.output.content for heard in await _take(feed, 1)] == ["1"]
 
@@ -98,13 +98,13 @@ async def test_live_events_are_read_on_from_a_mark(client: Client) -> None:
 
 async def _answer(client: Client, **fields: Any) -> None:
     """Be Chatter for one message."""
-    desk = _desk(client)
+    queue = _queue(client)
     async with asyncio.timeout(10):
-        while not isinstance(claim := await desk.claim("w"), Claim):
+        while not isinstance(claim := await queue.claim("w"), Claim):
             await asyncio.sleep(0.01)
     entry = claim.entries[0]
     output = _output(1, session_id=entry.session, answers=[entry.id], **fields)
-    await desk.finish(claim.session, claim.epoch, Completion(channel=CHANNEL, output=output.text(CHANNEL)))
+    await queue.finish(claim.session, claim.epoch, Completion(channel=CHANNEL, output=output.text(CHANNEL)))
 
 
 async def test_a_command_comes_back_with_its_result(client: Client) -> None:
@@ -121,7 +121,7 @@ async def test_a_command_that_nobody_runs_ends_in_time(client: Client) -> None:
 async def test_a_stop_goes_before_what_waits(client: Client) -> None:
     await client.say("first", "ada", "s")
     await client.stop("ada", "s")
-    claim = await _desk(client).claim("w")
+    claim = await _queue(client).claim("w")
     assert isinstance(claim, Claim)
     assert [json.loads(entry.data).get("type", "message") for entry in claim.entries] == [
         "message",
@@ -139,7 +139,7 @@ async def test_amends_and_decisions_are_accepted(client: Client) -> None:
 
 async def test_a_message_on_human_input_is_posted_with_an_id_of_ours(client: Client) -> None:
     sent = await client.publish("human-input", {"user_id": "ada", "content": "hi"})
-    claim = await _desk(client).claim("w")
+    claim = await _queue(client).claim("w")
     assert isinstance(claim, Claim)
     assert claim.entries[0].id == sent.id
     assert json.loads(claim.entries[0].data)["via"] == "human-input"
@@ -150,23 +150,23 @@ async def test_the_same_id_twice_is_known(client: Client) -> None:
     assert [(await client.publish("human-input", words)).outcome for _ in range(2)] == ["accepted", "known"]
 
 
-async def test_a_question_is_posted_to_the_agents_own_desk(client: Client) -> None:
+async def test_a_question_is_posted_to_the_agents_own_queue(client: Client) -> None:
     words = {"from": "x", "to": "planner", "type": "question", "payload": {"question": "?"}}
     sent = await client.publish("agent:planner", words)
-    claim = await _desk(client, "planner").claim("w")
+    claim = await _queue(client, "planner").claim("w")
     assert isinstance(claim, Claim)
     assert claim.entries[0].id == sent.id
 
 
 async def test_an_answer_reaches_the_turn_that_waits_for_it(client: Client) -> None:
     await client.say("hi", "ada", "s")
-    desk = _desk(client)
-    claim = await desk.claim("w")
+    queue = _queue(client)
+    claim = await queue.claim("w")
     assert isinstance(claim, Claim)
-    await desk.step(claim.session, claim.epoch, 0, 1, [b"{}"], ["r-1"])
+    await queue.step(claim.session, claim.epoch, 0, 1, [b"{}"], ["r-1"])
     words = {"from": "planner", "to": "chatter", "type": "response", "payload": {"request_id": "r-1"}}
     assert (await client.publish("agent:chatter", words)).outcome == "accepted"
-    came = await desk.step(claim.session, claim.epoch, 1, 1, [])
+    came = await queue.step(claim.session, claim.epoch, 1, 1, [])
     assert [entry.id for entry in came] == ["answer:r-1"]
 
 

@@ -18,7 +18,7 @@ from tests.client.conftest import Server, until
 
 
 async def _inbox(client: Client) -> list[str]:
-    entries = await client.bus.command("XRANGE", f"{client.names.desk('chatter')}inbox", "-", "+")
+    entries = await client.bus.command("XRANGE", f"{client.names.queue('chatter')}inbox", "-", "+")
     return [json.loads(dict(zip(e[::2], e[1::2], strict=True))[b"data"])["content"] for _, e in entries]
 
 
@@ -130,7 +130,7 @@ async def test_what_cannot_be_taken_is_said_at_once_and_not_kept(client: Client)
 
 
 async def test_a_full_inbox_is_said_at_once_and_not_kept(client: Client) -> None:
-    await client.bus.command("SET", f"{client.names.desk('chatter')}full", "0.99")
+    await client.bus.command("SET", f"{client.names.queue('chatter')}full", "0.99")
     with pytest.raises(Busy):
         await client.say("hello", "ada")
     assert _letters(client) == []

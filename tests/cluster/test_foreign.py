@@ -133,8 +133,8 @@ def test_of_a_foreign_planner_and_our_own_the_first_answer_wins_once(
             start = len(api.requests)
             said = wire.ask("Plan it again", user="racer")
         assert said["content"] == "foreign plan for a shed"
-        desk = wire.names.desk("planner")
-        until(lambda: not wire.redis.xlen(f"{desk}inbox"), what="the end of the request that lost")
+        queue = wire.names.queue("planner")
+        until(lambda: not wire.redis.xlen(f"{queue}inbox"), what="the end of the request that lost")
         assert wire.ask("Plan it without the other", user="racer")["content"] == "Our own plan"
         asked = [body for body in api.requests[start:] if "You are Chatter" in str(body["system"])]
         assert len(asked) == 4  # two for each message: no answer opened a turn of its own

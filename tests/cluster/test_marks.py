@@ -119,7 +119,7 @@ def test_a_conversation_that_the_store_recalls_bears_its_mark(wire: Wire, place:
         ),
         what="the session's row",
     )
-    prefix = place.names.desk("chatter")
+    prefix = place.names.queue("chatter")
     until(lambda: not wire.redis.xlen(f"{prefix}archive"), what="the Store having all")
     assert wire.redis.delete(f"{prefix}window:user:old") == 1
     assert "read_file was read before, in this conversation" in _asked(wire, "old")

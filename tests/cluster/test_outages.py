@@ -88,7 +88,7 @@ class Flow:
     def answers(self) -> dict[str, int]:
         """How often each message was answered, as the stream of outputs has it."""
         try:
-            rows: Any = self.wire.redis.xrange(f"{self.wire.names.desk('chatter')}out")
+            rows: Any = self.wire.redis.xrange(f"{self.wire.names.queue('chatter')}out")
         except redis.ConnectionError:
             return {}
         said = [json.loads(row[b"data"]) for _, row in rows]

@@ -40,7 +40,7 @@ def _place(said: Message) -> tuple[int, ...]:
 def check(wire: Wire, ids: list[str]) -> None:
     """All are answered, none twice, and each person's answers come in the order of the messages."""
     until(lambda: len(wire.closings()) >= MESSAGES, 40, "all answers", lambda: len(wire.closings()))
-    until(lambda: not wire.redis.xlen(f"{wire.names.desk('chatter')}inbox"), what="the end of all turns")
+    until(lambda: not wire.redis.xlen(f"{wire.names.queue('chatter')}inbox"), what="the end of all turns")
     said = wire.closings()
     counts = Counter(str(output["in_reply_to"]) for output in said)
     assert [name for name, count in counts.items() if count > 1] == []

@@ -30,12 +30,12 @@ def chatter(place: Site, wire: Wire) -> Iterator[Worker]:
 
 
 def _idle(wire: Wire) -> int:
-    return int(wire.redis.zcard(f"{wire.names.desk('chatter')}idle"))
+    return int(wire.redis.zcard(f"{wire.names.queue('chatter')}idle"))
 
 
 def test_an_idle_chatter_is_given_what_comes_next_and_answers_it_once(chatter: Worker, wire: Wire) -> None:
     with wire.redis.pubsub() as seats:  # type: ignore[no-untyped-call]
-        seats.psubscribe(f"*{wire.names.desk('chatter')}seat:*".replace("{", "\\{").replace("}", "\\}"))
+        seats.psubscribe(f"*{wire.names.queue('chatter')}seat:*".replace("{", "\\{").replace("}", "\\}"))
         assert seats.get_message(timeout=10)["type"] == "psubscribe"
         for number in range(3):
             wire.closing(wire.send(f"and {number}", user="second"))

@@ -271,7 +271,7 @@ def test_a_conversation_that_redis_has_forgotten_goes_on_whole_from_the_store(
     wire.ask("My cat is called Muon", user="owner")
     kept = "select 1 from conversation_messages where session_id = 'user:owner' and role = 'assistant'"
     until(lambda: place.query(kept), what="the conversation in the Store")
-    assert wire.redis.delete(f"{wire.names.desk('chatter')}window:user:owner") == 1
+    assert wire.redis.delete(f"{wire.names.queue('chatter')}window:user:owner") == 1
     for _ in range(2):  # the second time from what Redis was given back
         wire.ask("What is my cat called?", user="owner")
         assert "My cat is called Muon" in words(api.requests[-1]["messages"][0]["content"])

@@ -110,20 +110,20 @@ def test_turns_of_more_than_a_day_ago_are_not_shown_and_that_is_said() -> None:
 
 
 @pytest.fixture
-def desk(redis: RedisBus, names: Names) -> Queue:
+def queue(redis: RedisBus, names: Names) -> Queue:
     return Queue(redis, names, "chatter")
 
 
-async def next_turn(desk: Queue, id: str, session: str = "s") -> Turn:
-    await desk.post(Mail(id, session, HUMAN_INPUT, b"{}"))
-    claim = await desk.claim("w")
+async def next_turn(queue: Queue, id: str, session: str = "s") -> Turn:
+    await queue.post(Mail(id, session, HUMAN_INPUT, b"{}"))
+    claim = await queue.claim("w")
     assert isinstance(claim, Claim)
-    return Turn(desk, claim)
+    return Turn(queue, claim)
 
 
-async def leave(desk: Queue, id: str, past: History, added: list[Record], session: str = "s") -> None:
+async def leave(queue: Queue, id: str, past: History, added: list[Record], session: str = "s") -> None:
     """A turn that adds to its conversation."""
-    turn = await next_turn(desk, id, session)
+    turn = await next_turn(queue, id, session)
     drop, window = past.leaves(added)
     seq = added[-1]["seq"] if added and "seq" in added[-1] else None
     await turn.finish(Completion(drop=drop, window=[pack(item) for item in window], seq=seq))
@@ -133,85 +133,85 @@ def numbers(past: History) -> list[int]:
     return [item["seq"] for item in past.window]
 
 
-async def test_redis_holds_a_window_for_a_day(desk: Queue, store: SqliteStore) -> None:
-    await leave(desk, "m1", History(), turns(2))
-    life = await desk.bus.command("PTTL", f"{desk.prefix}window:s")
+async def test_redis_holds_a_window_for_a_day(queue: Queue, store: SqliteStore) -> None:
+    await leave(queue, "m1", History(), turns(2))
+    life = await queue.bus.command("PTTL", f"{queue.prefix}window:s")
     assert DAY * 1000 - 60_000 < life <= DAY * 1000
 
 
 async def test_a_conversation_that_was_read_from_the_store_is_whole_in_redis_again(
-    desk: Queue, store: SqliteStore
+    queue: Queue, store: SqliteStore
 ) -> None:
     await kept(store, turns(*[2] * 24))
-    first = await next_turn(desk, "m1")
+    first = await next_turn(queue, "m1")
     past = await look_back(store, first, HOUR_MS)
     assert numbers(past) == list(range(1, 49))
     drop, window = past.leaves(added := turn("new", 4, 49, at=first.claimed_at))
     await first.finish(Completion(drop=drop, window=[pack(item) for item in window], seq=added[-1]["seq"]))
-    second = await next_turn(desk, "m2")
-    assert [unpack(data)["seq"] for data in await _lines(desk)] == list(range(3, 53))
+    second = await next_turn(queue, "m2")
+    assert [unpack(data)["seq"] for data in await _lines(queue)] == list(range(3, 53))
     assert numbers(await look_back(store, second, HOUR_MS)) == list(range(3, 53))
 
 
-async def _lines(desk: Queue) -> list[bytes]:
-    return list(await desk.bus.command("LRANGE", f"{desk.prefix}window:s", 0, -1))
+async def _lines(queue: Queue) -> list[bytes]:
+    return list(await queue.bus.command("LRANGE", f"{queue.prefix}window:s", 0, -1))
 
 
 async def test_after_a_rest_the_store_is_asked_and_until_then_redis_is_believed(
-    desk: Queue, store: SqliteStore
+    queue: Queue, store: SqliteStore
 ) -> None:
-    await leave(desk, "m1", History(), turns(2, at=1))
+    await leave(queue, "m1", History(), turns(2, at=1))
     await kept(store, turns(2))
     await store.insert(Session(key="s", clear_at=now() + timedelta(minutes=1)))
-    waiting = await next_turn(desk, "m2")
+    waiting = await next_turn(queue, "m2")
     assert numbers(await look_back(store, waiting, rest_ms=waiting.claimed_at)) == [1, 2]
     rested = await look_back(store, waiting, rest_ms=HOUR_MS)
     assert (rested.window, rested.seq) == ([], 2)
 
 
 async def test_what_is_still_on_its_way_to_the_store_is_taken_from_redis(
-    desk: Queue, store: SqliteStore
+    queue: Queue, store: SqliteStore
 ) -> None:
     await kept(store, turns(2))
-    await leave(desk, "m1", History(), turns(2, 2, at=1))
-    assert numbers(await look_back(store, await next_turn(desk, "m2"), HOUR_MS)) == [1, 2, 3, 4]
+    await leave(queue, "m1", History(), turns(2, 2, at=1))
+    assert numbers(await look_back(store, await next_turn(queue, "m2"), HOUR_MS)) == [1, 2, 3, 4]
 
 
 async def test_with_the_store_down_redis_is_gone_on_with_however_long_the_rest(
-    desk: Queue, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    queue: Queue, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def down(*_: Any, **__: Any) -> Any:
         raise StoreUnavailable("the store does not answer")
 
-    await leave(desk, "m1", History(), turns(2, at=1))
+    await leave(queue, "m1", History(), turns(2, at=1))
     monkeypatch.setattr(store, "select", down)
-    assert numbers(await look_back(Breaker(store), await next_turn(desk, "m2"), HOUR_MS)) == [1, 2]
+    assert numbers(await look_back(Breaker(store), await next_turn(queue, "m2"), HOUR_MS)) == [1, 2]
 
 
 async def test_a_summary_is_found_in_redis_and_without_it_in_the_store(
-    desk: Queue, store: SqliteStore
+    queue: Queue, store: SqliteStore
 ) -> None:
     window = turns(*[2] * 9, at=DAY * 10**6)
-    await leave(desk, "m1", History(), window)
-    await leave(desk, "m2", History(), [summary.record("From Redis.", 1, 8)], "summary:s")
-    first = await next_turn(desk, "m3")
+    await leave(queue, "m1", History(), window)
+    await leave(queue, "m2", History(), [summary.record("From Redis.", 1, 8)], "summary:s")
+    first = await next_turn(queue, "m3")
     assert (await look_back(store, first, HOUR_MS)).summary == summary.record("From Redis.", 1, 8)
-    await desk.bus.command("DEL", f"{desk.prefix}window:s", f"{desk.prefix}window:summary:s")
+    await queue.bus.command("DEL", f"{queue.prefix}window:s", f"{queue.prefix}window:summary:s")
     await kept(store, window)
     for text, last in (("Older.", 6), ("From the Store.", 8)):
         await store.insert(
             SnapshotRow(session_id="s", kind="summary", summary=text, first_seq=1, last_seq=last)
         )
     await first.finish(Completion())
-    second = await next_turn(desk, "m4")
+    second = await next_turn(queue, "m4")
     assert (await look_back(store, second, HOUR_MS)).summary == summary.record("From the Store.", 1, 8)
     await store.insert(Session(key="s", clear_at=now() + timedelta(minutes=1)))
     assert (await look_back(store, second, HOUR_MS)).summary is None
 
 
 async def test_what_a_person_says_in_a_session_that_is_called_like_one_is_no_summary(
-    desk: Queue, store: SqliteStore
+    queue: Queue, store: SqliteStore
 ) -> None:
-    await leave(desk, "m1", History(), turns(*[2] * 9, at=DAY * 10**6))
-    await leave(desk, "m2", History(), turns(2), "summary:s")
-    assert (await look_back(store, await next_turn(desk, "m3"), HOUR_MS)).summary is None
+    await leave(queue, "m1", History(), turns(*[2] * 9, at=DAY * 10**6))
+    await leave(queue, "m2", History(), turns(2), "summary:s")
+    assert (await look_back(store, await next_turn(queue, "m3"), HOUR_MS)).summary is None

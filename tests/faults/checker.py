@@ -102,7 +102,7 @@ class Mark:
     @classmethod
     async def now(cls, cluster: Cluster) -> Mark:
         """The counts of this moment."""
-        model, stream = cluster.model, f"{cluster.desks['chatter'].prefix}out"
+        model, stream = cluster.model, f"{cluster.queues['chatter'].prefix}out"
         newest = await cluster.bus.command("XREVRANGE", stream, "+", "-", "COUNT", 1)
         last = newest[0][0].decode() if newest else "0-0"
         return cls(len(model.backward()), model.again(), await cluster.stale(), len(cluster.recoveries), last)
@@ -149,7 +149,7 @@ async def arrived(
 ) -> None:
     """Wait for answers to plain messages, as long as more of them come.
 
-    No desk knows of what an ear has heard and not yet handed in: who heard it last waits 3 s for the others, and
+    No queue knows of what an ear has heard and not yet handed in: who heard it last waits 3 s for the others, and
     on a busy machine each of these messages is then a turn of its own.
     """
     left = await missing()
@@ -173,7 +173,7 @@ async def _unanswered(cluster: Cluster, after: str, loads: tuple[Load, ...]) -> 
 async def _said(cluster: Cluster, after: str) -> list[dict[str, Any]]:
     """Every closing output since then, in order."""
     out: list[dict[str, Any]] = []
-    stream = f"{cluster.desks['chatter'].prefix}out"
+    stream = f"{cluster.queues['chatter'].prefix}out"
     while entries := await cluster.bus.command("XRANGE", stream, f"({after}", "+", "COUNT", 1000):
         out += [json.loads(fields[1]) for _, fields in entries]
         after = entries[-1][0].decode()

@@ -58,7 +58,7 @@ class Cluster:
         self._watching: set[asyncio.Task[None]] = set()
         self._forgotten = 0
         self.sizes: list[tuple[int, int]] = []  # messages sent, bytes of memory of all Chatters
-        self.desks = {agent: Queue(self.bus, self.names, agent, lease_ms=lease) for agent in AGENTS}
+        self.queues = {agent: Queue(self.bus, self.names, agent, lease_ms=lease) for agent in AGENTS}
 
     # -- processes -------------------------------------------------------------------------------------------
 
@@ -143,7 +143,7 @@ class Cluster:
     async def held(self, worker: Worker) -> dict[str, bytes]:
         """The turns that a worker has under lease now: key of the turn -> its epoch."""
         found: dict[str, bytes] = {}
-        prefix = f"{self.desks[worker.name].prefix}turn:"
+        prefix = f"{self.queues[worker.name].prefix}turn:"
         for key in await self.bus.command("KEYS", _literal(prefix) + "*"):
             owner, epoch = await self.bus.command("HMGET", key, "owner", "epoch")
             if owner and f"-{worker.pid}-".encode() in owner:
@@ -245,20 +245,20 @@ class Cluster:
     # -- state -----------------------------------------------------------------------------------------------
 
     async def quiet(self, seconds: float = 40.0) -> bool:
-        """Wait until no desk has anything left to do, and everything is stored; False if that takes longer."""
+        """Wait until no queue has anything left to do, and everything is stored; False if that takes longer."""
         return await happens(self._nothing_left, seconds)
 
     async def _nothing_left(self) -> bool:
-        for desk in self.desks.values():
+        for queue in self.queues.values():
             for kind, name in (("XLEN", "inbox"), ("ZCARD", "due"), ("XLEN", "archive")):
-                if await self.bus.command(kind, desk.prefix + name):
+                if await self.bus.command(kind, queue.prefix + name):
                     return False
         return True
 
     async def settled(self) -> bool:
         """Whether what was interrupted got on: three faults on one message rightly make it a dead letter."""
-        for desk in self.desks.values():
-            for key in await self.bus.command("KEYS", f"{_literal(desk.prefix)}turn:*"):
+        for queue in self.queues.values():
+            for key in await self.bus.command("KEYS", f"{_literal(queue.prefix)}turn:*"):
                 if int(await self.bus.command("HGET", key, "tries") or 0) > 1:
                     return False
         return True
@@ -266,25 +266,25 @@ class Cluster:
     async def leftovers(self) -> list[str]:
         """Keys of turns that are still there although nothing is left to do."""
         left: list[str] = []
-        for desk in self.desks.values():
+        for queue in self.queues.values():
             for kind in ("mail", "join", "given", "journal", "turn"):
-                keys = await self.bus.command("KEYS", f"{_literal(desk.prefix)}{kind}:*")
+                keys = await self.bus.command("KEYS", f"{_literal(queue.prefix)}{kind}:*")
                 left += [key.decode() for key in keys]
         return left
 
     async def state(self) -> list[str]:
         """What is under way and who lives, for whoever asks why nothing goes on."""
         told = []
-        for name, desk in self.desks.items():
+        for name, queue in self.queues.items():
             alive = [worker.pid for worker in self.replicas(name)]
-            told.append(f"{name}: {await desk.size()} open, alive: {alive}")
-            for key in await self.bus.command("KEYS", f"{_literal(desk.prefix)}turn:*"):
+            told.append(f"{name}: {await queue.size()} open, alive: {alive}")
+            for key in await self.bus.command("KEYS", f"{_literal(queue.prefix)}turn:*"):
                 told.append(f"  {key.decode()}: {await self.bus.command('HGETALL', key)}")
         return told + [f"{worker.pid} {worker.tail()}" for worker in self.site.workers[-8:]]
 
     async def stale(self) -> int:
         """How many commits of workers without a lease were refused."""
-        counts = [await self.bus.command("GET", f"{desk.prefix}stale") for desk in self.desks.values()]
+        counts = [await self.bus.command("GET", f"{queue.prefix}stale") for queue in self.queues.values()]
         return sum(int(count or 0) for count in counts)
 
     async def close(self) -> None:

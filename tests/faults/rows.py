@@ -280,7 +280,7 @@ async def _sent(person: Person) -> bool:
 
 
 async def _all_listen(scene: Scene) -> bool:
-    heard = await scene.cluster.bus.listeners(scene.cluster.desks["chatter"].marker)
+    heard = await scene.cluster.bus.listeners(scene.cluster.queues["chatter"].marker)
     return heard >= len(scene.cluster.replicas("chatter"))
 
 
@@ -345,7 +345,7 @@ async def provider(scene: Scene) -> None:
 
 
 async def _all_closed(scene: Scene) -> bool:
-    return await scene.cluster.desks["chatter"].size() == 0
+    return await scene.cluster.queues["chatter"].size() == 0
 
 
 async def _ended(scene: Scene, seconds: float) -> None:

@@ -44,7 +44,7 @@ async def store_full(scene: Scene) -> None:
 async def _waits_for_store(scene: Scene) -> bool:
     """Whether rows wait that a Store would have taken long ago: it is asked each second."""
     entries = await scene.cluster.bus.command(
-        "XRANGE", f"{scene.cluster.desks['chatter'].prefix}archive", "-", "+", "COUNT", 1
+        "XRANGE", f"{scene.cluster.queues['chatter'].prefix}archive", "-", "+", "COUNT", 1
     )
     seconds, _ = await scene.cluster.bus.command("TIME")
     return bool(entries) and int(entries[0][0].split(b"-")[0]) < (int(seconds) - 2) * 1000

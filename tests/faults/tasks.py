@@ -62,7 +62,7 @@ async def _ended(person: Person, cluster: Cluster, count: int) -> bool:
 
 
 async def outcomes(cluster: Cluster) -> list[dict[str, Any]]:
-    entries = await cluster.bus.command("XRANGE", f"{cluster.desks['chatter'].prefix}out", "-", "+")
+    entries = await cluster.bus.command("XRANGE", f"{cluster.queues['chatter'].prefix}out", "-", "+")
     said = [json.loads(fields[1]) for _, fields in entries]
     return [output for output in said if output.get("task")]
 

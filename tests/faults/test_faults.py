@@ -71,7 +71,7 @@ def test_a_worker_may_die_at_any_point_of_a_turn(tmp_path: Path) -> None:
             found["poison"].notes = [
                 str(fields[1])
                 for _, fields in await made.bus.command(
-                    "XRANGE", f"{made.desks['chatter'].prefix}dead", "-", "+"
+                    "XRANGE", f"{made.queues['chatter'].prefix}dead", "-", "+"
                 )
             ]
         return found

@@ -68,7 +68,7 @@ class Load:
         """How much waits for an answer: people do not talk on for ever when nobody answers."""
         while True:
             with contextlib.suppress(PromptDockError):
-                self._waiting = await self.cluster.desks["chatter"].size()
+                self._waiting = await self.cluster.queues["chatter"].size()
             await asyncio.sleep(0.1)
 
     async def _own(self, user: str) -> None:
@@ -90,10 +90,10 @@ class Load:
         channel = self.cluster.names.channel(HUMAN_INPUT)
         data = json.dumps({**content, "via": channel}).encode()
         mail = routing.human(self.cluster.names, messages.human(content), data)
-        desk = self.cluster.desks["chatter"]
+        queue = self.cluster.queues["chatter"]
         while True:
             try:
-                receipt = await desk.post(mail)
+                receipt = await queue.post(mail)
             except PromptDockError:
                 self.unasked += 1
                 await asyncio.sleep(0.05)

@@ -83,5 +83,5 @@ def _rows(postgres: Postgres) -> list[list[str]]:
 
 
 def _archive(wire: Wire) -> list[Any]:
-    found: Any = wire.redis.xrange(f"{wire.names.desk('chatter')}archive")
+    found: Any = wire.redis.xrange(f"{wire.names.queue('chatter')}archive")
     return list(found)

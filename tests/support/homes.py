@@ -140,7 +140,7 @@ def _live(made: Site) -> None:
         wire.send("delete", user="bob", id="m-bob")
         wire.wait("chatter-output", lambda said: said["status"] == "awaiting_approval")
         until(lambda: made.query("select id from approvals where state = 'pending'"), what="the row of it")
-        until(lambda: not wire.redis.xlen(f"{made.names.desk('chatter')}archive"), what="the archive")
+        until(lambda: not wire.redis.xlen(f"{made.names.queue('chatter')}archive"), what="the archive")
         chatter.drain()
         (mortal,) = made.up("chatter", PROMPTDOCK_FAULT="result stored")
         wire.send("look twice", user="cat", id="m-cat")

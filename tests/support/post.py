@@ -20,12 +20,12 @@ def post(url: str, names: Names, sent: Sequence[Message], pause: float = 0.0) ->
 
     async def work() -> list[str]:
         bus = RedisBus(url, silence=2.0, client_name="promptdock-test")
-        desk, outcomes = Queue(bus, names, CHATTER), list[str]()
+        queue, outcomes = Queue(bus, names, CHATTER), list[str]()
         try:
             for message in sent:
                 data = json.dumps(message | {"via": names.channel(HUMAN_INPUT)}).encode()
                 mail = routing.human(names, messages.human(messages.read(data)), data)
-                outcomes.append((await desk.post(mail, patience=PATIENCE)).outcome)
+                outcomes.append((await queue.post(mail, patience=PATIENCE)).outcome)
                 await asyncio.sleep(pause)
         finally:
             await bus.close()

@@ -130,7 +130,7 @@ class Wire:
 
     def dead(self) -> list[dict[str, str]]:
         """Chatter's dead letters, oldest first."""
-        rows: Any = self.redis.xrange(f"{self.names.desk('chatter')}dead")
+        rows: Any = self.redis.xrange(f"{self.names.queue('chatter')}dead")
         return [
             {name.decode("utf-8", "replace"): value.decode("utf-8", "replace") for name, value in row.items()}
             for _, row in rows

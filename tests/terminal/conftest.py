@@ -84,7 +84,7 @@ class Chatter:
 
     async def heard(self) -> list[dict[str, Any]]:
         """The messages that were posted to Chatter, in order."""
-        entries = await self.redis.command("XRANGE", f"{self.names.desk('chatter')}inbox", "-", "+")
+        entries = await self.redis.command("XRANGE", f"{self.names.queue('chatter')}inbox", "-", "+")
         posts = [dict(zip(flat[::2], flat[1::2], strict=True)) for _, flat in entries]
         return [json.loads(post[b"data"]) for post in posts]
 

@@ -49,12 +49,12 @@ async def test_what_belongs_to_another_session_is_not_shown(
 async def test_what_this_person_was_shown_is_acknowledged_and_what_was_for_another_is_not(
     here: Conversation, chatter: Chatter, seen: Seen
 ) -> None:
-    desk = Queue(chatter.redis, chatter.names, "chatter")
-    channel, kept = chatter.names.channel("chatter-output"), f"{desk.prefix}untold:user:ada"
+    queue = Queue(chatter.redis, chatter.names, "chatter")
+    channel, kept = chatter.names.channel("chatter-output"), f"{queue.prefix}untold:user:ada"
     words = {"status": "complete", "session_id": "user:ada", "content": "Good day"}
     for user in ("bob", "ada"):
         output = Output.model_validate({**words, "user_id": user, "id": user, "timestamp": now()})
-        await desk.announce(channel, output.text(channel), "user:ada", "always")
+        await queue.announce(channel, output.text(channel), "user:ada", "always")
     await until(lambda: len(seen.told) == 2)
     await here.client.close()  # comes back when what was shown is acknowledged
     left = await chatter.redis.command("XRANGE", kept, "-", "+")
@@ -114,12 +114,12 @@ async def test_a_chat_opens_with_the_last_words_and_with_what_its_person_was_not
             )
         )
     await store.close()
-    desk, channel = Queue(chatter.redis, chatter.names, "chatter"), chatter.names.channel("chatter-output")
+    queue, channel = Queue(chatter.redis, chatter.names, "chatter"), chatter.names.channel("chatter-output")
     words = {"status": "task_update", "session_id": "user:ada", "id": "o", "timestamp": now()}
     await here.__aexit__()  # nobody looks
     for user, text in (("ada", "The fence stands"), ("bob", "not yours")):
         output = Output.model_validate({**words, "user_id": user, "content": text})
-        await desk.announce(channel, output.text(channel), "user:ada", "always")
+        await queue.announce(channel, output.text(channel), "user:ada", "always")
     seen.told.clear()
     async with Conversation(here.client, seen, "ada", None):
         assert any("you said: Build a fence" in text for kind, text in seen.told if kind == "note")
@@ -428,12 +428,12 @@ async def test_a_question_that_nobody_was_shown_is_put_once(
 ) -> None:
     await _question(here, 1)
     await here.__aexit__()
-    desk, channel = Queue(chatter.redis, chatter.names, "chatter"), chatter.names.channel("chatter-output")
+    queue, channel = Queue(chatter.redis, chatter.names, "chatter"), chatter.names.channel("chatter-output")
     words = {"status": "awaiting_input", "session_id": "user:ada", "user_id": "ada", "timestamp": now()}
     asks = {"content": "I need to know. Which database?", "question": "Which database?", "answers": ["t"]}
     for id in ("t.end", "answered-long-ago.end"):
         output = Output.model_validate({**words, **asks, "id": id})
-        await desk.announce(channel, output.text(channel), "user:ada", "always")
+        await queue.announce(channel, output.text(channel), "user:ada", "always")
     seen.told.clear()
     async with Conversation(here.client, seen, "ada", None) as again:
         assert seen.kinds().count("awaiting_input") == 1
@@ -449,10 +449,10 @@ async def test_a_chat_opens_with_everything_in_the_order_in_which_it_came(
         await approvals.open(_open(number, "ada", ago))
         await chatter.redis.command("HSET", approvals.open_in("user:ada"), number, 1)
     await here.__aexit__()
-    desk, channel = Queue(chatter.redis, chatter.names, "chatter"), chatter.names.channel("chatter-output")
+    queue, channel = Queue(chatter.redis, chatter.names, "chatter"), chatter.names.channel("chatter-output")
     words = {"status": "task_update", "session_id": "user:ada", "user_id": "ada", "timestamp": now()}
     output = Output.model_validate({**words, "id": "o", "content": "The fence stands"})
-    await desk.announce(channel, output.text(channel), "user:ada", "always")
+    await queue.announce(channel, output.text(channel), "user:ada", "always")
     seen.told.clear()
     async with Conversation(here.client, seen, "ada", None):
         whole = "\n".join(text for _, text in seen.told)

@@ -49,10 +49,10 @@ async def test_what_a_task_is_given_reaches_whoever_does_it(bench: Bench) -> Non
     assert "## Read first\n\n- docs/a.md" in told and "Make it red." in told
     assert slug in (await bench.ok("get_task_tree", task_id=above))["tree"]
     (repo,) = await bench.store.select(Repo)
-    for name, owner in (("desk", repo.id), ("attic", None)):
+    for name, owner in (("queue", repo.id), ("attic", None)):
         path = str(bench.home / name)
         await bench.store.insert(Workspace(project_id=repo.project_id, repo_id=owner, name=name, path=path))
-    assert (await bench.ok("create_task", title="There", preferred_workspace_id="desk"))["repo_id"] == "shop"
+    assert (await bench.ok("create_task", title="There", preferred_workspace_id="queue"))["repo_id"] == "shop"
     assert "no task can work" in await bench.no("create_task", title="No", preferred_workspace_id="attic")
 
 

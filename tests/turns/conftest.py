@@ -1,4 +1,4 @@
-"""A desk on each bus."""
+"""A queue on each bus."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.bus.fake import FakeBus
 from tests.support.valkey import names, redis, valkey
 from tests.turns.ground import Lossy
 
-__all__ = ["bus", "desk", "lossy", "names", "redis", "valkey"]
+__all__ = ["bus", "lossy", "names", "queue", "redis", "valkey"]
 
 
 @pytest.fixture(params=["fake", "real"])
@@ -26,12 +26,12 @@ async def bus(request: pytest.FixtureRequest, valkey: str) -> AsyncIterator[Bus]
 
 
 @pytest.fixture
-def desk(bus: Bus, names: Names) -> Queue:
-    """Chatter's desk, with a lease that does not run out by itself."""
+def queue(bus: Bus, names: Names) -> Queue:
+    """Chatter's queue, with a lease that does not run out by itself."""
     return Queue(bus, names, "chatter", lease_ms=60_000)
 
 
 @pytest.fixture
 def lossy(bus: Bus, names: Names) -> Queue:
-    """The same desk over a bus that loses replies."""
+    """The same queue over a bus that loses replies."""
     return Queue(Lossy(bus), names, "chatter", lease_ms=60_000)

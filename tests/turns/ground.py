@@ -1,4 +1,4 @@
-"""Short ways to use a desk, and to see what lies in Redis for it."""
+"""Short ways to use a queue, and to see what lies in Redis for it."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Lossy(FakeBus):
         return await self.below.command(*arguments, key=key)
 
 
-def losses(desk: Queue) -> Lossy:
+def losses(queue: Queue) -> Lossy:
     """The bus of `lossy`."""
-    assert isinstance(desk.bus, Lossy)
-    return desk.bus
+    assert isinstance(queue.bus, Lossy)
+    return queue.bus
 
 
 def mail(id: str, session: str = "s", place: Place = "mail", **more: Any) -> Mail:
@@ -46,9 +46,9 @@ def mail(id: str, session: str = "s", place: Place = "mail", **more: Any) -> Mai
     return Mail(id, session, more.pop("channel", HUMAN_INPUT), more.pop("data", data), place, **more)
 
 
-async def claimed(desk: Queue, worker: str = "w1") -> Claim:
+async def claimed(queue: Queue, worker: str = "w1") -> Claim:
     """The next turn, which must be there."""
-    claim = await desk.claim(worker)
+    claim = await queue.claim(worker)
     assert isinstance(claim, Claim), f"nothing is due: {claim}"
     return claim
 
@@ -65,7 +65,7 @@ def closing(text: str = "done", **more: Any) -> Completion:
 
 @dataclass
 class State:
-    """What lies in Redis for one desk."""
+    """What lies in Redis for one queue."""
 
     inbox: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
@@ -73,11 +73,11 @@ class State:
     archived: list[str] = field(default_factory=list)
 
 
-async def state(desk: Queue) -> State:
+async def state(queue: Queue) -> State:
     """The ids that wait, the outputs, the dead letters with their reasons, the kinds in the archive."""
     streams = {}
     for name in ("inbox", "out", "dead", "archive"):
-        entries = await desk.bus.command("XRANGE", f"{desk.prefix}{name}", "-", "+")
+        entries = await queue.bus.command("XRANGE", f"{queue.prefix}{name}", "-", "+")
         streams[name] = [dict(zip(flat[::2], flat[1::2], strict=True)) for _, flat in entries]
     return State(
         [entry[b"id"].decode() for entry in streams["inbox"]],
@@ -87,11 +87,11 @@ async def state(desk: Queue) -> State:
     )
 
 
-async def lapse(desk: Queue, session: str = "s") -> None:
+async def lapse(queue: Queue, session: str = "s") -> None:
     """Let the lease of a turn run out."""
-    await desk.bus.command("ZADD", f"{desk.prefix}due", 1, session)
+    await queue.bus.command("ZADD", f"{queue.prefix}due", 1, session)
 
 
-async def stale(desk: Queue) -> int:
+async def stale(queue: Queue) -> int:
     """How many commits of workers without a lease were refused."""
-    return int(await desk.bus.command("GET", f"{desk.prefix}stale") or 0)
+    return int(await queue.bus.command("GET", f"{queue.prefix}stale") or 0)

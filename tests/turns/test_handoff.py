@@ -27,16 +27,16 @@ from tests.turns.ground import claimed, closing, given, lapse, mail, state
 class Sitter:
     """A worker that listens on its seat."""
 
-    desk: Queue
+    queue: Queue
     name: str = "w1"
     idle: bool = True
     came: list[Claim] = field(default_factory=list)
     bells: list[tuple[str, dict[str, Any] | None]] = field(default_factory=list)
 
     async def start(self) -> Sitter:
-        self.seat = Handoff(self.desk, self.name, lambda: self.idle, self.came.append)
-        channel = self.desk.names.channel(HUMAN_INPUT)
-        ear = Intake(self.desk, [channel], lambda *bell: self.bells.append(bell), [channel], self.seat)
+        self.seat = Handoff(self.queue, self.name, lambda: self.idle, self.came.append)
+        channel = self.queue.names.channel(HUMAN_INPUT)
+        ear = Intake(self.queue, [channel], lambda *bell: self.bells.append(bell), [channel], self.seat)
         self.listening = asyncio.create_task(ear.run())
         await asyncio.wait_for(ear.ready.wait(), 5)
         return self
@@ -46,7 +46,7 @@ class Sitter:
         await asyncio.gather(self.listening, return_exceptions=True)
 
     async def answer(self, claim: Claim) -> None:
-        await self.desk.finish(claim.session, claim.epoch, closing(f"to {given(claim)[0]}"))
+        await self.queue.finish(claim.session, claim.epoch, closing(f"to {given(claim)[0]}"))
 
     async def next(self) -> Claim:
         """What was given beyond what had been given when this was called last."""
@@ -63,11 +63,11 @@ async def bus(valkey: str) -> AsyncIterator[Bus]:
 
 
 @pytest.fixture
-async def sitter(desk: Queue) -> AsyncIterator[Sitter]:
+async def sitter(queue: Queue) -> AsyncIterator[Sitter]:
     """A worker that has just ended a turn and holds no other."""
-    made = await Sitter(desk).start()
-    await desk.post(mail("m0"))
-    await made.answer(await claimed(desk))
+    made = await Sitter(queue).start()
+    await queue.post(mail("m0"))
+    await made.answer(await claimed(queue))
     yield made
     await made.stop()
 
@@ -75,34 +75,34 @@ async def sitter(desk: Queue) -> AsyncIterator[Sitter]:
 async def _none(sitter: Sitter) -> None:
     """Nothing was given: a message that the same connection hears later has come, and no turn before it."""
     heard = len(sitter.bells)
-    await sitter.desk.bus.publish(sitter.desk.bell, b'{"marker": 1}')
+    await sitter.queue.bus.publish(sitter.queue.bell, b'{"marker": 1}')
     await until(lambda: any(content == {"marker": 1} for _, content in sitter.bells[heard:]))
     assert not sitter.came
 
 
 async def test_an_idle_worker_is_given_the_next_message_without_a_claim(sitter: Sitter) -> None:
-    desk = sitter.desk
-    await desk.post(mail("m1", deadline=0))
+    queue = sitter.queue
+    await queue.post(mail("m1", deadline=0))
     claim = await sitter.next()
     assert (claim.session, given(claim), claim.tries, claim.fails) == ("s", ["m1"], 1, 0)
     assert (claim.journal, claim.window, claim.seq, claim.untold) == ([], [], None, [])
     assert (claim.entries[0].data, claim.entries[0].deadline) == (mail("m1").data, 0)
-    wait = await desk.claim("w2")
+    wait = await queue.claim("w2")
     assert isinstance(wait, int)
     assert 0 < wait <= 60_000  # it has a lease like any other
     await sitter.answer(claim)
-    assert (await state(desk)).said == ["to m0", "to m1"]
-    assert (await state(desk)).inbox == []
+    assert (await state(queue)).said == ["to m0", "to m1"]
+    assert (await state(queue)).inbox == []
 
 
 async def test_what_is_given_is_told_before_the_message_itself_and_named_so_that_nobody_looks_for_it(
     sitter: Sitter,
 ) -> None:
     data = b'{"user_id": "ann", "content": "hi", "id": "m1", "via": "human-input"}'
-    channel = sitter.desk.names.channel(HUMAN_INPUT)
+    channel = sitter.queue.names.channel(HUMAN_INPUT)
     data = data.replace(b"human-input", channel.encode())
     sitter.bells.clear()
-    await sitter.desk.post(mail("m1", data=data, channel=channel))
+    await sitter.queue.post(mail("m1", data=data, channel=channel))
     await until(lambda: bool(sitter.bells))
     assert [given(claim) for claim in sitter.came] == [["m1"]]
     assert [content["id"] for _, content in sitter.bells if content] == [sitter.seat.given] == ["m1"]
@@ -110,117 +110,117 @@ async def test_what_is_given_is_told_before_the_message_itself_and_named_so_that
 
 async def test_every_end_of_a_last_turn_is_good_for_one_message(sitter: Sitter) -> None:
     for name in ("a", "b", "c"):
-        await sitter.desk.post(mail(name, name))
+        await sitter.queue.post(mail(name, name))
     first = await sitter.next()
     assert first.session == "a"
     await _none(sitter)
-    waiting = [await claimed(sitter.desk, "w2"), await claimed(sitter.desk, "w2")]
+    waiting = [await claimed(sitter.queue, "w2"), await claimed(sitter.queue, "w2")]
     assert [claim.session for claim in waiting] == ["b", "c"]
     assert len({first.epoch, *(claim.epoch for claim in waiting)}) == 3
     await sitter.answer(first)
-    await sitter.desk.post(mail("d", "d"))
+    await sitter.queue.post(mail("d", "d"))
     assert (await sitter.next()).session == "d"
 
 
 async def test_who_holds_other_turns_is_given_nothing(sitter: Sitter) -> None:
-    await sitter.desk.post(mail("m1"))
+    await sitter.queue.post(mail("m1"))
     sitter.idle = False
     await sitter.answer(await sitter.next())
-    await sitter.desk.post(mail("m2"))
+    await sitter.queue.post(mail("m2"))
     await _none(sitter)
-    assert given(await claimed(sitter.desk)) == ["m2"]
+    assert given(await claimed(sitter.queue)) == ["m2"]
 
 
 async def test_who_does_not_listen_any_more_is_given_nothing(sitter: Sitter) -> None:
     await sitter.stop()
 
     async def gone() -> bool:
-        return not await sitter.desk.bus.listeners(sitter.seat.channel)
+        return not await sitter.queue.bus.listeners(sitter.seat.channel)
 
     await eventually(gone, 5)
-    await sitter.desk.post(mail("m1"))
-    assert given(await claimed(sitter.desk, "w2")) == ["m1"]
+    await sitter.queue.post(mail("m1"))
+    assert given(await claimed(sitter.queue, "w2")) == ["m1"]
     assert not sitter.came
 
 
 async def test_who_left_the_seat_is_given_nothing(sitter: Sitter) -> None:
     await sitter.seat.leave()
-    await sitter.desk.post(mail("m1"))
+    await sitter.queue.post(mail("m1"))
     await _none(sitter)
-    await sitter.answer(await claimed(sitter.desk))
-    await sitter.desk.post(mail("m2"))
+    await sitter.answer(await claimed(sitter.queue))
+    await sitter.queue.post(mail("m2"))
     await _none(sitter)
 
 
 async def test_who_has_been_idle_for_longer_than_a_lease_may_be_frozen_and_is_given_nothing(
     sitter: Sitter,
 ) -> None:
-    key = f"{sitter.desk.prefix}idle"
-    (seat,) = await sitter.desk.bus.command("ZRANGE", key, 0, -1)
-    await sitter.desk.bus.command("ZADD", key, 1, seat)
-    await sitter.desk.post(mail("m1"))
+    key = f"{sitter.queue.prefix}idle"
+    (seat,) = await sitter.queue.bus.command("ZRANGE", key, 0, -1)
+    await sitter.queue.bus.command("ZADD", key, 1, seat)
+    await sitter.queue.post(mail("m1"))
     await _none(sitter)
-    assert given(await claimed(sitter.desk, "w2")) == ["m1"]
+    assert given(await claimed(sitter.queue, "w2")) == ["m1"]
 
 
 async def test_the_idle_of_whom_nothing_is_heard_any_more_are_forgotten_when_somebody_joins(
     sitter: Sitter,
 ) -> None:
-    key = f"{sitter.desk.prefix}idle"
-    await sitter.desk.bus.command("ZADD", key, 1, f"60000 dead {sitter.desk.prefix}seat:dead")
-    await sitter.desk.join()
-    (left,) = await sitter.desk.bus.command("ZRANGE", key, 0, -1)
+    key = f"{sitter.queue.prefix}idle"
+    await sitter.queue.bus.command("ZADD", key, 1, f"60000 dead {sitter.queue.prefix}seat:dead")
+    await sitter.queue.join()
+    (left,) = await sitter.queue.bus.command("ZRANGE", key, 0, -1)
     assert left.endswith(sitter.seat.channel.encode())
 
 
 async def test_what_waits_longer_comes_first(sitter: Sitter) -> None:
-    desk = sitter.desk
-    await desk.bus.command("ZADD", f"{desk.prefix}due", 1, "before")
-    await desk.bus.command("RPUSH", f"{desk.prefix}mail:before", "1-1")
-    await desk.post(mail("m1"))
+    queue = sitter.queue
+    await queue.bus.command("ZADD", f"{queue.prefix}due", 1, "before")
+    await queue.bus.command("RPUSH", f"{queue.prefix}mail:before", "1-1")
+    await queue.post(mail("m1"))
     await _none(sitter)
-    assert (await claimed(desk, "w2")).session == "before"
+    assert (await claimed(queue, "w2")).session == "before"
 
 
 async def test_a_message_for_a_session_that_runs_or_waits_is_not_given(sitter: Sitter) -> None:
-    desk = sitter.desk
-    await desk.post(mail("m1"))
+    queue = sitter.queue
+    await queue.post(mail("m1"))
     claim = await sitter.next()
-    other = await Sitter(Queue(desk.bus, desk.names, "chatter", lease_ms=60_000), "w2").start()
+    other = await Sitter(Queue(queue.bus, queue.names, "chatter", lease_ms=60_000), "w2").start()
     try:
-        await desk.post(mail("n", "t"))
-        await other.answer(await claimed(other.desk, "w2"))
-        await desk.post(mail("m2"))
+        await queue.post(mail("n", "t"))
+        await other.answer(await claimed(other.queue, "w2"))
+        await queue.post(mail("m2"))
         await _none(other)
-        await desk.release("s", claim.epoch, 50_000)
-        await desk.post(mail("m3"))
+        await queue.release("s", claim.epoch, 50_000)
+        await queue.post(mail("m3"))
         await _none(other)
     finally:
         await other.stop()
 
 
 async def test_whoever_lost_what_was_given_can_commit_nothing(sitter: Sitter) -> None:
-    await sitter.desk.post(mail("m1"))
+    await sitter.queue.post(mail("m1"))
     claim = await sitter.next()
-    await lapse(sitter.desk)
-    heir = await claimed(sitter.desk, "w2")
+    await lapse(sitter.queue)
+    heir = await claimed(sitter.queue, "w2")
     assert (given(heir), heir.tries) == (["m1"], 2)
     with pytest.raises(Fenced):
         await sitter.answer(claim)
-    await sitter.desk.finish("s", heir.epoch, closing("answer"))
-    assert (await state(sitter.desk)).said == ["to m0", "answer"]
+    await sitter.queue.finish("s", heir.epoch, closing("answer"))
+    assert (await state(sitter.queue)).said == ["to m0", "answer"]
 
 
 async def test_a_message_that_is_posted_again_is_given_once(sitter: Sitter) -> None:
-    await sitter.desk.post(mail("m1"))
+    await sitter.queue.post(mail("m1"))
     await sitter.answer(await sitter.next())
-    assert (await sitter.desk.post(mail("m1"))).outcome == "known"
+    assert (await sitter.queue.post(mail("m1"))).outcome == "known"
     await _none(sitter)
 
 
 async def test_what_came_by_plain_publish_is_given_too(sitter: Sitter) -> None:
-    await sitter.desk.bus.publish(
-        sitter.desk.names.channel(HUMAN_INPUT), b'{"user_id": "ann", "content": "hi", "id": "plain"}'
+    await sitter.queue.bus.publish(
+        sitter.queue.names.channel(HUMAN_INPUT), b'{"user_id": "ann", "content": "hi", "id": "plain"}'
     )
     claim = await sitter.next()
     assert given(claim) == ["plain"]
@@ -228,14 +228,14 @@ async def test_what_came_by_plain_publish_is_given_too(sitter: Sitter) -> None:
 
 
 async def test_what_is_given_brings_the_conversation_whatever_bytes_it_has(sitter: Sitter) -> None:
-    desk = sitter.desk
+    queue = sitter.queue
     record = pack({"text": "\r\n$5\r\n" * 9000})
     odd = b'{"user_id": "ann", "content": "\r\n:1\r\n", "id": "m1", "x": "\xff\x00"}'
-    await desk.post(mail("m1"))
+    await queue.post(mail("m1"))
     claim = await sitter.next()
     ending = closing("unseen", keep="always", window=[record, b"\xff\x00"], seq=7)
-    await desk.finish("s", claim.epoch, ending)
-    await desk.post(mail("m2", data=odd))
+    await queue.finish("s", claim.epoch, ending)
+    await queue.post(mail("m2", data=odd))
     claim = await sitter.next()
     assert (claim.window, claim.seq, claim.entries[0].data) == ([record, b"\xff\x00"], 7, odd)
     assert [text for _, text in claim.untold] == [b"unseen"]
@@ -244,17 +244,17 @@ async def test_what_is_given_brings_the_conversation_whatever_bytes_it_has(sitte
 async def test_a_lease_counts_from_the_moment_of_the_gift_and_not_from_when_it_was_read(
     sitter: Sitter,
 ) -> None:
-    desk, told = sitter.desk, list[bytes]()
+    queue, told = sitter.queue, list[bytes]()
     sitter.seat.heard = told.append  # type: ignore[assignment, method-assign]
     before = time.monotonic()
-    await desk.post(mail("m1"))
+    await queue.post(mail("m1"))
     after = time.monotonic()
     await until(lambda: bool(told))
-    claim = desk.given(told[0])  # read after `after`
+    claim = queue.given(told[0])  # read after `after`
     assert claim is not None
     # Rather too early than too late: the server's clock is known from a claim whose way took a moment.
     assert before - 10 < claim.asked <= after
-    assert Turn(desk, claim).renewed == claim.asked
+    assert Turn(queue, claim).renewed == claim.asked
 
 
 @pytest.mark.parametrize(
@@ -270,15 +270,15 @@ async def test_a_lease_counts_from_the_moment_of_the_gift_and_not_from_when_it_w
     ],
 )
 async def test_what_no_script_told_is_left_alone(sitter: Sitter, junk: bytes) -> None:
-    await sitter.desk.bus.publish(sitter.seat.channel, junk)
+    await sitter.queue.bus.publish(sitter.seat.channel, junk)
     await _none(sitter)
     assert not sitter.listening.done()
-    await sitter.desk.post(mail("m1"))
+    await sitter.queue.post(mail("m1"))
     assert given(await sitter.next()) == ["m1"]
 
 
-async def test_two_desks_give_only_their_own(bus: Bus, sitter: Sitter, names: Names) -> None:
+async def test_two_queues_give_only_their_own(bus: Bus, sitter: Sitter, names: Names) -> None:
     await Queue(bus, names, "planner", lease_ms=60_000).post(mail("m1"))
     await _none(sitter)
-    await sitter.desk.post(mail("m2"))
+    await sitter.queue.post(mail("m2"))
     assert given(await sitter.next()) == ["m2"]

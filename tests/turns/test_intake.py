@@ -36,10 +36,10 @@ class Replica:
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def start(self) -> Replica:
-        desk = Queue(self.bus, self.names, "chatter", lease_ms=60_000)
+        queue = Queue(self.bus, self.names, "chatter", lease_ms=60_000)
         channels = [self.names.channel(HUMAN_INPUT), self.names.agent("chatter")]
         self.ear = Intake(
-            desk, channels, lambda channel, content: self.rung.append((channel, content)), channels
+            queue, channels, lambda channel, content: self.rung.append((channel, content)), channels
         )
         self.tasks = [asyncio.create_task(self.ear.run())]
         await asyncio.wait_for(self.ear.ready.wait(), 5)
@@ -80,7 +80,7 @@ async def make(request: pytest.FixtureRequest, valkey: str, names: Names) -> Asy
 
 async def inbox(bus: Bus, names: Names) -> list[str]:
     """The contents that were taken in, in their order."""
-    entries = await bus.command("XRANGE", f"{names.desk('chatter')}inbox", "-", "+")
+    entries = await bus.command("XRANGE", f"{names.queue('chatter')}inbox", "-", "+")
     return [json.loads(flat[flat.index(b"data") + 1])["content"] for _, flat in entries]
 
 
@@ -145,7 +145,7 @@ async def test_what_is_posted_is_not_taken_in_again_by_the_ears_that_hear_it(
     await make().start()
     channel = names.channel(HUMAN_INPUT)
     data = said(content="posted", via=channel)
-    await replica.ear.desk.post(Mail("m1", "s", channel, data))
+    await replica.ear.queue.post(Mail("m1", "s", channel, data))
     await replica.bus.publish(channel, said(content="plain"))
     await took(replica.bus, names, ["posted", "plain"])
     assert next(content["content"] for name, content in replica.rung if name == channel) == "posted"
@@ -182,7 +182,7 @@ async def test_malformed_input_becomes_a_dead_letter_with_its_reason_and_the_nex
     await replica.bus.publish(names.channel(HUMAN_INPUT), data)
     await replica.bus.publish(names.channel(HUMAN_INPUT), said(content="after"))
     await took(replica.bus, names, ["after"])
-    found = await state(replica.ear.desk)
+    found = await state(replica.ear.queue)
     ((id, reason),) = found.dead
     assert id.startswith("p:")
     assert reason.startswith("malformed: ")
@@ -208,10 +208,10 @@ async def test_who_sent_something_malformed_is_told_once_with_the_reason(
     await replica.bus.publish(names.channel(HUMAN_INPUT), data)
 
     async def told() -> bool:
-        return bool((await state(replica.ear.desk)).said)
+        return bool((await state(replica.ear.queue)).said)
 
     await eventually(told)
-    (text,) = (await state(replica.ear.desk)).said
+    (text,) = (await state(replica.ear.queue)).said
     output = json.loads(text)
     assert (output["status"], output["user_id"]) == ("error", "ann")
     assert why in output["content"]
@@ -225,10 +225,10 @@ async def test_where_nobody_can_be_named_nobody_is_told(make: Make, names: Names
         await replica.bus.publish(names.channel(HUMAN_INPUT), data)
 
     async def buried() -> bool:
-        return len((await state(replica.ear.desk)).dead) == 5
+        return len((await state(replica.ear.queue)).dead) == 5
 
     await eventually(buried)
-    assert (await state(replica.ear.desk)).said == []
+    assert (await state(replica.ear.queue)).said == []
 
 
 async def test_an_error_names_the_message_that_it_answers(make: Make, names: Names) -> None:
@@ -237,10 +237,10 @@ async def test_an_error_names_the_message_that_it_answers(make: Make, names: Nam
     await replica.bus.publish(names.channel(HUMAN_INPUT), wrong)
 
     async def told() -> bool:
-        return bool((await state(replica.ear.desk)).said)
+        return bool((await state(replica.ear.queue)).said)
 
     await eventually(told)
-    output = json.loads((await state(replica.ear.desk)).said[0])
+    output = json.loads((await state(replica.ear.queue)).said[0])
     assert (output["in_reply_to"], output["answers"], output["session_id"]) == ("m7", ["m7"], "s7")
 
 
@@ -249,10 +249,10 @@ async def test_a_dead_letter_of_a_huge_message_is_cut(make: Make, names: Names) 
     await replica.bus.publish(names.channel(HUMAN_INPUT), said(content="x" * 2_000_000))
 
     async def buried() -> bool:
-        return bool((await state(replica.ear.desk)).dead)
+        return bool((await state(replica.ear.queue)).dead)
 
     await eventually(buried)
-    ((_, flat),) = await replica.bus.command("XRANGE", f"{names.desk('chatter')}dead", "-", "+")
+    ((_, flat),) = await replica.bus.command("XRANGE", f"{names.queue('chatter')}dead", "-", "+")
     assert len(flat[flat.index(b"data") + 1]) <= 64 * 1024
 
 
@@ -275,10 +275,10 @@ async def test_a_message_between_agents_that_cannot_be_used_is_a_dead_letter_wit
     await replica.bus.publish(names.agent("chatter"), json.dumps(base | message))
 
     async def buried() -> bool:
-        return bool((await state(replica.ear.desk)).dead)
+        return bool((await state(replica.ear.queue)).dead)
 
     await eventually(buried)
-    found = await state(replica.ear.desk)
+    found = await state(replica.ear.queue)
     assert (len(found.dead), found.said, found.inbox) == (1, [], [])
 
 
@@ -316,7 +316,7 @@ async def test_a_malformed_request_gets_one_error_that_says_what_is_wrong(make: 
     assert told["payload"]["request_id"] == "r1"
     assert "hops" in told["payload"]["why"]
     assert messages.agent(told).request_id == "r1"
-    reasons = [reason for _, reason in (await state(replica.ear.desk)).dead]
+    reasons = [reason for _, reason in (await state(replica.ear.queue)).dead]
     assert "hops" in reasons[0] and "payload.question" in reasons[1]
 
 
@@ -340,10 +340,10 @@ async def test_a_question_of_a_foreign_program_is_a_session_of_its_own(make: Mak
         await replica.bus.publish(names.agent("chatter"), json.dumps(question))
 
     async def taken() -> bool:
-        return bool(await replica.ear.desk.size())
+        return bool(await replica.ear.queue.size())
 
     await eventually(taken)
-    claim = await claimed(replica.ear.desk)
+    claim = await claimed(replica.ear.queue)
     assert (claim.session, len(claim.entries)) == ("r1", 1)
 
 
@@ -361,7 +361,7 @@ async def test_progress_and_cancel_only_ring_the_bell(make: Make, names: Names) 
     await until(
         lambda: [c["type"] for n, c in replica.rung if n.endswith("agent:chatter")] == ["progress", "cancel"]
     )
-    found = await state(replica.ear.desk)
+    found = await state(replica.ear.queue)
     assert (found.inbox, found.dead) == ([], [])
 
 
@@ -370,8 +370,8 @@ async def test_garbage_on_the_channels_of_the_mechanism_itself_ends_no_ear(
     make: Make, names: Names, garbage: bytes
 ) -> None:
     replica = await make().start()
-    await replica.bus.publish(replica.ear.desk.marker, garbage)
-    await replica.bus.publish(replica.ear.desk.bell, garbage)
+    await replica.bus.publish(replica.ear.queue.marker, garbage)
+    await replica.bus.publish(replica.ear.queue.bell, garbage)
     await replica.bus.publish(names.channel(HUMAN_INPUT), said(content="after"))
     await took(replica.bus, names, ["after"])
     replica.check()
@@ -383,11 +383,11 @@ async def test_after_a_broken_connection_plain_messages_are_taken_in_again(valke
         await replica.start()
         other = RedisBus(valkey)
         for harm in (proxy.cut, proxy.freeze):
-            joined = await other.command("GET", f"{names.desk('chatter')}ear")
+            joined = await other.command("GET", f"{names.queue('chatter')}ear")
             harm()
 
             async def again(before: bytes = joined) -> bool:
-                return bool(await other.command("GET", f"{names.desk('chatter')}ear") != before)
+                return bool(await other.command("GET", f"{names.queue('chatter')}ear") != before)
 
             await eventually(again)
         await eventually(lambda: _heard(other, names))
@@ -408,18 +408,18 @@ async def test_a_time_in_which_nobody_listened_is_noted_among_the_dead_letters(
 ) -> None:
     async with Proxy(valkey) as proxy:
         bus = RedisBus(proxy.url, silence=5.0)
-        desk = Queue(bus, names, "chatter")
+        queue = Queue(bus, names, "chatter")
         ear = Intake(
-            desk, [names.channel(HUMAN_INPUT)], lambda _c, _m: None, plain=[names.channel(HUMAN_INPUT)]
+            queue, [names.channel(HUMAN_INPUT)], lambda _c, _m: None, plain=[names.channel(HUMAN_INPUT)]
         )
         running = asyncio.create_task(ear.run())
         try:
             await asyncio.wait_for(ear.ready.wait(), 10)
-            assert await bus.command("XLEN", f"{desk.prefix}dead") == 0
+            assert await bus.command("XLEN", f"{queue.prefix}dead") == 0
             proxy.cut()
 
             async def noted() -> bool:
-                rows = await bus.command("XRANGE", f"{desk.prefix}dead", "-", "+")
+                rows = await bus.command("XRANGE", f"{queue.prefix}dead", "-", "+")
                 return any(flat[1].startswith(b"gap: plain messages may have been lost") for _, flat in rows)
 
             async def asked() -> bool:

@@ -9,9 +9,9 @@ from shared.turns.turn import Turn
 from tests.turns.ground import claimed, mail
 
 
-async def test_whoever_hears_the_bell_sees_what_came_though_another_took_it_in(desk: Queue) -> None:
-    await desk.post(mail("m1"))
-    turn = Turn(desk, await claimed(desk))
+async def test_whoever_hears_the_bell_sees_what_came_though_another_took_it_in(queue: Queue) -> None:
+    await queue.post(mail("m1"))
+    turn = Turn(queue, await claimed(queue))
 
     async def waits() -> list[str]:
         await turn.bell.wait()
@@ -20,7 +20,7 @@ async def test_whoever_hears_the_bell_sees_what_came_though_another_took_it_in(d
 
     both = [asyncio.create_task(waits()) for _ in range(2)]
     await asyncio.sleep(0)
-    await desk.post(mail("m2", place="join"))
+    await queue.post(mail("m2", place="join"))
     turn.bell.set()
     async with asyncio.timeout(10):
         assert await asyncio.gather(*both) == [["m1", "m2"]] * 2

@@ -25,42 +25,42 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
 
 
 @pytest.fixture
-async def desk(server: Server) -> AsyncIterator[Queue]:
+async def queue(server: Server) -> AsyncIterator[Queue]:
     bus = RedisBus(server.url)
     yield Queue(bus, Names("room"), "chatter")
     await bus.close()
 
 
-async def outcome(desk: Queue, id: str) -> str:
-    return (await desk.post(mail(id))).outcome
+async def outcome(queue: Queue, id: str) -> str:
+    return (await queue.post(mail(id))).outcome
 
 
 async def test_over_85_percent_of_its_memory_nothing_new_is_accepted_until_there_is_room(
-    server: Server, desk: Queue
+    server: Server, queue: Queue
 ) -> None:
-    room = Pressure(desk)
+    room = Pressure(queue)
     await room.look()
-    assert await outcome(desk, "m1") == "accepted"
-    info = (await desk.bus.command("INFO", "memory")).decode()
+    assert await outcome(queue, "m1") == "accepted"
+    info = (await queue.bus.command("INFO", "memory")).decode()
     used = int(info.partition("used_memory:")[2].split()[0])
     await server.tell("CONFIG", "SET", "maxmemory", str(int(used / 0.93)))
     await room.look()
-    assert [await outcome(desk, "m2"), await outcome(desk, "m1")] == ["busy", "known"]
+    assert [await outcome(queue, "m2"), await outcome(queue, "m1")] == ["busy", "known"]
     await server.tell("CONFIG", "SET", "maxmemory", str(used * 2))
     await room.look()
-    assert await outcome(desk, "m2") == "accepted"
+    assert await outcome(queue, "m2") == "accepted"
 
 
 async def test_rows_that_wait_for_a_store_that_stays_away_are_bounded_where_memory_is_not(
-    desk: Queue,
+    queue: Queue,
 ) -> None:
-    room = Pressure(desk, waiting=2)
+    room = Pressure(queue, waiting=2)
     for id in ("m1", "m2", "m3"):  # each is a row, too
         await room.look()
-        assert await outcome(desk, id) == "accepted"
+        assert await outcome(queue, id) == "accepted"
     await room.look()
-    assert await outcome(desk, "m4") == "busy"
-    assert await outcome(desk, "m1") == "known"
-    await desk.bus.command("DEL", f"{desk.prefix}archive")  # the Store is back, and took them
+    assert await outcome(queue, "m4") == "busy"
+    assert await outcome(queue, "m1") == "known"
+    await queue.bus.command("DEL", f"{queue.prefix}archive")  # the Store is back, and took them
     await room.look()
-    assert await outcome(desk, "m4") == "accepted"
+    assert await outcome(queue, "m4") == "accepted"

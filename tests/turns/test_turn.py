@@ -12,13 +12,13 @@ from shared.turns.queue import Queue
 from shared.turns.turn import Turn
 from tests.turns.ground import claimed, closing, lapse, losses, mail, state
 
-LATE = 61.0  # seconds; the lease of `desk` is a minute
+LATE = 61.0  # seconds; the lease of `queue` is a minute
 
 
-async def mine(desk: Queue) -> Turn:
+async def mine(queue: Queue) -> Turn:
     """A turn that was just claimed."""
-    await desk.post(mail("m1"))
-    return Turn(desk, await claimed(desk))
+    await queue.post(mail("m1"))
+    return Turn(queue, await claimed(queue))
 
 
 async def test_nobody_is_asked_whether_a_fresh_lease_is_ours(lossy: Queue) -> None:
@@ -37,10 +37,10 @@ async def test_whoever_slept_beyond_the_lease_asks_and_goes_on_where_nobody_took
     assert time.monotonic() - turn.renewed < LATE / 2
 
 
-async def test_whoever_slept_beyond_the_lease_learns_that_another_has_the_turn(desk: Queue) -> None:
-    turn = await mine(desk)
-    await lapse(desk)
-    await claimed(desk, "w2")
+async def test_whoever_slept_beyond_the_lease_learns_that_another_has_the_turn(queue: Queue) -> None:
+    turn = await mine(queue)
+    await lapse(queue)
+    await claimed(queue, "w2")
     turn.renewed -= LATE
     with pytest.raises(Fenced):
         await turn.ours()
@@ -48,15 +48,15 @@ async def test_whoever_slept_beyond_the_lease_learns_that_another_has_the_turn(d
         await turn.ours()  # and it is known from then on
 
 
-async def test_a_lease_counts_from_the_question_not_from_the_reply(desk: Queue) -> None:
+async def test_a_lease_counts_from_the_question_not_from_the_reply(queue: Queue) -> None:
     """Who is frozen between the two reads a reply that says nothing about now."""
-    await desk.post(mail("m1"))
+    await queue.post(mail("m1"))
     before = time.monotonic()
-    claim = await claimed(desk)
+    claim = await claimed(queue)
     assert before <= claim.asked <= time.monotonic()
-    late = Turn(desk, replace(claim, asked=before - LATE))
-    await lapse(desk)
-    await claimed(desk, "w2")
+    late = Turn(queue, replace(claim, asked=before - LATE))
+    await lapse(queue)
+    await claimed(queue, "w2")
     with pytest.raises(Fenced):
         await late.ours()
 
@@ -71,41 +71,41 @@ async def test_a_claim_whose_reply_was_lost_counts_from_its_first_try(lossy: Que
     assert claim.asked < between
 
 
-async def test_a_turn_that_nobody_else_had_goes_on_under_a_new_claim_of_ours(desk: Queue) -> None:
-    turn = await mine(desk)
+async def test_a_turn_that_nobody_else_had_goes_on_under_a_new_claim_of_ours(queue: Queue) -> None:
+    turn = await mine(queue)
     await turn.step({"k": "note", "text": "one"})
-    await lapse(desk)
-    claim = await claimed(desk)
+    await lapse(queue)
+    claim = await claimed(queue)
     assert turn.regain(claim)
     assert (turn.epoch, turn.tries, turn.renewed) == (claim.epoch, claim.tries, claim.asked)
     await turn.step({"k": "note", "text": "two"})
     await turn.finish(closing("end"))
-    assert (await state(desk)).said == ["end"]
+    assert (await state(queue)).said == ["end"]
 
 
-async def test_a_turn_that_another_got_on_with_is_not_regained(desk: Queue) -> None:
-    turn = await mine(desk)
-    await lapse(desk)
-    other = Turn(desk, await claimed(desk, "w2"))
+async def test_a_turn_that_another_got_on_with_is_not_regained(queue: Queue) -> None:
+    turn = await mine(queue)
+    await lapse(queue)
+    other = Turn(queue, await claimed(queue, "w2"))
     await other.step({"k": "note", "text": "theirs"})
-    await lapse(desk)
-    assert not turn.regain(await claimed(desk))
+    await lapse(queue)
+    assert not turn.regain(await claimed(queue))
 
 
-async def test_a_turn_that_another_ended_is_not_regained_by_the_next_message(desk: Queue) -> None:
-    turn = await mine(desk)
-    await desk.post(mail("m2"))
-    await lapse(desk)
-    await Turn(desk, await claimed(desk, "w2")).finish(closing("theirs"))
+async def test_a_turn_that_another_ended_is_not_regained_by_the_next_message(queue: Queue) -> None:
+    turn = await mine(queue)
+    await queue.post(mail("m2"))
+    await lapse(queue)
+    await Turn(queue, await claimed(queue, "w2")).finish(closing("theirs"))
     epoch = turn.epoch
-    assert not turn.regain(await claimed(desk))
+    assert not turn.regain(await claimed(queue))
     assert turn.epoch == epoch
 
 
 @pytest.mark.parametrize("gone", ["lost", "ended"])
-async def test_what_we_gave_up_is_not_regained(desk: Queue, gone: str) -> None:
-    turn = await mine(desk)
-    await lapse(desk)
-    claim = await claimed(desk)
+async def test_what_we_gave_up_is_not_regained(queue: Queue, gone: str) -> None:
+    turn = await mine(queue)
+    await lapse(queue)
+    claim = await claimed(queue)
     turn.lost.set() if gone == "lost" else setattr(turn, "ended", True)
     assert not turn.regain(claim)

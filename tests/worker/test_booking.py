@@ -34,7 +34,7 @@ async def booked(monkeypatch: pytest.MonkeyPatch, failures: int) -> tuple[list[s
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
     money = Money(failures)
-    turn = SimpleNamespace(desk=SimpleNamespace(agent="planner"), id="t", task_id=None)
+    turn = SimpleNamespace(queue=SimpleNamespace(agent="planner"), id="t", task_id=None)
     purse = cast(Any, SimpleNamespace(_money=money, _turn=turn, _session="s"))
     with structlog.testing.capture_logs() as logs:
         await Meter._book(purse, 3, Usage(input=2, output=5, cost=0.5), 1.0, "shop")

@@ -210,7 +210,7 @@ async def _spoiled(client: Client) -> list[Finding]:
     found = []
     wrong = []
     for agent in await client.presence.agents():
-        prefix = client.names.desk(agent)
+        prefix = client.names.queue(agent)
         for name, kind in _KINDS.items():
             if (await client.bus.command("TYPE", f"{prefix}{name}")) not in (kind, b"none"):
                 wrong.append(f"{prefix}{name}")

@@ -64,7 +64,7 @@ def _kind(name: str, own: list[str], cards: list[dict[str, Any]]) -> str:
 async def forget(client: Client, name: str, force: bool) -> int:
     """Take an agent that is not here off the roster; how many messages went with it, which `force` allows.
 
-    UsageError where there is none of that name, where it is here, or where something lies on its desk.
+    UsageError where there is none of that name, where it is here, or where something lies in its queue.
     """
     await client.reach()
     if name in supervision.AGENTS:
@@ -89,14 +89,14 @@ async def forget(client: Client, name: str, force: bool) -> int:
         told = ", ".join(f"{count} {words[stream]}" for stream, count in left.items())
         raise UsageError(
             f"{name} is not forgotten",
-            f"{told} on its desk",
+            f"{told} in its queue",
             f"start it again, or let them go too: promptdock agents forget {name} --force",
         )
-    desk = Queue(client.bus, client.names, name, lease_ms=client.settings.lease_ms)
+    queue = Queue(client.bus, client.names, name, lease_ms=client.settings.lease_ms)
     for row in await pending.pending(client):
         if row["agent"] == name:
-            await desk.withdraw(row["session"])
+            await queue.withdraw(row["session"])
     for stream in left:
-        await client.bus.command("DEL", f"{client.names.desk(name)}{stream}")
+        await client.bus.command("DEL", f"{client.names.queue(name)}{stream}")
     await client.presence.forget(name)
     return sum(left.values())

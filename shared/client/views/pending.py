@@ -23,7 +23,7 @@ async def pending(client: Client, limit: int = 1000) -> list[Row]:
     await client.reach()
     found, sessions = [], set()
     for agent in await client.presence.agents():
-        prefix = client.names.desk(agent)
+        prefix = client.names.queue(agent)
         for entry, flat in await client.bus.command("XRANGE", f"{prefix}inbox", "-", "+", "COUNT", limit):
             fields = dict(zip(flat[::2], flat[1::2], strict=True))
             session, data = fields.get(b"session", b"").decode("utf-8", "replace"), fields.get(b"data", b"")

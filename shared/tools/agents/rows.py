@@ -188,7 +188,7 @@ async def _off_the_roster(here: Context, name: str) -> None:
     if here.cluster is not None and not await here.cluster.forget(name):
         raise ToolError(
             f"the agent {name!r} cannot be deleted",
-            "it runs, or messages lie on its desk",
+            "it runs, or messages lie in its queue",
             f"end it first; what lies there goes with: promptdock agents forget {name} --force",
         )
 

@@ -185,7 +185,7 @@ class Meter:
         try:
             await retrying(
                 self._money.charge,
-                f"{self._turn.desk.agent}:{self._turn.id}:{number}", usage.cost, tokens, at=at,
+                f"{self._turn.queue.agent}:{self._turn.id}:{number}", usage.cost, tokens, at=at,
                 project=str(project_key(project)), task=task, session=self._session,
             )  # fmt: skip
         except PromptDockError as error:

@@ -33,10 +33,10 @@ class CommandRunner(Aside):
         """Say what became of what it names; a message that waited and was taken back by it is closed too."""
         message = self._message
         named = getattr(message, "turn_id", None) or getattr(message, "request_id", None) or ""
-        state = await self._turn.desk.state(named)
+        state = await self._turn.queue.state(named)
         if isinstance(message, messages.Amend):
             await self._close("error", _NOT_AMENDED.get(state, _NOT_AMENDED[""]))
-        elif await self._turn.desk.taken_back(named) == self._turn.id:
+        elif await self._turn.queue.taken_back(named) == self._turn.id:
             await self._close("complete", "Stopped before it was begun.", [named])
         else:
             await self._close("error", _NOT_STOPPED.get(state, _NOT_STOPPED[""]))

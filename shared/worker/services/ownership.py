@@ -30,7 +30,7 @@ async def learn(parts: Resources) -> None:
 
 
 async def _learn(parts: Resources) -> None:
-    prefix = parts.names.desk(CHATTER)
+    prefix = parts.names.queue(CHATTER)
     if await parts.bus.command("GET", f"{prefix}owners"):
         return
     after = ""

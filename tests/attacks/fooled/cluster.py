@@ -352,7 +352,7 @@ class Run:
 
         def still() -> list[str]:
             working = place.query("select slug from tasks where status = 'IN_PROGRESS'")
-            unsaid = [name for name in mine if wire.redis.xlen(f"{place.names.desk(name)}archive")]
+            unsaid = [name for name in mine if wire.redis.xlen(f"{place.names.queue(name)}archive")]
             return [*unsaid, *(str(row["slug"]) for row in working)]
 
         ends = time.monotonic() + SETTLED
