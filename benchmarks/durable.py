@@ -36,13 +36,13 @@ class Message(Side):
         wake, loop = asyncio.Event(), asyncio.get_running_loop()
 
         def heard(_channel: str, content: dict[str, Any] | None) -> None:
-            if content is None or content.get("id") != seat.given:
+            if content is None or content.get("id") != handoff.last_id:
                 wake.set()
 
-        seat = Handoff(self.queue, "bench", lambda: len(self._held) == 1, self._take)
-        ear = Intake(self.queue, [self._input], heard, plain=[self._input], seat=seat)
-        self._spawn(ear.run())
-        await ear.ready.wait()
+        handoff = Handoff(self.queue, "bench", lambda: len(self._held) == 1, self._take)
+        intake = Intake(self.queue, [self._input], heard, plain=[self._input], handoff=handoff)
+        self._spawn(intake.run())
+        await intake.ready.wait()
         while True:
             wake.clear()
             claims, due = await self.queue.claims("bench", ROOM)

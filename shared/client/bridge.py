@@ -102,13 +102,13 @@ class Bridge:
         self._work: asyncio.Task[None] | None = None
         self._since, self._started = time.monotonic(), messages.now()
         self._authority = Signatures(client.names, client.signer, client.settings.unsigned_may)
-        self.ear = Intake(
-            *(self._queue, [self._channel], self._heard), plain=[self._channel], authority=self._authority
+        self.intake = Intake(
+            *(self._queue, [self._channel], self._heard), plain=[self._channel], signatures=self._authority
         )
 
     async def run(self) -> None:
         """Answer requests until told to stop; the one in hand is finished first, if it takes no longer than 20 s."""
-        services = [asyncio.create_task(work) for work in (self.ear.run(), self._beats(), self._leases())]
+        services = [asyncio.create_task(work) for work in (self.intake.run(), self._beats(), self._leases())]
         claims = asyncio.create_task(self._claims())
         try:
             stop = asyncio.create_task(self._stopping.wait())
@@ -140,7 +140,7 @@ class Bridge:
             return
         payload = content.get("payload")
         named = payload.get("request_id") if isinstance(payload, dict) else None
-        ended = content.get("data") if channel == self._queue.bell else None
+        ended = content.get("data") if channel == self._queue.wake_up else None
         cancels = content.get("type") == "cancel" and self._authority.cancels(
             channel, content, self._turn.given
         )
@@ -150,7 +150,7 @@ class Bridge:
     # -- services --------------------------------------------------------------------------------------------
 
     async def _claims(self) -> None:
-        await self.ear.ready.wait()
+        await self.intake.ready.wait()
         log.get().info(f"{self._bridged.name} ready")
         while not self._stopping.is_set():
             self._wake.clear()
@@ -182,7 +182,7 @@ class Bridge:
                         self._work.cancel()
 
     async def _beats(self) -> None:
-        await self.ear.ready.wait()  # what is sent to whoever has shown itself must be heard
+        await self.intake.ready.wait()  # what is sent to whoever has shown itself must be heard
         while True:
             turn = self._turn
             with contextlib.suppress(PromptDockError):

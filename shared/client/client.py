@@ -398,7 +398,7 @@ class Client:
 
     async def _acknowledge(self, session: str, cursor: str) -> None:
         with contextlib.suppress(PromptDockError):  # it is told once more then
-            await Queue(self.bus, self.names, CHATTER).shown(session, cursor)
+            await Queue(self.bus, self.names, CHATTER).acknowledge(session, cursor)
 
     async def mark(self, session: str) -> str:
         """The cursor behind which the events of a session stand that come from now on."""

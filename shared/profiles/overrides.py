@@ -26,7 +26,7 @@ T = TypeVar("T")
 async def changed(queue: Queue, stale: asyncio.Event) -> None:
     """Let all workers of the agent with this queue read its changes anew, this one included."""
     stale.set()
-    await queue.bus.publish(queue.bell, json.dumps({"changed": queue.agent}).encode())
+    await queue.bus.publish(queue.wake_up, json.dumps({"changed": queue.agent}).encode())
 
 
 class Overrides(Generic[T]):

@@ -1,8 +1,9 @@
-"""A worker's seat of a queue: whoever is idle there is given the next message the moment that it is accepted.
+"""The handoff: an idle worker is given the next message the moment that it is accepted.
 
 A worker says that it is idle with the end of its last turn. The script that accepts a message then claims it for
-that worker in the same write, and tells it on the seat's own channel: no claim of its own is needed. All that
-holds for a claim holds for it. Where nobody reads what was told, the lease runs out and another claims it.
+that worker in the same write, and publishes the claim on the worker's own channel: no claim of its own is needed.
+All that holds for a claim holds for it. Where nobody reads what was published, the lease runs out and another
+claims it.
 """
 
 from __future__ import annotations
@@ -21,25 +22,25 @@ class Handoff:
     ) -> None:
         self._queue, self._idle, self._take = queue, idle, take
         self.channel = queue.names.channel(f"{queue.prefix}seat:{worker}")
-        self._name = f"{queue.lease_ms} {worker} {self.channel}"
-        self._left = False
-        self.given = ""  # the id of the message that was given last
-        queue.seat = self._offered
+        self._offer = f"{queue.lease_ms} {worker} {self.channel}"
+        self._closed = False
+        self.last_id = ""  # of the message that was handed over last
+        queue.handoff = self._idle_offer
 
-    def _offered(self) -> str:
-        return self._name if self._idle() and not self._left else ""
+    def _idle_offer(self) -> str:
+        return self._offer if self._idle() and not self._closed else ""
 
-    def heard(self, data: bytes) -> None:
-        """What the channel told."""
-        claim = self._queue.given(data)
+    def on_message(self, data: bytes) -> None:
+        """Take the claim that came on the channel."""
+        claim = self._queue.handed_over(data)
         if claim is None or not claim.entries:
             log.get().error("A turn that was given cannot be read; it is claimed when its lease ends")
             return
-        self.given = claim.entries[0].id
+        self.last_id = claim.entries[0].id
         self._take(claim)
 
-    async def leave(self) -> None:
+    async def close(self) -> None:
         """Be given nothing any more."""
-        self._left = True
+        self._closed = True
         key = f"{self._queue.prefix}idle"
-        await self._queue.bus.command("ZREM", key, self._name, key=key)
+        await self._queue.bus.command("ZREM", key, self._offer, key=key)

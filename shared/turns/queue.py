@@ -77,7 +77,7 @@ class Claim:
     window: list[bytes]
     seq: int | None
     now: int  # the server's milliseconds
-    asked: float = field(default_factory=time.monotonic)  # when it was asked for, by our own clock
+    requested: float = field(default_factory=time.monotonic)  # when, by our own clock
     untold: list[tuple[str, bytes]] = field(default_factory=list)  # outputs that the person was not shown
 
 
@@ -119,7 +119,7 @@ def _full() -> PromptDockError:
     return PromptDockError("the turn's journal is full", "it may hold 8 MiB", fix)
 
 
-def _claim(turn: list[Any], now: int, asked: float) -> Claim:
+def _claim(turn: list[Any], now: int, requested: float) -> Claim:
     session, epoch, tries, fails, entries, journal, window, seq, untold = turn
     return Claim(
         session.decode(),
@@ -129,7 +129,7 @@ def _claim(turn: list[Any], now: int, asked: float) -> Claim:
         window,
         int(seq) if seq and seq.isdigit() else None,
         now,
-        asked,
+        requested,
         [(id.decode(), text) for id, text in zip(untold[::2], untold[1::2], strict=True)],
     )
 
@@ -151,13 +151,13 @@ class Queue:
         self.bus, self.names, self.agent = bus, names, agent
         self.prefix = names.queue(agent)
         self.marker = names.channel(f"{self.prefix}ear")
-        self.bell = names.channel(f"{self.prefix}bell")
+        self.wake_up = names.channel(f"{self.prefix}bell")
         self.lease_ms, self.limit, self.share = lease_ms, limit, share
         self._signer = signer  # of what is said here
         self._tokens = itertools.count()
-        self._unanswered, self._asked = "", 0.0  # the claim whose reply is missing, and when it was made
+        self._unanswered, self._requested = "", 0.0  # the claim whose reply is missing, and when it was made
         self._ahead = 0.0  # seconds by which the server's clock is ahead of ours, or a moment more
-        self.seat: Callable[[], str] = str  # where an idle worker is given turns: see seat.py
+        self.handoff: Callable[[], str] = str  # where an idle worker is given turns: see handoff.py
 
     async def _call(self, script: Script, *arguments: Argument, patience: float = 0.0) -> Any:
         ends = asyncio.get_running_loop().time() + patience
@@ -171,13 +171,13 @@ class Queue:
                     raise
                 await asyncio.sleep(random.uniform(0.02, min(1.0, 0.05 * 2 ** min(attempt, 8))))
 
-    def _said(self, channel: str, text: str) -> str:
+    def _signed(self, channel: str, text: str) -> str:
         """An output as it goes out: signed, and `kept`, since it stands in our stream as well."""
         return self._signer.stamped(channel, text, kept=True) if self._signer and text else text
 
     async def post(self, mail: Mail, patience: float = 0.0) -> Accepted:
         """Accept, keep and publish in one step; coming back is the acknowledgement."""
-        code, told = await self._call(
+        code, detail = await self._call(
             scripts.POST,
             *(
                 mail.channel,
@@ -195,44 +195,44 @@ class Queue:
             patience=patience,
         )
         if code == 0:
-            return Accepted("known", state=told.decode())
+            return Accepted("known", state=detail.decode())
         if code == -3:
             return Accepted("foreign")
-        return Accepted("accepted" if code == 1 else "busy", waiting=told, theirs=code == -2)
+        return Accepted("accepted" if code == 1 else "busy", waiting=detail, theirs=code == -2)
 
     async def join(self) -> int:
         """Open a numbering of plain messages; its marker goes out on `self.marker`."""
         return int((await self._call(scripts.JOIN, self.marker, 0))[0])
 
-    async def rejoin(self, deaf_ms: int) -> bool:
+    async def rejoin(self, gap_ms: int) -> bool:
         """Join again after a gap; whether nobody else listens: then the gap is noted among the dead letters."""
-        return int((await self._call(scripts.JOIN, self.marker, deaf_ms))[1]) <= 1
+        return int((await self._call(scripts.JOIN, self.marker, gap_ms))[1]) <= 1
 
-    async def shut(self, k: int) -> None:
+    async def close_numbering(self, k: int) -> None:
         """Numbering k was heard to its end."""
         while await self._call(scripts.CLOSE, k, patience=600) == -2:  # noqa: ASYNC110 - others hand in
             await asyncio.sleep(0.03)
 
-    async def hear(self, k: int, heard: Sequence[tuple[int, Mail]], output: str) -> list[int]:
+    async def ingest(self, k: int, messages: Sequence[tuple[int, Mail]], output: str) -> list[int]:
         """Hand in plain messages (i, mail) of numbering k, in their order: of each what became of it.
 
-        1 taken, 2 buried, 0 known; of all of them -1 too old a numbering, -2 wait for older ears.
+        1 taken, 2 buried, 0 known; of all of them -1 too old a numbering, -2 wait for older intakes.
         """
         fields = [
             field
-            for i, mail in heard
+            for i, mail in messages
             for field in (
                 *(i, mail.place, mail.id, mail.session, mail.channel, mail.data, mail.deadline),
                 *(mail.reply, mail.refusal, mail.reason, mail.person, mail.owner),
             )
         ]
         taken = await self._call(
-            scripts.HEAR,
+            scripts.INGEST,
             *(k, self.limit, self.share, output, scripts.BUSY, scripts.NOT_YOURS, scripts.NOT_SIGNED),
             *fields,
             patience=600,
         )
-        return [taken] * len(heard) if isinstance(taken, int) else list(taken)
+        return [taken] * len(messages) if isinstance(taken, int) else list(taken)
 
     async def claim(self, worker: str) -> Claim | int:
         """The turn that has been due longest, or in how many ms the next is due (-1: none waits)."""
@@ -243,24 +243,24 @@ class Queue:
         """Up to `room` turns, longest due first, and in how many ms more is due (-1: none waits)."""
         retry = int(bool(self._unanswered))  # the reply that was lost may have given us turns
         if not retry:
-            self._unanswered, self._asked = f"{worker}:{next(self._tokens)}", time.monotonic()
-        asked = self._asked
+            self._unanswered, self._requested = f"{worker}:{next(self._tokens)}", time.monotonic()
+        requested = self._requested
         reply = await self.bus.script(
             *(scripts.CLAIM, self.prefix, worker, self.lease_ms, self._unanswered, retry, min(room, BATCH))
         )
         self._unanswered = ""
         due, now, *turns = reply
-        self._ahead = (now + 1) / 1000 - asked  # it tells whole milliseconds: no less than it is
+        self._ahead = (now + 1) / 1000 - requested  # it tells whole milliseconds: no less than it is
         found = []
         for turn in turns:
             try:
-                found.append(_claim(turn, now, asked))
+                found.append(_claim(turn, now, requested))
             except (ValueError, TypeError) as error:  # its name is no text
                 await self._finish(turn[0], turn[1], Completion(dead=f"unreadable: {error}"[:300]))
         return found, int(due)
 
-    def given(self, data: bytes) -> Claim | None:
-        """The turn that the channel of a seat tells of; None for what no script of ours told."""
+    def handed_over(self, data: bytes) -> Claim | None:
+        """The turn that came on the channel of a handoff; None for what no script of ours published."""
         reader = hiredis.Reader()
         try:
             reader.feed(data)
@@ -295,20 +295,20 @@ class Queue:
             raise _full()
         return [_entry(fields) for fields in reply]
 
-    async def finish(self, session: str, epoch: int, ending: Completion) -> None:
+    async def finish(self, session: str, epoch: int, completion: Completion) -> None:
         """Close the turn with its one output; Fenced if the lease is lost."""
-        await self._finish(session, epoch, ending)
+        await self._finish(session, epoch, completion)
 
-    async def _finish(self, session: str | bytes, epoch: int, ending: Completion) -> None:
-        window = list(ending.window)
-        tail: list[Argument] = ["" if ending.seq is None else ending.seq]
-        if ending.events:
-            tail += [*ending.listens, *ending.events]
+    async def _finish(self, session: str | bytes, epoch: int, completion: Completion) -> None:
+        window = list(completion.window)
+        tail: list[Argument] = ["" if completion.seq is None else completion.seq]
+        if completion.events:
+            tail += [*completion.listens, *completion.events]
         reply = await self._call(
             scripts.FINISH,
-            *(session, epoch, ending.channel, self._said(ending.channel, ending.output)),
-            *(ending.archive, ending.dead, ending.drop),
-            *(ending.window_ms, ending.keep, self.seat(), len(window)),
+            *(session, epoch, completion.channel, self._signed(completion.channel, completion.output)),
+            *(completion.archive, completion.dead, completion.drop),
+            *(completion.window_ms, completion.keep, self.handoff(), len(window)),
             *window,
             *tail,
             patience=600,
@@ -316,23 +316,23 @@ class Queue:
         if reply == -1:
             raise Fenced(f"the turn of {session!s} belongs to another worker now")
 
-    async def tell(
+    async def send(
         self, session: str, epoch: int, channel: str, text: str, keep: Keep = "", again: str = ""
     ) -> None:
-        """Say something before the closing output; not repeated when Redis is away: it is only progress.
+        """Send an output before the closing one; not repeated when Redis is away: it is only progress.
 
-        `again` is the id of an untold output that this tells; where it was acknowledged meanwhile, nothing is said.
+        `again` is the id of an unseen output that this repeats; where it was acknowledged meanwhile, nothing is sent.
         """
-        told = self._said(channel, text)
-        if await self._call(scripts.TELL, session, epoch, channel, told, keep, session, again) == -1:
+        signed = self._signed(channel, text)
+        if await self._call(scripts.SEND, session, epoch, channel, signed, keep, session, again) == -1:
             raise Fenced(f"the turn of {session} belongs to another worker now")
 
     async def announce(self, channel: str, text: str, session: str = "", keep: Keep = "") -> None:
-        """Say something that belongs to no turn of ours, kept for `session`."""
-        told = self._said(channel, text)
-        await self._call(scripts.TELL, "", "", channel, told, keep, session, "", patience=60)
+        """Send an output that belongs to no turn of ours, kept for `session`."""
+        signed = self._signed(channel, text)
+        await self._call(scripts.SEND, "", "", channel, signed, keep, session, "", patience=60)
 
-    async def shown(self, session: str, id: str) -> None:
+    async def acknowledge(self, session: str, id: str) -> None:
         """Acknowledge that the person was shown an output of their session."""
         key = f"{self.prefix}untold:{session}"
         await self.bus.command("XDEL", key, id, key=key)
@@ -351,9 +351,9 @@ class Queue:
             scripts.RELEASE, session, epoch, delay_ms, int(failed), patience=self.lease_ms / 1000
         )
 
-    async def acquit(self, session: str) -> None:
-        """Say that we live although we lost a lease: the turn is not to blame for it."""
-        await self._call(scripts.ACQUIT, session)
+    async def forgive_delivery(self, session: str) -> None:
+        """Do not count a delivery whose lease we lost but survived, so that the message is not taken for poison."""
+        await self._call(scripts.FORGIVE_DELIVERY, session)
 
     async def respond(
         self, request_id: str, channel: str, data: bytes
@@ -364,7 +364,7 @@ class Queue:
 
     async def withdraw(self, request_id: str) -> str:
         """Take back a request: `withdrawn` unclaimed, `running` (it is told to stop), or `gone`."""
-        reply = await self._call(scripts.WITHDRAW, request_id, self.bell)
+        reply = await self._call(scripts.WITHDRAW, request_id, self.wake_up)
         return str(reply.decode())
 
     async def state(self, message_id: str) -> str:

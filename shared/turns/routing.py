@@ -61,7 +61,7 @@ def human(names: Names, message: messages.AnyHuman, data: bytes, trusted: bool =
 
 
 def unsigned(message: messages.Envelope) -> bool:
-    """Whether it came without a signature, and may not answer for anybody: an ear notes that."""
+    """Whether it came without a signature, and may not answer for anybody: the intake notes that."""
     return bool((message.model_extra or {}).get("unsigned"))
 
 

@@ -22,7 +22,7 @@ _ANSWERS = [*messages.ANSWERS, "progress"]
 
 
 class Signatures:
-    """Judges what an ear hears."""
+    """Judges what the intake hears."""
 
     def __init__(self, names: Names, signer: Signer, may: frozenset[str] = frozenset()) -> None:
         self._human, self._signer, self._may = names.channel(HUMAN_INPUT), signer, may

@@ -46,10 +46,10 @@ class Turn:
         self.untold = claim.untold
         self.claimed_at = claim.now  # the server's milliseconds
         self._since = time.monotonic()
-        # When we last asked for the lease and got it: the server gave it no earlier, and who was frozen since
+        # When we last requested the lease and got it: the server gave it no earlier, and who was frozen since
         # then reads the reply late.
-        self.renewed = claim.asked
-        self.bell = asyncio.Event()  # rung when something may have joined
+        self.renewed = claim.requested
+        self.wake_up = asyncio.Event()  # set when something may have joined
         self.lost = asyncio.Event()
         self.ended = False
         self._closing = False  # its end is on its way to Redis
@@ -84,7 +84,7 @@ class Turn:
             self.records.extend(records)
             fresh = [] if failpoints.without("journal") else self.records[self._stored :]
             packed = [pack(record) for record in fresh]
-            asked = time.monotonic()
+            requested = time.monotonic()
             try:
                 came = await self.queue.step(
                     self.session, self.epoch, self._stored, len(self.given), packed, calls
@@ -94,20 +94,20 @@ class Turn:
                 raise
             self._stored += len(packed)
             self.given.extend(came)
-            self.renewed = max(self.renewed, asked)
+            self.renewed = max(self.renewed, requested)
 
     def keep(self, record: Record) -> None:
         """Append what the next step, or the end of the turn, will store."""
         self.records.append(record)
 
     async def look(self) -> None:
-        """Take what joined meanwhile, if the bell rang; whoever was frozen learns here that it lost its lease."""
-        if self.bell.is_set() or self._expired():
-            self.bell.clear()
+        """Take what joined meanwhile, if we were woken; whoever was frozen learns here that it lost its lease."""
+        if self.wake_up.is_set() or self._expired():
+            self.wake_up.clear()
             await self.step()
         else:
             async with self._lock:
-                pass  # another who heard the bell takes in now what may be for us
+                pass  # another who was woken takes in now what may be for us
 
     async def ours(self) -> None:
         """Fenced unless the lease is ours at this moment; Redis is asked only where it may have run out."""
@@ -127,7 +127,7 @@ class Turn:
         same = [entry.id for entry in claim.entries] == [entry.id for entry in self.given]
         if self.ended or self.lost.is_set() or not same or len(claim.journal) != self._stored:
             return False
-        self.epoch, self.tries, self.renewed = claim.epoch, claim.tries, claim.asked
+        self.epoch, self.tries, self.renewed = claim.epoch, claim.tries, claim.requested
         return True
 
     def closes_before(self, claim: Claim) -> bool:
@@ -139,18 +139,18 @@ class Turn:
         fresh, self._seen = self.given[self._seen :], len(self.given)
         return fresh
 
-    async def tell(self, channel: str, text: str, keep: Keep = "", again: str = "") -> None:
-        """Publish progress of this turn, or `again` an output of an earlier one."""
+    async def send(self, channel: str, text: str, keep: Keep = "", again: str = "") -> None:
+        """Send progress of this turn, or `again` an output of an earlier one."""
         self._still_ours()
-        await self.queue.tell(self.session, self.epoch, channel, text, keep, again)
+        await self.queue.send(self.session, self.epoch, channel, text, keep, again)
 
-    async def finish(self, ending: Completion) -> None:
+    async def finish(self, completion: Completion) -> None:
         """Close the turn."""
         async with self._lock:
             self._still_ours()
             self._closing = True
             try:
-                await self.queue.finish(self.session, self.epoch, ending)
+                await self.queue.finish(self.session, self.epoch, completion)
                 self.ended = True
             finally:
                 self._closing = False

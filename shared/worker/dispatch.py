@@ -48,7 +48,7 @@ class Dispatcher:
         if not channel:
             self._parts.stale.set()  # what was told meanwhile was not heard
             for held in self._hand:  # each turn looks for what it may have missed
-                held.turn.bell.set()
+                held.turn.wake_up.set()
         if not content:
             return
         kind = content.get("type")
@@ -62,7 +62,7 @@ class Dispatcher:
                 self._parts.presence.met(content)
             if failpoints.without("own-words"):
                 self._met(str(content.get("cluster") or ""), True)
-        elif channel == self._desk.bell:
+        elif channel == self._desk.wake_up:
             self._rung(content)
         elif kind in (*messages.ANSWERS, "progress"):
             self._answered(content)
@@ -83,7 +83,7 @@ class Dispatcher:
             self._parts.stale.set()
         held = self._hand.of(str(content.get("look", "")))
         if held is not None:
-            held.turn.bell.set()
+            held.turn.wake_up.set()
             self._give_up(held, str(content.get("give_up", "")))
         self._wake_asker(content.get("answered"))
         session = str(content.get("data", ""))
@@ -125,7 +125,7 @@ class Dispatcher:
             return
         if isinstance(message, messages.Stop) and not held.turn.is_named(message.turn_id):
             return  # another turn of this session is meant, which does not run
-        held.turn.bell.set()
+        held.turn.wake_up.set()
         if "via" in content and not self._authority.signed(channel, content):
             return  # what was accepted is found by the turn
         self._give_up(held, given_up)
@@ -143,7 +143,7 @@ class Dispatcher:
             held for held in self._hand if isinstance(request, str) and request.startswith(f"{held.turn.id}.")
         ]
         for held in found:
-            held.turn.bell.set()
+            held.turn.wake_up.set()
         return bool(found)
 
     def _ring(self, told: dict[str, Any]) -> None:
@@ -151,7 +151,7 @@ class Dispatcher:
 
         async def ring() -> None:
             with contextlib.suppress(PromptDockError):
-                await self._parts.bus.publish(self._desk.bell, json.dumps(told).encode())
+                await self._parts.bus.publish(self._desk.wake_up, json.dumps(told).encode())
 
         self._spawn(ring())
 

@@ -120,7 +120,7 @@ class Pool:
 
     def _acquit(self, session: str) -> None:
         """We lost a lease and live: only slow, so that its message is no poison."""
-        self._say(self.desk.acquit(session))
+        self._say(self.desk.forgive_delivery(session))
 
     def _say(self, call: Coroutine[Any, Any, None]) -> None:
         """Tell Redis beside what runs; where it cannot be told, the lease runs out."""

@@ -71,8 +71,8 @@ class Worker:
         self.ear = Intake(
             *(self.desk, listened, self._on_bell),
             plain=self._channels,
-            seat=self.seat,
-            authority=parts.signatures,
+            handoff=self.seat,
+            signatures=parts.signatures,
         )
 
     async def run(self) -> None:
@@ -235,7 +235,7 @@ class Worker:
     # -- what comes ------------------------------------------------------------------------------------------
 
     def _on_bell(self, channel: str, content: dict[str, Any] | None) -> None:
-        if content is not None and content.get("id") == self.seat.given:
+        if content is not None and content.get("id") == self.seat.last_id:
             return  # it is in our hands already, and there is nothing more to look for
         if channel not in (self._hearing.status, self._hearing.clusters):  # a heartbeat brings no work
             self._wake.set()
@@ -307,7 +307,7 @@ class Worker:
         """No new work; what runs may end, what does not is handed over at its last step."""
         log.get().info(f"{self.profile.called} draining", turns=len(self.hand))
         with contextlib.suppress(PromptDockError):
-            await self.seat.leave()
+            await self.seat.close()
             await self._beat_presence()
         await self.hand.give_over(DRAIN / 4)
         with contextlib.suppress(PromptDockError, TimeoutError):

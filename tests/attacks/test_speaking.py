@@ -55,7 +55,7 @@ class Heard:
         self._channels = [self.names.channel(HUMAN_INPUT), self.names.agent("chatter")]
         authority = Signatures(self.names, SIGNER, may)
         self._ear = Intake(
-            self.queue, self._channels, lambda *_: None, plain=self._channels, authority=authority
+            self.queue, self._channels, lambda *_: None, plain=self._channels, signatures=authority
         )
         self._task = asyncio.create_task(self._ear.run())
 
@@ -386,7 +386,7 @@ def test_a_heartbeat_that_nobody_signed_tells_our_models_nothing() -> None:
     parts = SimpleNamespace(
         signatures=Signatures(names, SIGNER), names=names, presence=SimpleNamespace(met=met.append)
     )
-    queue = SimpleNamespace(bell="bell")
+    queue = SimpleNamespace(wake_up="wake-up")
     hearing = Dispatcher(
         *(parts, None, queue, [], lambda _: None),  # type: ignore[arg-type]
         stop=lambda: None,

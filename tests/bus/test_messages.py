@@ -20,7 +20,7 @@ from tests.bus.malformed import EVERYTHING, MISUSED, UNREADABLE, raw, said
 
 
 def take(data: bytes) -> messages.AnyHuman:
-    """A person's message all the way, as the ear takes it."""
+    """A person's message all the way, as the intake takes it."""
     message = messages.human(messages.read(data))
     messages.deadline_ms(message.deadline)
     return message

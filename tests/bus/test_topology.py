@@ -119,11 +119,11 @@ async def test_a_plain_publish_on_any_node_is_heard_once_by_ears_on_the_owner_of
     queue = Queue(bus, Names("topology"), "listener")
     channel = queue.names.agent("listener")
     heard = asyncio.Event()
-    ears = [Intake(queue, [channel], lambda *_: heard.set(), plain=[channel]) for _ in range(3)]
-    tasks = [asyncio.create_task(ear.run()) for ear in ears]
+    intakes = [Intake(queue, [channel], lambda *_: heard.set(), plain=[channel]) for _ in range(3)]
+    tasks = [asyncio.create_task(intake.run()) for intake in intakes]
     async with asyncio.timeout(15):
-        for ear in ears:
-            await ear.ready.wait()
+        for intake in intakes:
+            await intake.ready.wait()
         assert await bus.listeners(channel) == 3
         for number, node in enumerate(cluster):
             asked = {"payload": {"question": "Which way?"}}
@@ -143,10 +143,10 @@ async def test_an_idle_worker_is_given_a_message_on_the_node_that_owns_its_queue
     async with asyncio.timeout(15):
         for agent in ("idle1", "idle2", "idle3", "idle4"):
             queue, claim = await _turn(bus, agent)
-            seat = Handoff(queue, "w", lambda: True, lambda given: came.append(given.entries[0].id))
-            ear = Intake(queue, [queue.names.agent(agent)], lambda *_: None, plain=[], seat=seat)
-            task = asyncio.create_task(ear.run())
-            await ear.ready.wait()
+            handoff = Handoff(queue, "w", lambda: True, lambda given: came.append(given.entries[0].id))
+            intake = Intake(queue, [queue.names.agent(agent)], lambda *_: None, plain=[], handoff=handoff)
+            task = asyncio.create_task(intake.run())
+            await intake.ready.wait()
             await queue.finish(claim.session, claim.epoch, Completion())
             await queue.post(Mail(f"next-{agent}", "s", "human-input", b"{}"))
             await eventually(partial(_among, f"next-{agent}", came))

@@ -149,7 +149,7 @@ async def arrived(
 ) -> None:
     """Wait for answers to plain messages, as long as more of them come.
 
-    No queue knows of what an ear has heard and not yet handed in: who heard it last waits 3 s for the others, and
+    No queue knows of what an intake has heard and not yet handed in: who heard it last waits 3 s for the others, and
     on a busy machine each of these messages is then a turn of its own.
     """
     left = await missing()

@@ -91,7 +91,7 @@ async def test_whoever_lost_the_lease_can_commit_nothing(queue: Queue) -> None:
     with pytest.raises(Fenced):
         await queue.step("s", zombie.epoch, 0, 1, [b"late"])
     with pytest.raises(Fenced):
-        await queue.tell("s", zombie.epoch, "chatter-output", "late")
+        await queue.send("s", zombie.epoch, "chatter-output", "late")
     with pytest.raises(Fenced):
         await queue.finish("s", zombie.epoch, closing("late"))
     await queue.release("s", zombie.epoch)

@@ -28,7 +28,7 @@ from tests.turns.ground import claimed, state
 
 @dataclass
 class Replica:
-    """One ear with a bus of its own, and what its bell rang for."""
+    """One intake with a bus of its own, and what it was notified of."""
 
     bus: Bus
     names: Names
@@ -38,11 +38,11 @@ class Replica:
     async def start(self) -> Replica:
         queue = Queue(self.bus, self.names, "chatter", lease_ms=60_000)
         channels = [self.names.channel(HUMAN_INPUT), self.names.agent("chatter")]
-        self.ear = Intake(
+        self.intake = Intake(
             queue, channels, lambda channel, content: self.rung.append((channel, content)), channels
         )
-        self.tasks = [asyncio.create_task(self.ear.run())]
-        await asyncio.wait_for(self.ear.ready.wait(), 5)
+        self.tasks = [asyncio.create_task(self.intake.run())]
+        await asyncio.wait_for(self.intake.ready.wait(), 5)
         return self
 
     async def stop(self) -> None:
@@ -145,7 +145,7 @@ async def test_what_is_posted_is_not_taken_in_again_by_the_ears_that_hear_it(
     await make().start()
     channel = names.channel(HUMAN_INPUT)
     data = said(content="posted", via=channel)
-    await replica.ear.queue.post(Mail("m1", "s", channel, data))
+    await replica.intake.queue.post(Mail("m1", "s", channel, data))
     await replica.bus.publish(channel, said(content="plain"))
     await took(replica.bus, names, ["posted", "plain"])
     assert next(content["content"] for name, content in replica.rung if name == channel) == "posted"
@@ -182,7 +182,7 @@ async def test_malformed_input_becomes_a_dead_letter_with_its_reason_and_the_nex
     await replica.bus.publish(names.channel(HUMAN_INPUT), data)
     await replica.bus.publish(names.channel(HUMAN_INPUT), said(content="after"))
     await took(replica.bus, names, ["after"])
-    found = await state(replica.ear.queue)
+    found = await state(replica.intake.queue)
     ((id, reason),) = found.dead
     assert id.startswith("p:")
     assert reason.startswith("malformed: ")
@@ -208,10 +208,10 @@ async def test_who_sent_something_malformed_is_told_once_with_the_reason(
     await replica.bus.publish(names.channel(HUMAN_INPUT), data)
 
     async def told() -> bool:
-        return bool((await state(replica.ear.queue)).said)
+        return bool((await state(replica.intake.queue)).said)
 
     await eventually(told)
-    (text,) = (await state(replica.ear.queue)).said
+    (text,) = (await state(replica.intake.queue)).said
     output = json.loads(text)
     assert (output["status"], output["user_id"]) == ("error", "ann")
     assert why in output["content"]
@@ -225,10 +225,10 @@ async def test_where_nobody_can_be_named_nobody_is_told(make: Make, names: Names
         await replica.bus.publish(names.channel(HUMAN_INPUT), data)
 
     async def buried() -> bool:
-        return len((await state(replica.ear.queue)).dead) == 5
+        return len((await state(replica.intake.queue)).dead) == 5
 
     await eventually(buried)
-    assert (await state(replica.ear.queue)).said == []
+    assert (await state(replica.intake.queue)).said == []
 
 
 async def test_an_error_names_the_message_that_it_answers(make: Make, names: Names) -> None:
@@ -237,10 +237,10 @@ async def test_an_error_names_the_message_that_it_answers(make: Make, names: Nam
     await replica.bus.publish(names.channel(HUMAN_INPUT), wrong)
 
     async def told() -> bool:
-        return bool((await state(replica.ear.queue)).said)
+        return bool((await state(replica.intake.queue)).said)
 
     await eventually(told)
-    output = json.loads((await state(replica.ear.queue)).said[0])
+    output = json.loads((await state(replica.intake.queue)).said[0])
     assert (output["in_reply_to"], output["answers"], output["session_id"]) == ("m7", ["m7"], "s7")
 
 
@@ -249,7 +249,7 @@ async def test_a_dead_letter_of_a_huge_message_is_cut(make: Make, names: Names) 
     await replica.bus.publish(names.channel(HUMAN_INPUT), said(content="x" * 2_000_000))
 
     async def buried() -> bool:
-        return bool((await state(replica.ear.queue)).dead)
+        return bool((await state(replica.intake.queue)).dead)
 
     await eventually(buried)
     ((_, flat),) = await replica.bus.command("XRANGE", f"{names.queue('chatter')}dead", "-", "+")
@@ -275,10 +275,10 @@ async def test_a_message_between_agents_that_cannot_be_used_is_a_dead_letter_wit
     await replica.bus.publish(names.agent("chatter"), json.dumps(base | message))
 
     async def buried() -> bool:
-        return bool((await state(replica.ear.queue)).dead)
+        return bool((await state(replica.intake.queue)).dead)
 
     await eventually(buried)
-    found = await state(replica.ear.queue)
+    found = await state(replica.intake.queue)
     assert (len(found.dead), found.said, found.inbox) == (1, [], [])
 
 
@@ -316,7 +316,7 @@ async def test_a_malformed_request_gets_one_error_that_says_what_is_wrong(make: 
     assert told["payload"]["request_id"] == "r1"
     assert "hops" in told["payload"]["why"]
     assert messages.agent(told).request_id == "r1"
-    reasons = [reason for _, reason in (await state(replica.ear.queue)).dead]
+    reasons = [reason for _, reason in (await state(replica.intake.queue)).dead]
     assert "hops" in reasons[0] and "payload.question" in reasons[1]
 
 
@@ -340,10 +340,10 @@ async def test_a_question_of_a_foreign_program_is_a_session_of_its_own(make: Mak
         await replica.bus.publish(names.agent("chatter"), json.dumps(question))
 
     async def taken() -> bool:
-        return bool(await replica.ear.queue.size())
+        return bool(await replica.intake.queue.size())
 
     await eventually(taken)
-    claim = await claimed(replica.ear.queue)
+    claim = await claimed(replica.intake.queue)
     assert (claim.session, len(claim.entries)) == ("r1", 1)
 
 
@@ -361,7 +361,7 @@ async def test_progress_and_cancel_only_ring_the_bell(make: Make, names: Names) 
     await until(
         lambda: [c["type"] for n, c in replica.rung if n.endswith("agent:chatter")] == ["progress", "cancel"]
     )
-    found = await state(replica.ear.queue)
+    found = await state(replica.intake.queue)
     assert (found.inbox, found.dead) == ([], [])
 
 
@@ -370,8 +370,8 @@ async def test_garbage_on_the_channels_of_the_mechanism_itself_ends_no_ear(
     make: Make, names: Names, garbage: bytes
 ) -> None:
     replica = await make().start()
-    await replica.bus.publish(replica.ear.queue.marker, garbage)
-    await replica.bus.publish(replica.ear.queue.bell, garbage)
+    await replica.bus.publish(replica.intake.queue.marker, garbage)
+    await replica.bus.publish(replica.intake.queue.wake_up, garbage)
     await replica.bus.publish(names.channel(HUMAN_INPUT), said(content="after"))
     await took(replica.bus, names, ["after"])
     replica.check()
@@ -409,12 +409,12 @@ async def test_a_time_in_which_nobody_listened_is_noted_among_the_dead_letters(
     async with Proxy(valkey) as proxy:
         bus = RedisBus(proxy.url, silence=5.0)
         queue = Queue(bus, names, "chatter")
-        ear = Intake(
+        intake = Intake(
             queue, [names.channel(HUMAN_INPUT)], lambda _c, _m: None, plain=[names.channel(HUMAN_INPUT)]
         )
-        running = asyncio.create_task(ear.run())
+        running = asyncio.create_task(intake.run())
         try:
-            await asyncio.wait_for(ear.ready.wait(), 10)
+            await asyncio.wait_for(intake.ready.wait(), 10)
             assert await bus.command("XLEN", f"{queue.prefix}dead") == 0
             proxy.cut()
 

@@ -1,4 +1,4 @@
-"""Two parts of one turn that wait for different answers, and one bell for both."""
+"""Two parts of one turn that wait for different answers, and one wake-up for both."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ async def test_whoever_hears_the_bell_sees_what_came_though_another_took_it_in(q
     turn = Turn(queue, await claimed(queue))
 
     async def waits() -> list[str]:
-        await turn.bell.wait()
+        await turn.wake_up.wait()
         await turn.look()
         return [entry.id for entry in turn.given]
 
     both = [asyncio.create_task(waits()) for _ in range(2)]
     await asyncio.sleep(0)
     await queue.post(mail("m2", place="join"))
-    turn.bell.set()
+    turn.wake_up.set()
     async with asyncio.timeout(10):
         assert await asyncio.gather(*both) == [["m1", "m2"]] * 2

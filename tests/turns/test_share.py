@@ -71,7 +71,7 @@ async def test_plain_messages_beyond_a_share_are_refused_with_an_answer_that_can
         value = {"user_id": user, "content": "hello", "id": f"m{number}", "session_id": session}
         data = json.dumps(value).encode()
         heard.append((number, routing.human(names, messages.human(value), data)))
-    assert await small.hear(k, heard, names.channel(CHATTER_OUTPUT)) == [1, 2, 1]
+    assert await small.ingest(k, heard, names.channel(CHATTER_OUTPUT)) == [1, 2, 1]
     [said] = [json.loads(text) for text in (await state(queue)).said]
     assert said["content"] == scripts.BUSY
     assert (said["session_id"], said["in_reply_to"], said["user_id"]) == ("s2", "m2", "eve")

@@ -59,8 +59,8 @@ async def test_a_journal_holds_at_most_eight_mebibytes(queue: Queue) -> None:
 async def test_progress_is_said_in_order_before_the_closing_output(queue: Queue) -> None:
     await queue.post(mail("m1"))
     claim = await claimed(queue)
-    await queue.tell("s", claim.epoch, "chatter-output", "one")
-    await queue.tell("s", claim.epoch, "chatter-output", "two")
+    await queue.send("s", claim.epoch, "chatter-output", "one")
+    await queue.send("s", claim.epoch, "chatter-output", "two")
     await queue.finish("s", claim.epoch, closing("end"))
     assert (await state(queue)).said == ["one", "two", "end"]
 

@@ -53,8 +53,8 @@ async def test_a_lease_counts_from_the_question_not_from_the_reply(queue: Queue)
     await queue.post(mail("m1"))
     before = time.monotonic()
     claim = await claimed(queue)
-    assert before <= claim.asked <= time.monotonic()
-    late = Turn(queue, replace(claim, asked=before - LATE))
+    assert before <= claim.requested <= time.monotonic()
+    late = Turn(queue, replace(claim, requested=before - LATE))
     await lapse(queue)
     await claimed(queue, "w2")
     with pytest.raises(Fenced):
@@ -68,7 +68,7 @@ async def test_a_claim_whose_reply_was_lost_counts_from_its_first_try(lossy: Que
         await lossy.claim("w1")
     between = time.monotonic()
     claim = await claimed(lossy)
-    assert claim.asked < between
+    assert claim.requested < between
 
 
 async def test_a_turn_that_nobody_else_had_goes_on_under_a_new_claim_of_ours(queue: Queue) -> None:
@@ -77,7 +77,7 @@ async def test_a_turn_that_nobody_else_had_goes_on_under_a_new_claim_of_ours(que
     await lapse(queue)
     claim = await claimed(queue)
     assert turn.regain(claim)
-    assert (turn.epoch, turn.tries, turn.renewed) == (claim.epoch, claim.tries, claim.asked)
+    assert (turn.epoch, turn.tries, turn.renewed) == (claim.epoch, claim.tries, claim.requested)
     await turn.step({"k": "note", "text": "two"})
     await turn.finish(closing("end"))
     assert (await state(queue)).said == ["end"]

@@ -51,7 +51,7 @@ async def test_what_was_acknowledged_does_not_come_again(queue: Queue) -> None:
     await answered(queue, "m1")
     await answered(queue, "m2")
     claim = await written(queue)
-    await queue.shown("s", claim.untold[0][0])
+    await queue.acknowledge("s", claim.untold[0][0])
     await lapse(queue)
     assert texts(await claimed(queue, "w2")) == ["to m2"]
 
@@ -79,7 +79,7 @@ async def test_what_is_told_again_is_kept_in_its_new_words_and_once(queue: Queue
     claim = await written(queue)
     [(id, _)] = claim.untold
     for _ in range(2):  # a worker that took over says it no second time
-        await queue.tell("s", claim.epoch, OUT, "away: to m1", "shown", id)
+        await queue.send("s", claim.epoch, OUT, "away: to m1", "shown", id)
     await queue.finish("s", claim.epoch, closing("end"))
     assert (await state(queue)).said == ["to m1", "away: to m1", "end"]
     assert texts(await written(queue, "after")) == ["away: to m1"]
@@ -89,8 +89,8 @@ async def test_what_is_acknowledged_at_the_last_moment_is_not_told_again(queue: 
     await answered(queue, "m1")
     claim = await written(queue)
     [(id, _)] = claim.untold
-    await queue.shown("s", id)
-    await queue.tell("s", claim.epoch, OUT, "away: to m1", "shown", id)
+    await queue.acknowledge("s", id)
+    await queue.send("s", claim.epoch, OUT, "away: to m1", "shown", id)
     assert (await state(queue)).said == ["to m1"]
 
 

@@ -356,7 +356,7 @@ class PermissionGate:
                 return await self.approvals.decide(card, Decided("expired", at=card.expires_at))
             try:
                 async with asyncio.timeout(min(_LOOK, left / 1000)):
-                    await self.turn.bell.wait()
+                    await self.turn.wake_up.wait()
                 await self.turn.look()
             except TimeoutError:
                 pass

@@ -171,7 +171,7 @@ class ApprovalService:
                 await self._store.upsert([grant])
             except StoreUnavailable:
                 await self._outbox.put([grant])
-        wake_up = self._queue(card.agent).bell
+        wake_up = self._queue(card.agent).wake_up
         await self._bus.publish(wake_up, json.dumps({"look": card.home}).encode())
         return held
 

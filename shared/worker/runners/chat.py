@@ -297,7 +297,7 @@ class ChatRunner:
         """The person ended one consult of this turn."""
         if self._colleagues:
             self._colleagues.give_up(request_id)
-            self.turn.bell.set()
+            self.turn.wake_up.set()
 
     async def progress(self, request_id: str, text: str) -> None:
         """An agent that this turn consults says how far it is."""

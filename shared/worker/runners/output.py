@@ -40,7 +40,7 @@ class TurnOutput:
     async def tell(self, status: messages.Status, text: str, suffix: str, **extra: Any) -> None:
         """Say something that does not close the turn."""
         text = self._output(status, text, suffix, **extra)
-        await self.turn.tell(self._channel, text, await self._keep(status))
+        await self.turn.send(self._channel, text, await self._keep(status))
 
     async def tell_missed(self) -> None:
         """Say again what this person was not shown: answers, outcomes, news of their tasks."""
@@ -48,11 +48,11 @@ class TurnOutput:
         for id, output in missed(self.turn.untold, str(self.who.get("user_id", ""))):
             asks = output.status == "task_update" and output.question
             if asks and not await question.still_open(bus, names, output):
-                await self.parts.desk(CHATTER).shown(self.turn.session, id)
+                await self.parts.desk(CHATTER).acknowledge(self.turn.session, id)
                 continue
             more = {"task": output.task, "demo": output.demo, "question": output.question if asks else None}
             text = self._output("task_update", wording.away(output), f"away.{id}", **more)
-            await self.turn.tell(self._channel, text, await self._keep("task_update"), id)
+            await self.turn.send(self._channel, text, await self._keep("task_update"), id)
 
     async def _keep(self, status: messages.Status) -> Keep:
         """Whether this is told again where the person is not shown it now."""

@@ -147,7 +147,7 @@ class Peers:
             while key not in self._answers and (left := ends - time.monotonic()) > 0:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(left):
-                        await self._turn.bell.wait()
+                        await self._turn.wake_up.wait()
                 await self._turn.look()
                 self._take_given(key)
             payload = self._answers.get(key, {}).get("payload")
@@ -338,13 +338,13 @@ class Peers:
                 )
             try:
                 async with asyncio.timeout(min(left, look)):
-                    await self._turn.bell.wait()
+                    await self._turn.wake_up.wait()
             except TimeoutError:
                 here = await self._here(agent, key)
                 silent_since = None if here else silent_since or time.monotonic()
                 if silent_since and time.monotonic() - silent_since > LIFE_MS / 1000:
                     return await self._gave_up(agent, key, started, "offline", f"{agent} went silent")
-                self._turn.bell.set()  # a bell can be missed: now and then look without one
+                self._turn.wake_up.set()  # a bell can be missed: now and then look without one
             await self._turn.look()
             self._take_given(key)
         return await self._answered(agent, key, started)

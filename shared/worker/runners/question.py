@@ -152,7 +152,7 @@ class TaskQuestion:
             "id": id,
             "agent": self._agent,
             "session": self._turn.session,
-            "bell": desk.bell,
+            "bell": desk.wake_up,
             "at": at,
         }
         card |= {"asked": question.get("asked"), "options": question.get("options"), "shown": self._shown}
@@ -202,7 +202,7 @@ class TaskQuestion:
                 if time.time() >= until:
                     return None
                 async with asyncio.timeout(min(_LOOK, until - time.time())):
-                    await self._turn.bell.wait()
+                    await self._turn.wake_up.wait()
                 await self._turn.look()
             except TimeoutError:
                 continue

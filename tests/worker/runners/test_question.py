@@ -42,7 +42,7 @@ def question_of(redis: RedisBus, names: Names, turn_id: str = "turn") -> TaskQue
     parts = SimpleNamespace(bus=redis, names=names, desk=lambda _: desk, model=SimpleNamespace(demo=False))
     journal = Journal()
     turn = SimpleNamespace(
-        id=turn_id, session="work", records=journal, step=journal.step, bell=asyncio.Event()
+        id=turn_id, session="work", records=journal, step=journal.step, wake_up=asyncio.Event()
     )
     turn.look = AsyncMock()
     card = {"task_id": "calm-otter", "status": "waiting"}
@@ -142,14 +142,14 @@ async def test_only_a_question_that_is_open_is_told_again(redis: RedisBus, names
     turn = SimpleNamespace(
         id="m", session="s", given=[], records=[], untold=[(id.decode(), fields[1]) for id, fields in untold]
     )
-    turn.tell = AsyncMock()
+    turn.send = AsyncMock()
     parts = SimpleNamespace(bus=redis, names=names, desk=lambda _: desk, model=SimpleNamespace(demo=False))
     given = SimpleNamespace(said=[], stops=[], commands=[], answers=[], requests=[])
     live = cast(EventStream, None)
     voice = TurnOutput(cast(Resources, parts), "chatter", cast(Turn, turn), cast(TurnInput, given), live)
     voice.who = {"user_id": "ann"}
     await voice.tell_missed()
-    (told,) = [json.loads(call.args[1]) for call in turn.tell.await_args_list]
+    (told,) = [json.loads(call.args[1]) for call in turn.send.await_args_list]
     assert told["content"].startswith("While you were away: Backend asks about task calm-otter: How many?")
     assert len(await kept(redis, names)) == 1, "the other is not told later either"
     await question.answer(redis, names, "calm-otter", "ann", "two")

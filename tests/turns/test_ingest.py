@@ -21,7 +21,7 @@ def plain(text: str = "hi", session: str = "s", id: str = "", **more: Any) -> Ma
 
 
 async def hear(queue: Queue, k: int, i: int, message: Mail | None = None) -> int:
-    (taken,) = await queue.hear(k, [(i, message or plain())], OUTPUT)
+    (taken,) = await queue.ingest(k, [(i, message or plain())], OUTPUT)
     return taken
 
 
@@ -39,10 +39,10 @@ async def test_several_are_taken_in_at_once_and_what_of_them_is_known_is_not_tak
     queue: Queue,
 ) -> None:
     k = await queue.join()
-    await queue.hear(k, [(1, plain("one")), (3, plain("three"))], OUTPUT)
+    await queue.ingest(k, [(1, plain("one")), (3, plain("three"))], OUTPUT)
     letter = Mail("", "", "human-input", b"\xff", "dead", 0, refusal="sorry", reason="malformed")
     heard = [(1, plain("one")), (3, plain("three")), (4, letter), (5, plain("five", "t"))]
-    assert await queue.hear(k, heard, OUTPUT) == [0, 0, 2, 1]
+    assert await queue.ingest(k, heard, OUTPUT) == [0, 0, 2, 1]
     found = await state(queue)
     assert found.inbox == [f"p:{k}:{i}" for i in (1, 3, 5)]
     assert [id for id, _ in found.dead] == [f"p:{k}:4"]
@@ -65,7 +65,7 @@ async def test_the_senders_id_is_kept_and_a_second_message_with_it_is_known(queu
 
 async def test_a_hearing_whose_reply_was_lost_is_taken_in_once(lossy: Queue) -> None:
     k = await lossy.join()
-    losses(lossy).lose = ["hear"]
+    losses(lossy).lose = ["ingest"]
     assert await hear(lossy, k, 1) == 0
     assert (await state(lossy)).inbox == [f"p:{k}:1"]
 
@@ -107,13 +107,13 @@ async def test_who_joins_alone_need_not_wait_for_anybody(queue: Queue, bus: Bus)
 async def test_messages_of_a_newer_numbering_wait_until_the_older_one_was_heard_to_its_end(
     queue: Queue, bus: Bus
 ) -> None:
-    ears = [await subscribe(bus, queue.marker) for _ in range(2)]
+    markers = [await subscribe(bus, queue.marker) for _ in range(2)]
     older = await queue.join()
-    await queue.shut(older - 1)
+    await queue.close_numbering(older - 1)
     newer = await queue.join()
     assert await hear(queue, newer, 1, plain("second")) == -2
     assert await hear(queue, older, 1, plain("first")) == 1
-    await queue.shut(older)
+    await queue.close_numbering(older)
     assert await hear(queue, newer, 1, plain("second")) == 1
     answered = []
     for _ in range(2):
@@ -121,15 +121,15 @@ async def test_messages_of_a_newer_numbering_wait_until_the_older_one_was_heard_
         answered += [entry.data for entry in claim.entries]
         await queue.finish("s", claim.epoch, closing())
     assert answered == [b"first", b"second"]
-    for ear in ears:
-        ear.cancel()
-    await asyncio.gather(*ears, return_exceptions=True)
+    for marker in markers:
+        marker.cancel()
+    await asyncio.gather(*markers, return_exceptions=True)
 
 
 async def test_an_older_ear_that_died_holds_up_the_newer_ones_for_three_seconds_at_most(
     queue: Queue, bus: Bus
 ) -> None:
-    ears = [await subscribe(bus, queue.marker) for _ in range(2)]
+    markers = [await subscribe(bus, queue.marker) for _ in range(2)]
     await queue.join()
     newer = await queue.join()
     wait = float(await queue.bus.command("HGET", f"{queue.prefix}ears", f"w{newer}"))
@@ -140,14 +140,14 @@ async def test_an_older_ear_that_died_holds_up_the_newer_ones_for_three_seconds_
     await queue.join()  # whoever joins next does not make it longer
     await queue.bus.command("HSET", f"{queue.prefix}ears", f"w{newer}", wait - left - 1)
     assert await hear(queue, newer, 1) == 1
-    for ear in ears:
-        ear.cancel()
-    await asyncio.gather(*ears, return_exceptions=True)
+    for marker in markers:
+        marker.cancel()
+    await asyncio.gather(*markers, return_exceptions=True)
 
 
 async def test_closing_an_older_numbering_late_opens_nothing_again(queue: Queue) -> None:
-    await queue.shut(5)
-    await queue.shut(3)
+    await queue.close_numbering(5)
+    await queue.close_numbering(3)
     assert await queue.bus.command("HGET", f"{queue.prefix}ears", "closed") == b"5"
 
 
@@ -165,7 +165,7 @@ async def test_over_the_bound_the_sender_is_told_and_the_message_is_a_dead_lette
 
 async def test_a_dead_letter_is_buried_once_and_its_sender_told_once(lossy: Queue) -> None:
     k = await lossy.join()
-    losses(lossy).lose = ["hear"]
+    losses(lossy).lose = ["ingest"]
     letter = Mail("", "", "human-input", b"\xff", "dead", 0, refusal="sorry", reason="malformed: not UTF-8")
     assert await hear(lossy, k, 1, letter) == 0
     found = await state(lossy)
