@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 from shared.errors import UsageError
@@ -30,6 +31,73 @@ def _checked(name: str) -> None:
     if not is_agent(name):
         why = "names are lower case letters, digits, '.', '_' and '-'"
         raise UsageError(f"no agent is called {name[:80]!r}", why, "promptdock status names them")
+
+
+class QueueKeys:
+    """The keys of one agent's queue (docs/bus.md), all under its prefix."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.inbox = f"{prefix}inbox"
+        self.outputs = f"{prefix}out"
+        self.dead_letters = f"{prefix}dead"
+        self.outbox = f"{prefix}archive"  # rows on their way to the Store
+        self.outbox_holder = f"{prefix}archive:owner"
+        self.stored_output = f"{prefix}archive:said"  # the last output that the Store has
+        self.idle = f"{prefix}idle"
+        self.load = f"{prefix}load"
+        self.full = f"{prefix}full"
+        self.marker = f"{prefix}ear"  # a channel, before the namespace: numberings of plain messages
+        self.wake_up = f"{prefix}bell"  # a channel, before the namespace: wakes the agent's workers
+        self.owners_known = f"{prefix}owners"  # set once the owners of the Store's sessions are here
+
+    def named(self, name: str) -> str:
+        """The key that docs/bus.md calls `P name`."""
+        return f"{self.prefix}{name}"
+
+    def handoff(self, worker: str) -> str:
+        """The channel on which a worker is given turns, before the namespace."""
+        return f"{self.prefix}seat:{worker}"
+
+    def message(self, id: str) -> str:
+        """What became of a message."""
+        return f"{self.prefix}msg:{id}"
+
+    def call(self, request: str) -> str:
+        """The session that waits for the answer to a request."""
+        return f"{self.prefix}call:{request}"
+
+    def turn(self, session: str) -> str:
+        """The hash of the turn that runs in a session."""
+        return f"{self.prefix}turn:{session}"
+
+    def given(self, session: str) -> str:
+        """The list of the messages that the turn answers."""
+        return f"{self.prefix}given:{session}"
+
+    def window(self, session: str) -> str:
+        """The list of the newest records of a conversation."""
+        return f"{self.prefix}window:{session}"
+
+    def owner(self, session: str) -> str:
+        """Whose a session is."""
+        return f"{self.prefix}owner:{session}"
+
+    def asker(self, session: str) -> str:
+        """For whom a session's requests are made, as JSON."""
+        return f"{self.prefix}who:{session}"
+
+    def open_requests(self, session: str) -> str:
+        """The hash of the requests for permission that are open in a session."""
+        return f"{self.prefix}asks:{session}"
+
+    def unseen(self, session: str) -> str:
+        """The stream of outputs that the person was not shown."""
+        return f"{self.prefix}untold:{session}"
+
+    def events(self, session: str) -> str:
+        """The stream that keeps a session's live events for readers who reconnect."""
+        return f"{self.prefix}events:{session}"
 
 
 class Names:
@@ -72,10 +140,39 @@ class Names:
         _checked(agent)
         return f"{self.root}{{{agent}}}:"
 
+    def keys(self, agent: str) -> QueueKeys:
+        """The keys of one agent's queue; UsageError for what no agent can be called."""
+        return QueueKeys(self.queue(agent))
+
+    def lease(self, name: str) -> str:
+        """The prefix of a lease's keys: no agent's name begins with @."""
+        return f"{self.root}{{@{name}}}:"
+
+    def spending(self) -> str:
+        """The prefix of the totals of what was spent."""
+        return f"{self.root}{{@money}}:"
+
+    def question(self, task: str) -> str:
+        """The hash of a task's question to its person, and of its answers."""
+        return f"{self.root}question:{task}"
+
+    def host_request(self, host: str, request: str) -> str:
+        """Who takes it serves the request of a host."""
+        return f"{self.root}home:{host}:{request}"
+
+    def changed_path(self, repo: str, path: str) -> str:
+        """The sorted set of tasks that change a file of a repository, by the moment when they said so."""
+        digest = hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+        return f"{self.root}paths:{repo}:{digest}"
+
+    def overlaps(self, repo: str, task: str) -> str:
+        """The list of what others have begun to change that the task changes too."""
+        return f"{self.root}paths:{repo}:told:{task}"
+
     def approval(self, id: str) -> str:
         """The hash of one question to a person: its card, and its one answer."""
         return f"{self.root}approval:{id}"
 
     def stream(self, session: str) -> str:
         """The stream that keeps a session's live events for readers who reconnect."""
-        return f"{self.queue(CHATTER)}events:{session}"
+        return self.keys(CHATTER).events(session)

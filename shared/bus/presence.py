@@ -77,7 +77,7 @@ class Presence:
     async def left(self, agent: str) -> dict[str, int]:
         """What lies in an agent's queue: by stream, how many entries, without the empty ones."""
         sizes = {
-            name: int(await self._bus.command("XLEN", f"{self._names.queue(agent)}{name}"))
+            name: int(await self._bus.command("XLEN", self._names.keys(agent).named(name)))
             for name in _STREAMS
         }
         return {name: size for name, size in sizes.items() if size}

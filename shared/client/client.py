@@ -361,7 +361,7 @@ class Client:
     @contextlib.asynccontextmanager
     async def outputs(self, after: str | None = None) -> AsyncIterator[feed.Feed]:
         """What Chatter says from now on, or after a cursor: inside, `async for heard in …` misses nothing."""
-        stream = f"{self.names.queue(CHATTER)}out"
+        stream = self.names.keys(CHATTER).outputs
         listener = feed.Feed(self, after or await feed.tail_of(self, stream))
         await listener.open()
         try:

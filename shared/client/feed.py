@@ -59,7 +59,7 @@ class Feed:
 
     def __init__(self, client: Line, after: str) -> None:
         self._client, self.cursor = client, after
-        self._stream = f"{client.names.queue(CHATTER)}out"
+        self._stream = client.names.keys(CHATTER).outputs
         self._channel = client.names.channel(CHATTER_OUTPUT)
         self._queue: asyncio.Queue[Heard | None] = asyncio.Queue()
         self._plain: asyncio.Queue[tuple[Output, bytes]] = asyncio.Queue(_PLAIN)
@@ -167,4 +167,4 @@ async def tail_of(client: Line, stream: str) -> str:
 
 async def newest(client: Line) -> str:
     """The cursor of the last that Chatter said."""
-    return await tail_of(client, f"{client.names.queue(CHATTER)}out")
+    return await tail_of(client, client.names.keys(CHATTER).outputs)

@@ -53,7 +53,7 @@ async def missed(client: Client, session: str, user: str) -> list[Heard]:
 
     These are put again by Chatter, who knows whether they are open still.
     """
-    key = f"{client.names.queue(CHATTER)}untold:{session}"
+    key = client.names.keys(CHATTER).unseen(session)
     found = []
     for id, fields in await client.bus.command("XRANGE", key, "-", "+"):
         try:

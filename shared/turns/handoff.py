@@ -21,7 +21,7 @@ class Handoff:
         self, queue: Queue, worker: str, idle: Callable[[], bool], take: Callable[[Claim], None]
     ) -> None:
         self._queue, self._idle, self._take = queue, idle, take
-        self.channel = queue.names.channel(f"{queue.prefix}seat:{worker}")
+        self.channel = queue.names.channel(queue.keys.handoff(worker))
         self._offer = f"{queue.lease_ms} {worker} {self.channel}"
         self._closed = False
         self.last_id = ""  # of the message that was handed over last
@@ -42,5 +42,5 @@ class Handoff:
     async def close(self) -> None:
         """Be given nothing any more."""
         self._closed = True
-        key = f"{self._queue.prefix}idle"
+        key = self._queue.keys.idle
         await self._queue.bus.command("ZREM", key, self._offer, key=key)

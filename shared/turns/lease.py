@@ -12,7 +12,7 @@ class Lease:
 
     def __init__(self, bus: Bus, names: Names, name: str, holder: str, ms: int) -> None:
         self._bus, self._holder, self.ms = bus, holder, ms
-        self._key = f"{names.root}{{@{name}}}:"  # no agent's name begins with @
+        self._key = names.lease(name)
 
     async def take(self) -> int:
         """The epoch under which it is ours for `ms` from now on; 0 while another holds it."""

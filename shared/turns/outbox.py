@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from shared import failpoints, log
 from shared.bus.base import Bus
-from shared.bus.keys import CHATTER_OUTPUT, Names, is_agent
+from shared.bus.keys import CHATTER_OUTPUT, Names, QueueKeys, is_agent
 from shared.errors import BusUnreachable, ConfigurationError, Conflict, PromptDockError, StoreUnavailable
 from shared.redaction import redacted
 from shared.store import records
@@ -95,8 +95,9 @@ class Outbox:
     async def put(self, rows: Sequence[Row | RowChange]) -> None:
         """Rows that belong to no turn: log lines, task events."""
         if rows:
-            key = f"{self._names.queue(self._agent)}archive"
-            await self._bus.command("XADD", key, "*", "kind", "rows", "data", pack(rows))
+            await self._bus.command(
+                "XADD", self._names.keys(self._agent).outbox, "*", "kind", "rows", "data", pack(rows)
+            )
 
     async def run(self, pause: float = 1.0, others: float = _OTHERS) -> None:
         """Drain until cancelled, our own queue each `pause` seconds; with the Store down, wait for it."""
@@ -132,7 +133,7 @@ class Outbox:
         waits = await asyncio.gather(*(self._tried(agent, self._waits(agent)) for agent in agents))
         moved = 0
         for agent, some in zip(agents, waits, strict=True):
-            moved += await self._tried(agent, self._queue(agent)) if some else 0
+            moved += await self._tried(agent, self._drain_one(agent)) if some else 0
         return moved
 
     async def _own(self, anyway: bool) -> int:
@@ -140,7 +141,7 @@ class Outbox:
         name = self._agent
         if not await self._tried(name, self._waits(name)):
             return 0
-        return await self._tried(name, self._queue(name, anyway))
+        return await self._tried(name, self._drain_one(name, anyway))
 
     async def _waits(self, agent: str) -> int:
         return int(await self._bus.script(scripts.WAITS, self._names.queue(agent)))
@@ -160,34 +161,37 @@ class Outbox:
     async def _agents(self) -> list[bytes]:
         return list(await self._bus.command("SMEMBERS", self._names.agents))
 
-    async def _queue(self, agent: str, anyway: bool = False) -> int:
-        prefix = self._names.queue(agent)
-        lock = f"{prefix}archive:owner"
-        mine = await self._bus.command("SET", lock, self._instance, "NX", "PX", _LOCK_MS)
-        if not mine and not anyway and await self._bus.command("GET", lock) != self._instance.encode():
+    async def _drain_one(self, agent: str, anyway: bool = False) -> int:
+        keys = self._names.keys(agent)
+        mine = await self._bus.command("SET", keys.outbox_holder, self._instance, "NX", "PX", _LOCK_MS)
+        if (
+            not mine
+            and not anyway
+            and await self._bus.command("GET", keys.outbox_holder) != self._instance.encode()
+        ):
             return 0
         moved = 0
-        while entries := await self._bus.command("XRANGE", f"{prefix}archive", "-", "+", "COUNT", BATCH):
+        while entries := await self._bus.command("XRANGE", keys.outbox, "-", "+", "COUNT", BATCH):
             rows: list[Row | RowChange] = []
             for entry_id, fields in entries:
                 try:
                     rows += _rows(agent, entry_id.decode(), fields)
                 except Exception as error:  # whatever is in it
-                    await self._unreadable(prefix, "archive", entry_id.decode(), error)
-            await self._store_all(prefix, rows)
-            await self._bus.command("XDEL", f"{prefix}archive", *(entry_id for entry_id, _ in entries))
-            await self._bus.command("PEXPIRE", lock, _LOCK_MS)
+                    await self._unreadable(keys, "archive", entry_id.decode(), error)
+            await self._store_all(keys, rows)
+            await self._bus.command("XDEL", keys.outbox, *(entry_id for entry_id, _ in entries))
+            await self._bus.command("PEXPIRE", keys.outbox_holder, _LOCK_MS)
             moved += len(entries)
             self.stored += len(rows)
             if len(entries) < BATCH:
                 break
-        return moved + await self._said(agent, prefix)
+        return moved + await self._drain_outputs(agent, keys)
 
-    async def _said(self, agent: str, prefix: str) -> int:
+    async def _drain_outputs(self, agent: str, keys: QueueKeys) -> int:
         """What was said to people lies in the stream of outputs already: read on from where we were."""
-        cursor = await self._bus.command("GET", f"{prefix}archive:said") or b"-"
+        cursor = await self._bus.command("GET", keys.stored_output) or b"-"
         start = b"(" + cursor if cursor != b"-" else cursor
-        entries = await self._bus.command("XRANGE", f"{prefix}out", start, "+", "COUNT", BATCH)
+        entries = await self._bus.command("XRANGE", keys.outputs, start, "+", "COUNT", BATCH)
         if not entries:
             return 0
         rows: list[Row | RowChange] = []
@@ -195,30 +199,30 @@ class Outbox:
             try:
                 rows.append(_output(agent, entry_id.decode(), fields[1]))
             except Exception as error:  # whatever is in it
-                await self._unreadable(prefix, "out", entry_id.decode(), error)
-        await self._store_all(prefix, rows)
-        await self._bus.command("SET", f"{prefix}archive:said", entries[-1][0])
+                await self._unreadable(keys, "out", entry_id.decode(), error)
+        await self._store_all(keys, rows)
+        await self._bus.command("SET", keys.stored_output, entries[-1][0])
         self.stored += len(rows)
         return len(entries)
 
-    async def _unreadable(self, prefix: str, stream: str, entry_id: str, error: Exception) -> None:
+    async def _unreadable(self, keys: QueueKeys, stream: str, entry_id: str, error: Exception) -> None:
         """Bury an entry that nobody can read: it must neither end who reads it nor stand in the way of others."""
         if failpoints.without("poisoned-entry"):
             raise error
         why = reason(stream, error)
         log.get().error(
-            "An entry could not be read; it is buried", entry=f"{prefix}{stream} {entry_id}", why=why
+            "An entry could not be read; it is buried", entry=f"{keys.named(stream)} {entry_id}", why=why
         )
-        await self._bus.script(scripts.UNREADABLE, prefix, stream, entry_id, why)
+        await self._bus.script(scripts.UNREADABLE, keys.prefix, stream, entry_id, why)
 
-    async def _bury(self, prefix: str, what: str, values: object, error: Exception) -> None:
+    async def _bury(self, keys: QueueKeys, what: str, values: object, error: Exception) -> None:
         """A row or change that can be read, and that the Store does not take."""
         log.get().error(what, why=reason("archive", error))
         data = json.dumps(values, default=str, ensure_ascii=False).encode("utf-8", "replace")[:_KEPT]
         fields = ("reason", reason("archive", error), "id", "", "session", "", "channel", "", "data", data)
-        await self._bus.command("XADD", f"{prefix}dead", "MAXLEN", "~", 10_000, "*", *fields)
+        await self._bus.command("XADD", keys.dead_letters, "MAXLEN", "~", 10_000, "*", *fields)
 
-    async def _store_all(self, prefix: str, items: list[Row | RowChange]) -> None:
+    async def _store_all(self, keys: QueueKeys, items: list[Row | RowChange]) -> None:
         rows = [item for item in items if isinstance(item, Row)]
         try:
             await self._store.upsert(rows)
@@ -228,15 +232,15 @@ class Outbox:
             if not isinstance(error, Conflict):
                 log.get().warning("Rows are stored one by one", why=str(error)[:200])
             for row in rows:
-                await self._store_one(prefix, row)
+                await self._store_one(keys, row)
         changes: dict[str, list[dict[str, Any]]] = {}
         for item in items:
             if isinstance(item, RowChange):
                 changes.setdefault(item.applier, []).append(item.values)
         for applier, values in changes.items():
-            await self._apply(prefix, applier, values)
+            await self._apply(keys, applier, values)
 
-    async def _apply(self, prefix: str, applier: str, values: list[dict[str, Any]]) -> None:
+    async def _apply(self, keys: QueueKeys, applier: str, values: list[dict[str, Any]]) -> None:
         try:
             await self._appliers[applier](self._store, values)
         except (StoreUnavailable, BusUnreachable):
@@ -246,13 +250,13 @@ class Outbox:
         except Exception as error:  # of a newer release, or nonsense
             if len(values) > 1 and applier in self._appliers:
                 for one in values:
-                    await self._apply(prefix, applier, [one])
+                    await self._apply(keys, applier, [one])
             else:
                 await self._bury(
-                    prefix, "A change could not be read", {"apply": applier, "values": values}, error
+                    keys, "A change could not be read", {"apply": applier, "values": values}, error
                 )
 
-    async def _store_one(self, prefix: str, row: Row) -> None:
+    async def _store_one(self, keys: QueueKeys, row: Row) -> None:
         """A row that collides: a conversation that went on while the Store could not tell its last number."""
         try:
             await self._store.upsert([row])
@@ -261,7 +265,7 @@ class Outbox:
         except Exception as error:
             if not isinstance(error, Conflict):
                 values = {"table": row.table, "row": row.model_dump(mode="json")}
-                await self._bury(prefix, "A row could not be stored", values, error)
+                await self._bury(keys, "A row could not be stored", values, error)
                 return
             if not isinstance(row, records.ConversationMessage):
                 log.get().error("A row could not be stored", table=row.table, why=str(error))

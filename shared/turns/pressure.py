@@ -33,22 +33,21 @@ class Pressure:
 
     async def look(self) -> None:
         """Once."""
-        bus, prefix = self._queue.bus, self._queue.prefix
+        bus, keys = self._queue.bus, self._queue.keys
         info, length, size = await asyncio.gather(
-            bus.command("INFO", "memory"), bus.command("XLEN", f"{prefix}archive"), self._queue.size()
+            bus.command("INFO", "memory"), bus.command("XLEN", keys.outbox), self._queue.size()
         )
         info = info.decode()
         figures = dict(line.split(":", 1) for line in info.split("\r\n") if ":" in line)
         limit = int(figures.get("maxmemory", 0))
         used = int(figures["used_memory"]) / limit if limit else 0.0
         waiting = int(length) / self._waiting
-        gone = (
-            [] if size else [f"{prefix}load"]
-        )  # nothing waits of anybody: a count that went wrong is put right
+        # Where nothing waits of anybody, a count that went wrong is put right.
+        gone = [] if size else [keys.load]
         if max(used - FULL, waiting - 1) > 0:
-            await bus.command("SET", f"{prefix}full", f"{used:.2f}", "PX", int(2000 * _PAUSE))
+            await bus.command("SET", keys.full, f"{used:.2f}", "PX", int(2000 * _PAUSE))
         else:
-            gone.append(f"{prefix}full")
+            gone.append(keys.full)
         if gone:
             await bus.command("DEL", *gone)
         tight = used > WARN or waiting > WARN

@@ -149,9 +149,10 @@ class Queue:
         signer: Signer | None = None,
     ) -> None:
         self.bus, self.names, self.agent = bus, names, agent
-        self.prefix = names.queue(agent)
-        self.marker = names.channel(f"{self.prefix}ear")
-        self.wake_up = names.channel(f"{self.prefix}bell")
+        self.keys = names.keys(agent)
+        self.prefix = self.keys.prefix
+        self.marker = names.channel(self.keys.marker)
+        self.wake_up = names.channel(self.keys.wake_up)
         self.lease_ms, self.limit, self.share = lease_ms, limit, share
         self._signer = signer  # of what is said here
         self._tokens = itertools.count()
@@ -334,7 +335,7 @@ class Queue:
 
     async def acknowledge(self, session: str, id: str) -> None:
         """Acknowledge that the person was shown an output of their session."""
-        key = f"{self.prefix}untold:{session}"
+        key = self.keys.unseen(session)
         await self.bus.command("XDEL", key, id, key=key)
 
     async def beat(self, turns: dict[str, int]) -> list[str]:
@@ -369,15 +370,15 @@ class Queue:
 
     async def state(self, message_id: str) -> str:
         """What became of a message: `accepted`, `done`, `withdrawn`, or "" for one that is not known."""
-        found = await self.bus.command("GET", f"{self.prefix}msg:{message_id}")
+        found = await self.bus.command("GET", self.keys.message(message_id))
         return found.decode().partition(":")[0] if found else ""
 
     async def taken_back(self, message_id: str) -> str:
         """The id of the stop that took a waiting message back; "" where none did."""
-        found = await self.bus.command("GET", f"{self.prefix}msg:{message_id}")
+        found = await self.bus.command("GET", self.keys.message(message_id))
         state, _, by = (found or b"").decode().partition(":")
         return by if state == "withdrawn" else ""
 
     async def size(self) -> int:
         """How many accepted messages have not ended."""
-        return int(await self.bus.command("XLEN", f"{self.prefix}inbox"))
+        return int(await self.bus.command("XLEN", self.keys.inbox))

@@ -210,10 +210,10 @@ async def _spoiled(client: Client) -> list[Finding]:
     found = []
     wrong = []
     for agent in await client.presence.agents():
-        prefix = client.names.queue(agent)
+        keys = client.names.keys(agent)
         for name, kind in _KINDS.items():
-            if (await client.bus.command("TYPE", f"{prefix}{name}")) not in (kind, b"none"):
-                wrong.append(f"{prefix}{name}")
+            if (await client.bus.command("TYPE", keys.named(name))) not in (kind, b"none"):
+                wrong.append(keys.named(name))
     if wrong:
         told = f"a key is not of the kind that it must be: {', '.join(wrong)}"
         fix = "something else writes to this Redis: look at the key, then delete it"

@@ -97,6 +97,6 @@ async def forget(client: Client, name: str, force: bool) -> int:
         if row["agent"] == name:
             await queue.withdraw(row["session"])
     for stream in left:
-        await client.bus.command("DEL", f"{client.names.queue(name)}{stream}")
+        await client.bus.command("DEL", queue.keys.named(stream))
     await client.presence.forget(name)
     return sum(left.values())

@@ -48,7 +48,7 @@ async def letters(client: Client, limit: int = 1000) -> list[Dead]:
     await client.reach()
     found = []
     for agent in await client.presence.agents():
-        stream = f"{client.names.queue(agent)}dead"
+        stream = client.names.keys(agent).dead_letters
         for entry, flat in await client.bus.command("XREVRANGE", stream, "+", "-", "COUNT", limit):
             pairs = zip(flat[::2], flat[1::2], strict=True)
             fields = {key.decode("utf-8", "replace"): value for key, value in pairs}
@@ -78,7 +78,7 @@ async def drop(client: Client, name: str | None) -> int:
     """Throw away the dead letter of that key or id, or all for None; how many."""
     dropped = [await find(client, name)] if name is not None else await letters(client, 100_000)
     for letter in dropped:
-        stream = f"{client.names.queue(letter.agent)}dead"
+        stream = client.names.keys(letter.agent).dead_letters
         await client.bus.command("XDEL", stream, letter.key.rpartition("/")[2])
     return len(dropped)
 
@@ -103,7 +103,7 @@ async def replay(client: Client, name: str) -> Sent:
             f"{letter.key} cannot be posted again", str(error), "send a corrected one: promptdock publish"
         ) from None
     if sent.outcome == "accepted":
-        stream = f"{client.names.queue(letter.agent)}dead"
+        stream = client.names.keys(letter.agent).dead_letters
         await client.bus.command("XDEL", stream, letter.key.rpartition("/")[2])
     return sent
 

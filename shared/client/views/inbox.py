@@ -220,7 +220,7 @@ async def _dead(client: Client, _user_id: str) -> list[Item]:
     try:
         async with asyncio.timeout(_REACH):
             await client.reach()
-            count = int(await client.bus.command("XLEN", f"{client.names.queue(CHATTER)}dead"))
+            count = int(await client.bus.command("XLEN", client.names.keys(CHATTER).dead_letters))
     except (PromptDockError, TimeoutError):
         return []
     told = f"{count} message{'s' * (count != 1)} could not be answered"

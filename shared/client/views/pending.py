@@ -23,13 +23,13 @@ async def pending(client: Client, limit: int = 1000) -> list[Row]:
     await client.reach()
     found, sessions = [], set()
     for agent in await client.presence.agents():
-        prefix = client.names.queue(agent)
-        for entry, flat in await client.bus.command("XRANGE", f"{prefix}inbox", "-", "+", "COUNT", limit):
+        keys = client.names.keys(agent)
+        for entry, flat in await client.bus.command("XRANGE", keys.inbox, "-", "+", "COUNT", limit):
             fields = dict(zip(flat[::2], flat[1::2], strict=True))
             session, data = fields.get(b"session", b"").decode("utf-8", "replace"), fields.get(b"data", b"")
             sessions.add(session if agent == CHATTER else _asker(data))
-            owner = await client.bus.command("HGET", f"{prefix}turn:{session}", "owner")
-            given = await client.bus.command("LPOS", f"{prefix}given:{session}", entry)
+            owner = await client.bus.command("HGET", keys.turn(session), "owner")
+            given = await client.bus.command("LPOS", keys.given(session), entry)
             running = owner is not None and given is not None
             found.append(
                 {

@@ -133,7 +133,7 @@ async def _answering(client: Client) -> set[str]:
     found = set()
     with contextlib.suppress(PromptDockError, TimeoutError):
         async with asyncio.timeout(_REACH):
-            inbox = f"{client.names.queue(CHATTER)}inbox"
+            inbox = client.names.keys(CHATTER).inbox
             for _, flat in await client.bus.command("XRANGE", inbox, "-", "+", "COUNT", _WAITING):
                 fields = dict(zip(flat[::2], flat[1::2], strict=True))
                 if _said(fields.get(b"data", b"")):

@@ -116,12 +116,12 @@ async def _size(client: Client, agent: str) -> int:
 
 
 async def _length(client: Client, agent: str, stream: str) -> int:
-    return int(await client.bus.command("XLEN", f"{client.names.queue(agent)}{stream}"))
+    return int(await client.bus.command("XLEN", client.names.keys(agent).named(stream)))
 
 
 async def _newest_dead(client: Client, agent: str) -> int:
     """When an agent's newest dead letter came, in milliseconds since 1970; 0 where it has none."""
-    stream = f"{client.names.queue(agent)}dead"
+    stream = client.names.keys(agent).dead_letters
     found = await client.bus.command("XREVRANGE", stream, "+", "-", "COUNT", 1)
     return int(found[0][0].partition(b"-")[0]) if found else 0
 

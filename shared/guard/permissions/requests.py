@@ -170,7 +170,7 @@ class Approvals:
 
     def open_in(self, session: str) -> str:
         """The key of the requests that are open in a person's session: a hash of id -> when it expires."""
-        return f"{self._names.queue(CHATTER)}asks:{session}"
+        return self._names.keys(CHATTER).open_requests(session)
 
     async def waiting(self, session: str) -> list[ApprovalRequest]:
         """The requests that are open in a person's session, the oldest first."""

@@ -6,7 +6,6 @@ last said so. What is not said again is forgotten, so that a worker that died ho
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Iterable
 
@@ -21,8 +20,8 @@ class Claims:
     """The files of one task in one repository."""
 
     def __init__(self, bus: Bus, names: Names, repo: str, task: str) -> None:
-        self._bus, self._task = bus, task
-        self._prefix = f"{names.root}paths:{repo}:"
+        self._bus, self._names = bus, names
+        self._repo, self._task = repo, task
         self._mine: dict[str, float] = {}
 
     async def claim(self, path: str) -> list[str]:
@@ -41,7 +40,7 @@ class Claims:
 
     async def told(self) -> list[str]:
         """What others have begun to change that this task changes too, each once."""
-        key = f"{self._prefix}told:{self._task}"
+        key = self._names.overlaps(self._repo, self._task)
         found = []
         while (text := await self._bus.command("LPOP", key)) is not None:
             found.append(text.decode())
@@ -67,12 +66,12 @@ class Claims:
             await self._say(path)
 
     async def _tell(self, other: str, path: str) -> None:
-        key = f"{self._prefix}told:{other}"
+        key = self._names.overlaps(self._repo, other)
         await self._bus.command("RPUSH", key, f"The task {self._task} is about to change {path}, as you do.")
         await self._bus.command("EXPIRE", key, int(LIFE))
 
     def _key(self, path: str) -> str:
-        return self._prefix + hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+        return self._names.changed_path(self._repo, path)
 
 
 def warning(path: str, others: Iterable[str]) -> str:

@@ -98,7 +98,7 @@ class Ledger:
     """The totals of one cluster. Projects and tasks are named by the ids of their rows."""
 
     def __init__(self, bus: Bus, names: Names) -> None:
-        self._bus, self._key = bus, f"{names.root}{{@money}}:"
+        self._bus, self._key = bus, names.spending()
 
     async def charge(
         self,

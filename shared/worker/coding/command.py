@@ -35,9 +35,9 @@ async def post(store: Store, route: TaskRoute, task: Task) -> None:
     """Send an assigned task to its agent. Sent again, it is the same request."""
     key, session = str(task.request_id), task.session_id or SESSION
     who = {"user_id": task.user_id or "", "session_id": session}
-    prefix, bus = route.home.prefix, route.home.bus
-    await bus.command("SET", f"{prefix}who:{session}", json.dumps(who), "EX", 172_800, "NX")
-    await bus.command("SET", f"{prefix}call:{key}", session, "EX", 172_800)  # the answer must find its way
+    keys, bus = route.home.keys, route.home.bus
+    await bus.command("SET", keys.asker(session), json.dumps(who), "EX", 172_800, "NX")
+    await bus.command("SET", keys.call(key), session, "EX", 172_800)  # the answer must find its way
     channel = route.desk.names.agent(route.desk.agent)
     envelope = {
         "id": key,

@@ -481,7 +481,7 @@ class ChatRunner:
             }  # fmt: skip
             self._share_roles([*self._given.said, *self._given.amends])
             return self.voice.who
-        kept = await self.parts.bus.command("GET", f"{self.turn.queue.prefix}who:{self.turn.session}")
+        kept = await self.parts.bus.command("GET", self.turn.queue.keys.asker(self.turn.session))
         if kept:
             return dict(json.loads(kept))
         return {}

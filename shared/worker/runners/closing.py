@@ -93,7 +93,7 @@ async def progress(parts: Resources, agent: str, request: AgentMessage, text: st
 
 async def _log(parts: Resources, agent: str, request: AgentMessage, channel: str, data: bytes) -> None:
     """On its way to the Store: what is only published passes no script that would note it."""
-    key = f"{parts.names.queue(agent)}archive"
+    key = parts.names.keys(agent).outbox
     fields = ("kind", "message", "channel", channel, "session", request.id, "id", request.id, "data", data)
     await parts.bus.command("XADD", key, "*", *fields)
 

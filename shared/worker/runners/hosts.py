@@ -91,7 +91,7 @@ class RemoteHost:
 
     async def _is_ours(self, request: str) -> bool:
         """The first to take it serves it; should that one die, the question comes again."""
-        key = f"{self._parts.names.root}home:{self._parts.home}:{request}"
+        key = self._parts.names.host_request(self._parts.home, request)
         return bool(await self._parts.bus.command("SET", key, "1", "NX", "PX", int(_AGAIN * 900)))
 
     async def _run(self, request: messages.AgentMessage) -> dict[str, Any]:

@@ -286,7 +286,7 @@ class Peers:
         envelope |= {"sig": self._parts.signer.sign(channel, envelope), "via": channel}
         # The answer must find us: who waits is known before the question is out.
         await self._parts.bus.command(
-            "SET", f"{self._turn.queue.prefix}who:{self._turn.session}", json.dumps(self._who), "EX", 172_800
+            "SET", self._turn.queue.keys.asker(self._turn.session), json.dumps(self._who), "EX", 172_800
         )
         await self._turn.step(calls=[key])
         failpoints.point("call registered", self._turn.id)

@@ -32,7 +32,7 @@ _MOST = 20  # questions of one person that are looked at
 
 
 def _key(names: Names, task: str) -> str:
-    return f"{names.root}question:{task}"
+    return names.question(task)
 
 
 async def answer(bus: Bus, names: Names, task: str, person: str, text: str, message: str = "") -> str:

@@ -30,17 +30,17 @@ async def learn(parts: Resources) -> None:
 
 
 async def _learn(parts: Resources) -> None:
-    prefix = parts.names.queue(CHATTER)
-    if await parts.bus.command("GET", f"{prefix}owners"):
+    keys = parts.names.keys(CHATTER)
+    if await parts.bus.command("GET", keys.owners_known):
         return
     after = ""
     while True:
         rows = await parts.store.select(Session, {"key": ("gt", after)}, order=[("key", "asc")], limit=_PAGE)
         owned = [row for row in rows if row.user_id and not row.key.startswith(PLAIN)]
         await asyncio.gather(
-            *(parts.bus.command("SET", f"{prefix}owner:{row.key}", f"s:{row.user_id}", "NX") for row in owned)
+            *(parts.bus.command("SET", keys.owner(row.key), f"s:{row.user_id}", "NX") for row in owned)
         )
         if len(rows) < _PAGE:
             break
         after = rows[-1].key
-    await parts.bus.command("SET", f"{prefix}owners", 1)
+    await parts.bus.command("SET", keys.owners_known, 1)
