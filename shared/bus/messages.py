@@ -209,11 +209,41 @@ class AgentMessage(Envelope):
     reply_channel: str | None = None
     traceparent: str | None = None
 
+    @classmethod
+    def outgoing(
+        cls, id: str, sender: str, to: str, type: AgentType, payload: dict[str, Any], **more: Any
+    ) -> AgentMessage:
+        """A message of ours, of this moment. Whoever receives it checks it; `more` are its further fields."""
+        return cls.model_construct(
+            id=id, sender=sender, to=to, type=type, payload=payload, timestamp=now(), v=WIRE, **more
+        )
+
+    def fields(self) -> dict[str, Any]:
+        """What was set, by the contract's names and in its order."""
+        return {
+            "from" if name == "sender" else name: getattr(self, name)
+            for name in sorted({*self.model_fields_set, *(self.model_extra or ())}, key=_position)
+        }
+
+    def to_bytes(self) -> bytes:
+        """As it is sent; half a character, which is no text, becomes a question mark."""
+        return json.dumps(self.fields(), ensure_ascii=False, default=str).encode("utf-8", "replace")
+
     @property
     def request_id(self) -> str | None:
         """The request that this answers."""
         value = self.payload.get("request_id")
         return value if isinstance(value, str) and value else None
+
+
+_ORDER = (
+    *("id", "sender", "to", "type", "payload", "timestamp", "patience", "deadline", "hops", "reply_channel"),
+    *("traceparent", "on_behalf_of", "origin", "v", "sig", "via"),
+)
+
+
+def _position(name: str) -> tuple[int, str]:
+    return (_ORDER.index(name) if name in _ORDER else len(_ORDER)), name
 
 
 Status = Literal["progress", "awaiting_input", "awaiting_approval", "task_update", "complete", "error"]

@@ -269,18 +269,14 @@ class Bridge:
             text = f"{self._bridged.name} still works, for {time.monotonic() - begun:.0f} s"
             with contextlib.suppress(PromptDockError):
                 message = self._message(request, "progress", {"message": text})
-                await post.publish(self._client.bus, self._names, f"agent:{request.sender}", message)
+                await post.publish(self._client.bus, self._names, f"agent:{request.sender}", message.fields())
 
-    def _message(self, request: messages.AgentMessage, kind: str, payload: Payload) -> Payload:
-        return {
-            "id": str(derived("answer", self._bridged.name, request.id, kind)),
-            "from": self._bridged.name,
-            "to": request.sender,
-            "type": kind,
-            "payload": {"request_id": request.id, **payload},
-            "timestamp": messages.now(),
-            "v": 1,
-        }
+    def _message(
+        self, request: messages.AgentMessage, kind: messages.AgentType, payload: Payload
+    ) -> messages.AgentMessage:
+        id = str(derived("answer", self._bridged.name, request.id, kind))
+        payload = {"request_id": request.id, **payload}
+        return messages.AgentMessage.outgoing(id, self._bridged.name, request.sender, kind, payload)
 
     async def _close(self, turn: Turn, request: messages.AgentMessage, payload: Payload) -> None:
         """Deliver the answer, then close the request: a successor delivers the same one again, and it counts once."""
@@ -289,7 +285,9 @@ class Bridge:
             payload = payload | {"status": states.REVIEW}
         message = self._message(request, "error" if payload.get("error") else "response", payload)
         channel = f"agent:{request.sender}"
-        sent = await post.post(self._client.bus, self._names, channel, message, self._settings.lease_ms)
+        sent = await post.post(
+            self._client.bus, self._names, channel, message.fields(), self._settings.lease_ms
+        )
         rows = self._rows(turn, request, payload, task) if task is not None else []
         if sent.outcome == "heard":  # what is only published passes no script that would note it
             rows.append(self._said(turn, request, message, channel))
@@ -327,14 +325,16 @@ class Bridge:
             ended_at=datetime.fromtimestamp((turn.claimed_at + turn.elapsed_ms()) / 1000, UTC),
         )
 
-    def _said(self, turn: Turn, request: messages.AgentMessage, message: Payload, channel: str) -> Message:
+    def _said(
+        self, turn: Turn, request: messages.AgentMessage, message: messages.AgentMessage, channel: str
+    ) -> Message:
         return Message(
             id=derived("message", self._bridged.name, turn.id),
-            message_id=message["id"],
+            message_id=message.id,
             from_agent=self._bridged.name,
             to_agent=request.sender,
-            type=message["type"],
-            payload=redacted(message["payload"]),
+            type=message.type,
+            payload=redacted(message.payload),
             channel=self._names.channel(channel),
             session_id=turn.session,
             request_id=request.id,

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, TypeAdapter
 
 from shared import failpoints
 from shared.bus import messages
-from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT, WIRE, Names
+from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT, Names
 from shared.errors import BadMessage, Refused
 from shared.turns import scripts
 from shared.turns.queue import DEADLINE_MS, Mail, Place
@@ -139,18 +139,9 @@ def error_output(names: Names, user: str, message_id: str, text: str, session: s
 
 def _error_answer(names: Names, channel: str, asker: str, request_id: str, error: BadMessage) -> str:
     """The `error` that a request gets which no turn can be made of."""
-    return json.dumps(
-        {
-            "id": str(uuid4()),
-            "from": names.bare(channel).removeprefix("agent:"),
-            "to": asker,
-            "type": "error",
-            "payload": {"request_id": request_id, **error.as_dict()},
-            "timestamp": messages.now(),
-            "v": WIRE,
-        },
-        ensure_ascii=False,
-    )
+    sender = names.bare(channel).removeprefix("agent:")
+    payload = {"request_id": request_id, **error.as_dict()}
+    return messages.AgentMessage.outgoing(str(uuid4()), sender, asker, "error", payload).to_bytes().decode()
 
 
 def _request(data: bytes) -> tuple[str, str] | None:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import time
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -325,3 +326,31 @@ def test_a_temperature_out_of_bounds_is_refused_in_words(temperature: float) -> 
         messages.human({"user_id": "ada", "content": "Hi", "temperature": temperature})
     assert "temperature: must be" in caught.value.why
     assert messages.human({"user_id": "ada", "content": "Hi", "temperature": 1}).type == "message"
+
+
+def test_a_message_of_ours_is_written_with_the_contract_s_names_in_its_order() -> None:
+    who = {"user_id": "ann", "session_id": "s"}
+    message = messages.AgentMessage.outgoing(
+        *("m1.p1", "chatter", "planner", "question", {"question": "Où?"}),
+        hops=1, patience=2.5, origin={"session": "s"}, on_behalf_of=who,
+    )  # fmt: skip
+    sent = message.model_copy(update={"via": "agent:planner", "sig": "1.ab"}).to_bytes()
+    by_hand = {
+        "id": "m1.p1", "from": "chatter", "to": "planner", "type": "question", "payload": {"question": "Où?"},
+        "timestamp": message.timestamp, "patience": 2.5, "hops": 1, "on_behalf_of": who,
+        "origin": {"session": "s"}, "v": 1, "sig": "1.ab", "via": "agent:planner",
+    }  # fmt: skip
+    assert sent == json.dumps(by_hand, ensure_ascii=False).encode()
+    assert messages.agent(messages.read(sent)).fields() == by_hand
+
+
+def test_a_message_of_ours_says_nothing_of_what_was_not_set_and_null_of_what_was_set_to_none() -> None:
+    message = messages.AgentMessage.outgoing("a", "chatter", "planner", "task", {}, on_behalf_of=None)
+    assert list(message.fields()) == ["id", "from", "to", "type", "payload", "timestamp", "on_behalf_of", "v"]
+    assert message.fields()["on_behalf_of"] is None
+
+
+def test_what_json_cannot_write_is_sent_as_text_and_half_a_character_as_a_question_mark() -> None:
+    payload = {"question": "a\ud800b", "file": Path("a.py")}
+    sent = messages.AgentMessage.outgoing("a", "chatter", "planner", "question", payload).to_bytes()
+    assert messages.read(sent)["payload"] == {"question": "a?b", "file": "a.py"}

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from shared.bus.keys import Names
 from shared.hooks import launch
 from shared.store.records import HookRun
 from shared.store.row import now
@@ -23,7 +24,7 @@ class Bus:
     def __init__(self, store: SqliteStore, state: str = "withdrawn") -> None:
         self.there: list[Any] = []
         self.state, self.taken = state, list[str]()
-        names = SimpleNamespace(agent=lambda name: f"agent:{name}", root="pd:x:")
+        names = Names("x")
         queue = SimpleNamespace(withdraw=self._withdraw)
         tools, changes = SimpleNamespace(store=store), SimpleNamespace(watch=lambda *_rows: None)
         self.service = HookService(

@@ -8,8 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from shared.bus import messages
-from shared.bus.keys import CHATTER, WIRE
-from shared.bus.messages import now
+from shared.bus.keys import CHATTER
 from shared.errors import PromptDockError
 from shared.store.base import Store
 from shared.store.origin import Origin, mark
@@ -39,20 +38,14 @@ async def post(store: Store, route: TaskRoute, task: Task) -> None:
     await bus.command("SET", keys.asker(session), json.dumps(who), "EX", 172_800, "NX")
     await bus.command("SET", keys.call(key), session, "EX", 172_800)  # the answer must find its way
     channel = route.desk.names.agent(route.desk.agent)
-    envelope = {
-        "id": key,
-        "from": CHATTER,
-        "to": route.desk.agent,
-        "type": "task",
-        "payload": await payload(store, task, route.project),
-        "timestamp": now(),
-        "hops": 1,
-        "on_behalf_of": who if task.user_id else None,
-        "origin": await origin(store, task),
-        "v": WIRE,
-        "via": channel,
-    }
-    data = json.dumps(envelope, ensure_ascii=False).encode()
+    message = messages.AgentMessage.outgoing(
+        *(key, CHATTER, route.desk.agent, "task", await payload(store, task, route.project)),
+        hops=1,
+        on_behalf_of=who if task.user_id else None,
+        origin=await origin(store, task),
+        via=channel,
+    )
+    data = message.to_bytes()
     if len(data) > messages.MAX_BYTES:
         raise PromptDockError("the task is too large to be sent", f"{len(data)} bytes", "shorten it")
     receipt = await route.desk.post(Mail(key, key, channel, data, deadline=-DAY_MS), patience=5)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, Literal
 
 from shared import log
 from shared.bus.keys import BROADCAST, CHATTER_OUTPUT, HUMAN_INPUT, STATUS
-from shared.bus.messages import MAX_BYTES, AgentMessage, now
+from shared.bus.messages import MAX_BYTES, AgentMessage
 from shared.redaction import concealed
 from shared.store.records import Row
 from shared.store.row import derived
@@ -46,21 +45,15 @@ def envelope(
 ) -> bytes:
     """An answer as it is sent; one that is too large says so instead of being lost."""
     payload = concealed(payload)
-    message = {
-        "id": str(derived("answer", agent, request.id, kind)),
-        "from": agent,
-        "to": request.sender,
-        "type": kind,
-        "payload": {"request_id": request.id, **payload},
-        "timestamp": now(),
-        "v": 1,
-        "via": via,
-    }
-    data = json.dumps(message, ensure_ascii=False, default=str).encode("utf-8", "replace")
+    id = str(derived("answer", agent, request.id, kind))
+    answer = AgentMessage.outgoing(
+        *(id, agent, request.sender, kind, {"request_id": request.id, **payload}), via=via
+    )
+    data = answer.to_bytes()
     if len(data) > MAX_BYTES:
         slim = {key: value for key, value in payload.items() if len(str(value)) < 8192}
-        message["payload"] = {"request_id": request.id, **slim, "warning": _TOO_LARGE}
-        data = json.dumps(message, ensure_ascii=False, default=str).encode("utf-8", "replace")
+        slim = {"request_id": request.id, **slim, "warning": _TOO_LARGE}
+        data = answer.model_copy(update={"payload": slim}).to_bytes()
     return data
 
 

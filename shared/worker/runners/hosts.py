@@ -7,7 +7,6 @@ worker on that disk serves it, the first one to take it. What changes files is d
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
@@ -15,7 +14,6 @@ from typing import Any, Protocol
 
 from shared import log
 from shared.bus import messages
-from shared.bus.messages import now
 from shared.errors import BadMessage, PromptDockError
 from shared.tools.context import Context
 from shared.tools.execute import ToolExecutor
@@ -133,12 +131,8 @@ async def ask(mine: HostCalls, home: str, payload: dict[str, Any], key: str) -> 
             "why": f"nobody listens on home:{home}",
             "fix": "start an agent there, or go on without them",
         }
-    envelope = {
-        "id": key, "from": mine.agent, "to": "home", "type": "command", "payload": payload, "timestamp": now(),
-        "patience": _PATIENCE, "v": 1,
-    }  # fmt: skip
-    envelope["sig"] = parts.signer.sign(name, envelope)
-    data = json.dumps(envelope, ensure_ascii=False).encode("utf-8", "replace")
+    request = messages.AgentMessage.outgoing(key, mine.agent, "home", "command", payload, patience=_PATIENCE)
+    data = request.model_copy(update={"sig": parts.signer.sign(name, request.fields())}).to_bytes()
     ends = time.monotonic() + _PATIENCE
     async with mine.awaiting(key, f"home:{home}") as answer:
         while time.monotonic() < ends:

@@ -267,23 +267,18 @@ class Peers:
                 return False
             await asyncio.sleep(0.25)
 
-    async def _post(self, agent: str, kind: str, payload: dict[str, Any], key: str) -> int:
+    async def _post(self, agent: str, kind: messages.AgentType, payload: dict[str, Any], key: str) -> int:
         channel = self._parts.names.agent(agent)
         patience = self._parts.settings.tool_call_timeout_ms
-        envelope = {
-            "id": key,
-            "from": self._agent,
-            "to": agent,
-            "type": kind,
-            "payload": payload,
-            "timestamp": now(),
-            "patience": patience / 1000,
-            "hops": self._hops + 1,
-            "on_behalf_of": self._on_behalf(),
-            "origin": self._origin(),
-            "v": 1,
-        }
-        envelope |= {"sig": self._parts.signer.sign(channel, envelope), "via": channel}
+        request = messages.AgentMessage.outgoing(
+            *(key, self._agent, agent, kind, payload),
+            patience=patience / 1000,
+            hops=self._hops + 1,
+            on_behalf_of=self._on_behalf(),
+            origin=self._origin(),
+        )
+        sig = self._parts.signer.sign(channel, request.fields())
+        data = request.model_copy(update={"sig": sig, "via": channel}).to_bytes()
         # The answer must find us: who waits is known before the question is out.
         await self._parts.bus.command(
             "SET", self._turn.queue.keys.asker(self._turn.session), json.dumps(self._who), "EX", 172_800
@@ -291,7 +286,6 @@ class Peers:
         await self._turn.step(calls=[key])
         failpoints.point("call registered", self._turn.id)
         log.get().info(f"Publishing to {channel} channel")
-        data = json.dumps(envelope, ensure_ascii=False).encode()
         if len(data) > messages.MAX_BYTES:
             raise PromptDockError(
                 "the request is too large", f"{len(data)} bytes", f"at most {messages.MAX_BYTES}"

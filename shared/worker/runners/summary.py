@@ -6,11 +6,10 @@ put there with the end of the turn, under its lease.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from shared import failpoints, log
-from shared.bus.messages import now
+from shared.bus.messages import AgentMessage
 from shared.conversation import past as pasts
 from shared.conversation import sessions
 from shared.conversation import summary as summaries
@@ -40,8 +39,7 @@ async def ask(parts: Resources, agent: str, session: str, seq: int) -> None:
     id = f"{pasts.PREFIX}{derived('summary', session, seq)}"
     channel = parts.names.agent(agent)
     payload = {"command": "summarise", "session_id": session}
-    told = {"id": id, "from": agent, "to": agent, "type": "command", "payload": payload, "timestamp": now()}
-    data = json.dumps({**told, "v": 1, "via": channel}).encode()
+    data = AgentMessage.outgoing(id, agent, agent, "command", payload, via=channel).to_bytes()
     try:
         await parts.desk(agent).post(Mail(id, f"{pasts.PREFIX}{session}", channel, data))
     except PromptDockError as error:

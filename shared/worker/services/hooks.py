@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import re
 import time
 from collections import deque
@@ -22,7 +21,7 @@ from uuid import UUID
 from shared import failpoints, log
 from shared.bus import messages
 from shared.bus.base import Bus
-from shared.bus.keys import CHATTER, WIRE, Names
+from shared.bus.keys import CHATTER, Names
 from shared.bus.presence import Presence
 from shared.errors import Fenced, PromptDockError
 from shared.hooks import launch, steps, template, triggers
@@ -286,8 +285,7 @@ class HookService:
     async def _hand_over(self, hook: Hook, run: HookRun, found: list[Any], prompt: str) -> None:
         agent, key = await self._agent(hook), f"{launch.SESSION}{run.id}"
         origin = replace(Origin.of(hook.origin), session=key, foreign=read(hook, run, found)).kept()
-        words = await self._words(hook, run, agent, key, prompt) | {"origin": origin}
-        data = json.dumps(words, ensure_ascii=False).encode()
+        data = (await self._request(hook, run, agent, key, prompt, origin)).to_bytes()
         if len(data) > messages.MAX_BYTES:
             raise PromptDockError("the hook's words are too many to be sent", f"{len(data)} bytes")
         event = {**run.event, "agent": agent}
@@ -314,7 +312,9 @@ class HookService:
             raise PromptDockError(f"{named[:50]!r} is no name of an agent", "", "name one with edit_hook")
         return named
 
-    async def _words(self, hook: Hook, run: HookRun, agent: str, key: str, prompt: str) -> dict[str, Any]:
+    async def _request(
+        self, hook: Hook, run: HookRun, agent: str, key: str, prompt: str, origin: dict[str, Any]
+    ) -> messages.AgentMessage:
         projects = await self._store.select(Project, {"id": hook.project_id}, limit=1)
         cards = await self._presence.here(agent)
         codes = any(card.get("kind") == "coding" for card in cards)
@@ -325,17 +325,13 @@ class HookService:
             "model": hook.llm_config.get("model"),
             "max_tokens_per_run": hook.max_tokens_per_run,
         }
-        return {
-            "id": key,
-            "from": AGENT,
-            "to": agent,
-            "type": "task" if codes else "question",
-            "payload": {name: value for name, value in payload.items() if value is not None},
-            "timestamp": messages.now(),
-            "hops": min(run.depth, 3),
-            "v": WIRE,
-            "via": self._names.agent(agent),
-        }
+        return messages.AgentMessage.outgoing(
+            *(key, AGENT, agent, "task" if codes else "question"),
+            {name: value for name, value in payload.items() if value is not None},
+            hops=min(run.depth, 3),
+            origin=origin,
+            via=self._names.agent(agent),
+        )
 
     async def _finish(self, run: HookRun) -> None:
         """Close a run whose turn has ended; its words and tokens are read from the turn's own rows."""
