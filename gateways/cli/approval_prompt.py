@@ -7,7 +7,7 @@ import contextlib
 import sys
 
 from gateways.cli import screen
-from shared.bus.messages import Decision, Output, leave, named
+from shared.bus.messages import Decision, Output, decision, named
 from shared.client import Client
 from shared.client.views import approvals
 from shared.errors import PromptDockError
@@ -54,7 +54,7 @@ class ApprovalPrompt:
                 return
             words = approvals.worded(line)
             fitting = [id for id in self._open if id.startswith(named(words) or first)]
-            word = leave(words.strip())
+            word = decision(words.strip())
             if word and len(fitting) == 1:
                 await self._decide(fitting[0], *word)
             elif word:

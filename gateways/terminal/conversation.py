@@ -14,7 +14,7 @@ from uuid import uuid4
 from gateways.terminal import reopening
 from gateways.terminal.screen import Screen, words
 from shared.bus.messages import CLOSING, Output, default_session, hedged, named
-from shared.bus.messages import leave as decides
+from shared.bus.messages import decision as decides
 from shared.client import Client
 from shared.client.feed import Feed
 from shared.client.local.typed import runnable

@@ -20,8 +20,8 @@ def act(kind: str, payload: Mapping[str, Any]) -> str:
     """A live event as what is done in it: `bash: python -m unittest`; "" for what tells nothing."""
     match kind:
         case "tool_call" | "tool_result":
-            told = _telling(payload.get("arguments"))
-            return f"{payload.get('tool', '')}: {told}" if told else str(payload.get("tool", ""))
+            detail = _telling(payload.get("arguments"))
+            return f"{payload.get('tool', '')}: {detail}" if detail else str(payload.get("tool", ""))
         case "consult":
             return f"asks {payload.get('agent', '')}" if payload.get("state") in ("sent", "working") else ""
     return {"thinking": "thinks", "chunk": "writes", "waiting": "waits for the model's provider"}.get(
@@ -33,8 +33,8 @@ def _telling(arguments: object) -> str:
     if not isinstance(arguments, Mapping):
         return ""
     named = [arguments[name] for name in _TELLING if arguments.get(name)]
-    found = named or [value for value in arguments.values() if isinstance(value, str) and value]
-    return " ".join(str(found[0]).split())[:_WORDS] if found else ""
+    texts = named or [value for value in arguments.values() if isinstance(value, str) and value]
+    return " ".join(str(texts[0]).split())[:_WORDS] if texts else ""
 
 
 def stream_of(agent: str, session: str) -> str:
@@ -58,13 +58,13 @@ class Activity:
 
     def take(self, kind: str, payload: Mapping[str, Any]) -> None:
         """A live event of the turn."""
-        if kind != "tool_result" and (told := act(kind, payload)):
-            self.act = told
+        if kind != "tool_result" and (text := act(kind, payload)):
+            self.act = text
 
     def card(self) -> dict[str, Any]:
         """As it is published, without secrets."""
-        told: dict[str, Any] = redacted({key: value for key, value in asdict(self).items() if value})
-        return told | {"title": str(told.get("title", ""))[:_WORDS], "act": str(told.get("act", ""))[:_WORDS]}
+        card: dict[str, Any] = redacted({key: value for key, value in asdict(self).items() if value})
+        return card | {"title": str(card.get("title", ""))[:_WORDS], "act": str(card.get("act", ""))[:_WORDS]}
 
     @classmethod
     def of(cls, value: object) -> Activity | None:
@@ -90,7 +90,7 @@ def doing(card: Mapping[str, Any]) -> list[Activity]:
     """What a presence card says that its agent does; of a release before, the names of its turns alone."""
     listed = card.get("doing")
     if isinstance(listed, list):
-        return [found for one in listed[:20] if (found := Activity.of(one))]
+        return [activity for one in listed[:20] if (activity := Activity.of(one))]
     current = card.get("current")
     now = int(time.time() * 1000)
     return (

@@ -118,21 +118,21 @@ def _state(port: int, pid: int, password: str) -> str:
     """
     with contextlib.suppress(OSError), _connected(port) as line:
         line.sendall(f"AUTH {USER} {password}\r\nINFO server\r\nPING\r\n".encode())
-        told = b""
-        while not told.endswith((b"+PONG\r\n", b"memory\r\n")) and (more := line.recv(4096)):
-            told += more
-        if f"process_id:{pid}\r\n".encode() in told:
-            return "ready" if told.endswith(b"+PONG\r\n") else "loading"
+        reply = b""
+        while not reply.endswith((b"+PONG\r\n", b"memory\r\n")) and (more := line.recv(4096)):
+            reply += more
+        if f"process_id:{pid}\r\n".encode() in reply:
+            return "ready" if reply.endswith(b"+PONG\r\n") else "loading"
     return ""
 
 
 def free_port(wanted: int = PORT) -> int:
     """`wanted` if nobody has it, else (and for 0) another that is free."""
     tried = [*([wanted] if wanted else []), *random.sample(_ELSEWHERE, 100)]
-    found = next(filter(_is_free, tried), None)
-    if found is None:
+    port = next(filter(_is_free, tried), None)
+    if port is None:
         raise BusUnreachable("the embedded Redis did not start", "no port is free", "set REDIS_URL")
-    return found
+    return port
 
 
 def _is_free(port: int) -> bool:
@@ -147,9 +147,9 @@ def _is_free(port: int) -> bool:
 def last_port(home: Path) -> int | None:
     """Where this home's server listened last: what was told of it then, people and programs still know."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
-        found = re.search(r'^port "(\d{1,5})"$', _config(home).read_text(), re.MULTILINE)
-        if found and 0 < int(found[1]) < 65536:
-            return int(found[1])
+        match = re.search(r'^port "(\d{1,5})"$', _config(home).read_text(), re.MULTILINE)
+        if match and 0 < int(match[1]) < 65536:
+            return int(match[1])
     return None
 
 

@@ -66,7 +66,7 @@ def default_session(user: str, kind: str = OWN) -> str:
 
     What no id holds (blanks) is written as %20 and the like; what would be too long ends with its digest.
     """
-    escaped = kind + re.sub(r"[%\s]", lambda found: quote(found[0]), user)
+    escaped = kind + re.sub(r"[%\s]", lambda match: quote(match[0]), user)
     if len(escaped) <= _LONGEST:
         return escaped
     digest = hashlib.sha256(user.encode("utf-8", "surrogatepass")).hexdigest()[:32]
@@ -248,7 +248,7 @@ def _position(name: str) -> tuple[int, str]:
 
 Status = Literal["progress", "awaiting_input", "awaiting_approval", "task_update", "complete", "error"]
 CLOSING = frozenset({"complete", "error", "awaiting_input"})
-_SAID = ("content", "question", "options", "approval", "task", "result")  # words of Output that others wrote
+_TEXTS = ("content", "question", "options", "approval", "task", "result")  # words of Output that others wrote
 ACKNOWLEDGING = frozenset({"cli", "terminal"})  # `source` of the gateways that say what they showed
 
 
@@ -284,8 +284,8 @@ class Output(Envelope):
 
     def text(self, via: str) -> str:
         """As it is sent on the channel `via`, without secrets."""
-        said = {name: redacted(value) for name in _SAID if (value := getattr(self, name)) is not None}
-        stamped = self.model_copy(update={**said, "via": via, "timestamp": self.timestamp or now()})
+        clean = {name: redacted(value) for name in _TEXTS if (value := getattr(self, name)) is not None}
+        stamped = self.model_copy(update={**clean, "via": via, "timestamp": self.timestamp or now()})
         return stamped.model_dump_json(exclude_none=True)
 
 
@@ -324,8 +324,8 @@ def _too_deep(text: str) -> bool:
     if text.count("[") + text.count("{") <= MAX_DEPTH:
         return False
     depth = 0
-    for found in _BRACKETS.finditer(text):
-        mark = found.group()
+    for match in _BRACKETS.finditer(text):
+        mark = match.group()
         if mark in "[{":
             depth += 1
             if depth > MAX_DEPTH:
@@ -371,7 +371,7 @@ def _no_surrogates(value: dict[str, Any]) -> None:
 _KINDS = ("message", "approval", "amend", "stop", "command")  # of a person's message: no part of a place
 
 
-def _told(error: ValidationError) -> str:
+def _complaints(error: ValidationError) -> str:
     seen = []
     for item in error.errors(include_url=False, include_input=False)[:4]:
         place = ".".join(str(part) for part in item["loc"] if part not in _KINDS)
@@ -391,14 +391,14 @@ def human(value: dict[str, Any]) -> AnyHuman:
     except ValidationError as error:
         raise BadMessage(
             "the message cannot be understood",
-            _told(error),
+            _complaints(error),
             'send e.g. {"user_id": "ada", "content": "Hello"}',
         ) from None
 
 
 def _asks(payload: dict[str, Any]) -> bool:
-    asked = payload["question"] if "question" in payload else payload.get("command_file")
-    return isinstance(asked, str) and bool(asked.strip())
+    question = payload["question"] if "question" in payload else payload.get("command_file")
+    return isinstance(question, str) and bool(question.strip())
 
 
 def agent(value: dict[str, Any]) -> AgentMessage:
@@ -406,7 +406,7 @@ def agent(value: dict[str, Any]) -> AgentMessage:
     try:
         message = AgentMessage.model_validate(value)
     except ValidationError as error:
-        raise BadMessage("the message cannot be understood", _told(error), _QUESTION) from None
+        raise BadMessage("the message cannot be understood", _complaints(error), _QUESTION) from None
     if message.type in ANSWERS | {"progress", "cancel"} and message.request_id is None:
         raise BadMessage(f"a {message.type} must say what it answers", "payload.request_id is missing")
     if message.type == "question" and not _asks(message.payload):
@@ -422,7 +422,7 @@ _YES = "yes|y|yeah|yep|yup|ok|okay|sure|allow|allow it|allow once|go ahead|do it
 _DO = "please|do it|go ahead|allow it|allow once|once|just once|this once"
 _THANKS = "please|thanks|thank you"
 _NOT = "(?:don't|do not)(?: do it)?"
-_LEAVE: tuple[tuple[Decision, re.Pattern[str]], ...] = (
+_DECISIONS: tuple[tuple[Decision, re.Pattern[str]], ...] = (
     ("allow_once", re.compile(rf"(?:please )?(?:{_YES})(?: (?:{_DO}))*")),
     ("allow_once", re.compile(rf"(?:yes|y|yeah|yep|yup)(?: (?:{_DO}))*(?: (?:{_THANKS}))*")),
     (
@@ -444,32 +444,32 @@ _NO_BECAUSE = re.compile(r"(?is)(?:no|deny)(?:\s*[,:]\s*|\s+because\s+)(.{1,500}
 
 def _clear(text: str) -> Decision | None:
     plain = " ".join(re.sub(r"[.,!]+(?=\s|$)", " ", text.replace("’", "'")).casefold().split())
-    return next((how for how, words in _LEAVE if words.fullmatch(plain)), None)
+    return next((how for how, words in _DECISIONS if words.fullmatch(plain)), None)
 
 
-def leave(text: str) -> tuple[Decision, str] | None:
+def decision(text: str) -> tuple[Decision, str] | None:
     """What words say to a request for permission: the decision and a reason; None where they say something else."""
     if len(text) > 600:
         return None
     if how := _clear(text):
         return how, ""
-    if (found := _NAMED.fullmatch(text.strip())) and (how := _clear(found[1])):
+    if (match := _NAMED.fullmatch(text.strip())) and (how := _clear(match[1])):
         if how == "deny":
-            return how, found[3].strip()
-        return (how, "") if _clear(f"{found[1]} {found[3]}") == how else None
-    found = _NO_BECAUSE.fullmatch(text.strip())
-    return ("deny", found.group(1).strip()) if found else None
+            return how, match[3].strip()
+        return (how, "") if _clear(f"{match[1]} {match[3]}") == how else None
+    match = _NO_BECAUSE.fullmatch(text.strip())
+    return ("deny", match.group(1).strip()) if match else None
 
 
 def hedged(text: str) -> bool:
     """Whether words begin as an answer to a request for permission does, and are none: more is said, or asked."""
-    return bool(_ANSWERING.match(text)) and leave(text) is None
+    return bool(_ANSWERING.match(text)) and decision(text) is None
 
 
 def named(text: str) -> str:
     """The letters of a request's id that such words name; "" where they name none."""
-    found = _NAMED.fullmatch(text.strip()) if leave(text) and not _clear(text) else None
-    return found[2].lower() if found and _clear(found[1]) else ""
+    match = _NAMED.fullmatch(text.strip()) if decision(text) and not _clear(text) else None
+    return match[2].lower() if match and _clear(match[1]) else ""
 
 
 def deadline_ms(iso: str | None) -> int:

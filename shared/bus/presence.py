@@ -113,7 +113,7 @@ class Presence:
         )
 
     def met(self, card: dict[str, Any]) -> None:
-        """A heartbeat of the cluster was heard."""
+        """A heartbeat of the cluster came."""
         if self._roster is not None and isinstance(agent := card.get("agent"), str) and is_agent(agent):
             self._roster[agent] = str(card.get("about") or "")
 
@@ -125,15 +125,15 @@ class Presence:
     async def _all(self) -> dict[str, dict[str, Any]]:
         flat = await self._bus.command("HGETALL", self._names.presence)
         pairs = iter(flat)
-        found = {}
+        cards = {}
         for field, value in zip(pairs, pairs, strict=True):
             try:
                 card = json.loads(value)
             except ValueError:
                 continue
             if isinstance(card, dict) and is_agent(str(card.get("agent"))):
-                found[field.decode("utf-8", "replace")] = card
-        return found
+                cards[field.decode("utf-8", "replace")] = card
+        return cards
 
 
 def _roster(agents: list[str], cards: list[dict[str, Any]]) -> dict[str, str]:

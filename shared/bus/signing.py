@@ -25,8 +25,8 @@ _OUTSIDE = ("sig", "via")
 
 def canonical(message: dict[str, Any]) -> bytes:
     """The one way to write a message for its signature."""
-    told = {name: value for name, value in message.items() if name not in _OUTSIDE}
-    text = json.dumps(told, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    covered = {name: value for name, value in message.items() if name not in _OUTSIDE}
+    text = json.dumps(covered, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return text.encode("utf-8", "replace")
 
 
@@ -43,8 +43,8 @@ class Signer:
         self._key = secret.encode()
 
     def _code(self, channel: str, at: str, message: dict[str, Any]) -> str:
-        told = b"%b\n%b\n%b" % (channel.encode(), at.encode(), canonical(message))
-        return hmac.new(self._key, told, hashlib.sha256).hexdigest()
+        signed = b"%b\n%b\n%b" % (channel.encode(), at.encode(), canonical(message))
+        return hmac.new(self._key, signed, hashlib.sha256).hexdigest()
 
     def sign(self, channel: str, message: dict[str, Any], at_ms: int | None = None) -> str:
         """The signature of a message that is sent now."""
@@ -53,8 +53,8 @@ class Signer:
 
     def stamped(self, channel: str, text: str, **more: Any) -> str:
         """A message that is written as JSON already, with these fields and its signature at the end."""
-        told = {**more, "sig": self.sign(channel, json.loads(text) | more)}
-        return f"{text[:-1]},{json.dumps(told, ensure_ascii=False)[1:]}"
+        added = {**more, "sig": self.sign(channel, json.loads(text) | more)}
+        return f"{text[:-1]},{json.dumps(added, ensure_ascii=False)[1:]}"
 
     def signed(self, channel: str, message: dict[str, Any], since_ms: float = 0) -> bool:
         """Whether it carries a signature of ours that is fresh and not older than `since_ms`."""

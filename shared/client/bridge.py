@@ -292,7 +292,7 @@ class Bridge:
         if sent.outcome == "heard":  # what is only published passes no script that would note it
             rows.append(self._said(turn, request, message, channel))
         rows.append(self._ended(turn, request, payload, task))
-        await turn.finish(Completion(archive=outbox.pack(rows)))
+        await turn.finish(Completion(rows=outbox.pack(rows)))
         log.get().info(f"Answered {request.sender}")
 
     async def _task(self, request: messages.AgentMessage) -> Task | None:

@@ -1,7 +1,7 @@
-"""The archive: what happened, on its way from Redis to the Store.
+"""The outbox: what happened, on its way from Redis to the Store.
 
 Entries are written in the same script as what they record, stored by primary key, then deleted: nothing falls
-between, and what is stored twice is stored once. One worker at a time drains each queue's archive.
+between, and what is stored twice is stored once. One worker at a time drains each queue's outbox.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class RowChange:
 
 
 def pack(rows: Sequence[Row | RowChange]) -> bytes:
-    """Rows and changes as one archive entry: JSON, compressed where it is so large that a server may refuse it."""
+    """Rows and changes as one outbox entry: JSON, compressed where it is so large that a server may refuse it."""
     data = json.dumps(
         [
             {"apply": row.applier, "values": row.values}
@@ -67,7 +67,7 @@ def pack(rows: Sequence[Row | RowChange]) -> bytes:
 
 
 class Outbox:
-    """Puts rows in, and drains every queue's archive into the Store."""
+    """Puts rows in, and drains every queue's outbox into the Store."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Outbox:
         self._appliers = appliers or {}
         self._agent, self._instance = agent, instance
         self.stored = 0
-        self._broken: set[str] = set()  # queues whose archive is no stream: said once
+        self._broken: set[str] = set()  # queues whose outbox is no stream: logged once
         self._wake = asyncio.Event()
 
     def wake(self) -> None:
@@ -120,7 +120,7 @@ class Outbox:
             except ConfigurationError:
                 raise
             except PromptDockError as error:  # a key of the wrong kind: no reason to end
-                log.get().error("An archive could not be drained", why=str(error))
+                log.get().error("An outbox could not be drained", why=str(error))
                 moved = 0
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(0 if moved >= BATCH else pause):
@@ -154,7 +154,7 @@ class Outbox:
             raise
         except PromptDockError as error:
             if agent not in self._broken:
-                log.get().error("An archive could not be drained", queue=agent, why=str(error))
+                log.get().error("An outbox could not be drained", queue=agent, why=str(error))
             self._broken.add(agent)
             return 0
 
@@ -188,7 +188,7 @@ class Outbox:
         return moved + await self._drain_outputs(agent, keys)
 
     async def _drain_outputs(self, agent: str, keys: QueueKeys) -> int:
-        """What was said to people lies in the stream of outputs already: read on from where we were."""
+        """Outputs to people lie in a stream of their own already: read on from where we were."""
         cursor = await self._bus.command("GET", keys.stored_output) or b"-"
         start = b"(" + cursor if cursor != b"-" else cursor
         entries = await self._bus.command("XRANGE", keys.outputs, start, "+", "COUNT", BATCH)
@@ -292,8 +292,8 @@ def reason(where: str, error: Exception) -> str:
             ".".join(map(str, one["loc"])) for one in error.errors(include_input=False, include_url=False)
         }
         return f"unreadable: {where}: {', '.join(sorted(places))}"[:300]
-    told = f"{type(error).__name__}: {error}" if isinstance(error, (KeyError, ValueError)) else repr(error)
-    return log.redact(f"unreadable: {where}: {told}")[:300]
+    why = f"{type(error).__name__}: {error}" if isinstance(error, (KeyError, ValueError)) else repr(error)
+    return log.redact(f"unreadable: {where}: {why}")[:300]
 
 
 def _item(item: dict[str, Any]) -> Row | RowChange:
@@ -303,7 +303,7 @@ def _item(item: dict[str, Any]) -> Row | RowChange:
 
 
 def _output(agent: str, entry_id: str, data: bytes) -> Row:
-    """The row of something that was said to a person."""
+    """The row of an output to a person."""
     content = json.loads(data)
     if not isinstance(content, dict):
         raise ValueError("it is no output")
@@ -329,8 +329,8 @@ def _message(agent: str, entry_id: str, fields: dict[str, bytes]) -> Row:
     except (ValueError, RecursionError):
         value = None
     content: dict[str, Any] = value if isinstance(value, dict) else {"raw": text}
-    told = content.get("payload")
-    payload: dict[str, Any] = told if isinstance(told, dict) else content
+    inner = content.get("payload")
+    payload: dict[str, Any] = inner if isinstance(inner, dict) else content
     dead = fields.get("reason", b"").decode("utf-8", "replace")
     return records.Message(
         id=derived("message", agent, entry_id),

@@ -13,7 +13,7 @@ from shared.errors import PromptDockError
 from shared.turns.queue import Queue
 
 WARN, FULL = 0.7, 0.85  # shares of its maxmemory
-WAITING = 50_000  # archive entries of one queue, a few KiB each: without a maxmemory this is the bound
+WAITING = 50_000  # outbox entries of one queue, a few KiB each: without a maxmemory this is the bound
 _PAUSE = 5.0
 
 

@@ -87,7 +87,7 @@ class Completion:
 
     channel: str = ""
     output: str = ""
-    archive: bytes = b""
+    rows: bytes = b""  # for the Store, as outbox.pack makes them
     dead: str = ""
     drop: int = 0  # how many of the oldest window records go
     window: Sequence[bytes] = field(default_factory=tuple)
@@ -154,7 +154,7 @@ class Queue:
         self.marker = names.channel(self.keys.marker)
         self.wake_up = names.channel(self.keys.wake_up)
         self.lease_ms, self.limit, self.share = lease_ms, limit, share
-        self._signer = signer  # of what is said here
+        self._signer = signer  # of what is sent here
         self._tokens = itertools.count()
         self._unanswered, self._requested = "", 0.0  # the claim whose reply is missing, and when it was made
         self._ahead = 0.0  # seconds by which the server's clock is ahead of ours, or a moment more
@@ -252,13 +252,13 @@ class Queue:
         self._unanswered = ""
         due, now, *turns = reply
         self._ahead = (now + 1) / 1000 - requested  # it tells whole milliseconds: no less than it is
-        found = []
+        claims = []
         for turn in turns:
             try:
-                found.append(_claim(turn, now, requested))
+                claims.append(_claim(turn, now, requested))
             except (ValueError, TypeError) as error:  # its name is no text
                 await self._finish(turn[0], turn[1], Completion(dead=f"unreadable: {error}"[:300]))
-        return found, int(due)
+        return claims, int(due)
 
     def handed_over(self, data: bytes) -> Claim | None:
         """The turn that came on the channel of a handoff; None for what no script of ours published."""
@@ -308,7 +308,7 @@ class Queue:
         reply = await self._call(
             scripts.FINISH,
             *(session, epoch, completion.channel, self._signed(completion.channel, completion.output)),
-            *(completion.archive, completion.dead, completion.drop),
+            *(completion.rows, completion.dead, completion.drop),
             *(completion.window_ms, completion.keep, self.handoff(), len(window)),
             *window,
             *tail,
@@ -370,13 +370,13 @@ class Queue:
 
     async def state(self, message_id: str) -> str:
         """What became of a message: `accepted`, `done`, `withdrawn`, or "" for one that is not known."""
-        found = await self.bus.command("GET", self.keys.message(message_id))
-        return found.decode().partition(":")[0] if found else ""
+        state = await self.bus.command("GET", self.keys.message(message_id))
+        return state.decode().partition(":")[0] if state else ""
 
     async def taken_back(self, message_id: str) -> str:
         """The id of the stop that took a waiting message back; "" where none did."""
-        found = await self.bus.command("GET", self.keys.message(message_id))
-        state, _, by = (found or b"").decode().partition(":")
+        state = await self.bus.command("GET", self.keys.message(message_id))
+        state, _, by = (state or b"").decode().partition(":")
         return by if state == "withdrawn" else ""
 
     async def size(self) -> int:

@@ -43,7 +43,7 @@ def human(names: Names, message: messages.AnyHuman, data: bytes, trusted: bool =
         session = f"approval:{message.approval_id}"
     elif isinstance(message, messages.Said):
         reply = message.in_reply_to or ""
-        place = "word" if messages.leave(message.content) else "reply" if reply else "mail"
+        place = "word" if messages.decision(message.content) else "reply" if reply else "mail"
         if place == "word" and unsigned(message):
             place = "claim"
     ends = messages.deadline_ms(message.deadline) or -DEADLINE_MS
@@ -110,8 +110,8 @@ def dead(names: Names, channel: str, data: bytes, error: BadMessage) -> Mail:
             session = messages.default_session(sender[0], messages.PLAIN)
             session = session if isinstance(error, Refused) else sender[2]
             refusal = error_output(names, sender[0], sender[1], str(error), session)
-    elif asked := _request(data):
-        asker, request_id = asked
+    elif request := _request(data):
+        asker, request_id = request
         reply, refusal = names.agent(asker), _error_answer(names, channel, asker, request_id, error)
     return Mail("", "", channel, kept, "dead", 0, reply, refusal, malformed(error))
 

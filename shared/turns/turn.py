@@ -21,11 +21,13 @@ from shared.turns.records import Record, pack, unpack
 def _read(packed: Sequence[bytes], fields: Sequence[str]) -> list[Record] | None:
     """Records as they were written; None where one of them cannot be read."""
     try:
-        found = [unpack(data) for data in packed]
+        records = [unpack(data) for data in packed]
     except Exception as error:  # whatever is in it
         log.get().error("Records of a turn cannot be read", why=str(error)[:200])
         return None
-    return found if all(isinstance(record.get(name), str) for record in found for name in fields) else None
+    return (
+        records if all(isinstance(record.get(name), str) for record in records for name in fields) else None
+    )
 
 
 class Turn:

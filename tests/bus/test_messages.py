@@ -284,7 +284,7 @@ def test_now_is_written_in_utc() -> None:
     ],
 )
 def test_words_may_name_the_request_that_they_answer(text: str, how: object, id: str) -> None:
-    assert (messages.leave(text), messages.named(text)) == (how, id)
+    assert (messages.decision(text), messages.named(text)) == (how, id)
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ def test_words_may_name_the_request_that_they_answer(text: str, how: object, id:
     ],
 )  # fmt: skip
 def test_nothing_but_a_clear_yes_is_one(how: str | None, texts: list[str]) -> None:
-    assert {text: (messages.leave(text) or (None,))[0] for text in texts} == dict.fromkeys(texts, how)
+    assert {text: (messages.decision(text) or (None,))[0] for text in texts} == dict.fromkeys(texts, how)
 
 
 def test_an_answer_that_says_more_than_yes_or_no_is_told_from_other_words() -> None:

@@ -85,7 +85,7 @@ async def test_a_finish_whose_reply_was_lost_says_one_thing_once(lossy: Queue) -
     await lossy.post(mail("m1"))
     claim = await claimed(lossy)
     losses(lossy).lose = ["finish", "finish"]
-    await lossy.finish("s", claim.epoch, closing("end", archive=b"rows", window=[b"w"], seq=1))
+    await lossy.finish("s", claim.epoch, closing("end", rows=b"rows", window=[b"w"], seq=1))
     assert losses(lossy).ran.count("finish") == 3
     found = await state(lossy)
     assert (found.said, found.archived) == (["end"], ["message", "turn"])

@@ -115,11 +115,11 @@ class RedisBus(base.Bus):
         return RedisListener(connect, channels, patterns, on_message, on_ready, self._silence)
 
     async def listeners(self, channel: str) -> int:
-        found = 0
+        count = 0
         for node in await self._topology.nodes():  # each counts its own subscribers only
             reply = await self._lane(node).call("PUBSUB", "NUMSUB", channel)
-            found += int(reply[1])
-        return found
+            count += int(reply[1])
+        return count
 
     async def close(self) -> None:
         for lane in self._lanes.values():

@@ -29,7 +29,7 @@ class Lane:
         self._wire: Wire | None = None
         self._opening = asyncio.Lock()
         self._waiting: deque[asyncio.Future[Any]] = deque()
-        self._asked = 0.0  # since when somebody has been waiting without a break
+        self._last_call = 0.0  # since when somebody has been waiting without a break
         self._watcher: asyncio.Task[None] | None = None
 
     async def call(self, *arguments: Argument) -> Any:
@@ -42,7 +42,7 @@ class Lane:
             wire.join(*arguments)
         else:  # nobody is on the way: there is nothing to join
             wire.send(*arguments)
-            self._asked = loop.time()
+            self._last_call = loop.time()
         future = loop.create_future()
         self._waiting.append(future)
         return await future
@@ -74,7 +74,7 @@ class Lane:
         since, quiet = 0.0, 0
         while quiet < _LOOKS:
             await asyncio.sleep(self._silence / _LOOKS)
-            before, since = since, max(self._asked, wire.heard)
+            before, since = since, max(self._last_call, wire.last_byte)
             quiet = quiet + 1 if self._waiting and since == before else 0
         wire.fail(TimeoutError(f"no answer from Redis for {self._silence:.0f} s"))
 

@@ -51,7 +51,7 @@ class RedisListener(base.Listener):
                 raise
             except (*LOST, TimeoutError, PromptDockError) as error:
                 if self._missing == 0 and self._wire is not None:  # it was listening
-                    self.broke = self._wire.heard
+                    self.broke = self._wire.last_byte
                 stable = asyncio.get_running_loop().time() - started > 10
                 failures = 1 if stable else failures + 1
                 if failures in (1, 10):
@@ -103,9 +103,9 @@ class RedisListener(base.Listener):
 
     async def _watch(self, wire: Wire) -> None:
         """Looks without a byte between them are counted, not seconds: who was stalled itself has not read yet."""
-        seen, quiet = wire.heard, 0
+        seen, quiet = wire.last_byte, 0
         while quiet < _PINGS:
             wire.send("PING")
             await asyncio.sleep(self._silence / _PINGS)
-            seen, quiet = wire.heard, quiet + 1 if wire.heard == seen else 0
+            seen, quiet = wire.last_byte, quiet + 1 if wire.last_byte == seen else 0
         wire.fail(TimeoutError(f"nothing from Redis for {self._silence:.0f} s"))

@@ -46,12 +46,12 @@ class Topology(ABC):
 
 def of(url: str, options: dict[str, Any]) -> Topology:
     """The topology that a URL names; ConfigurationError where it cannot be read."""
-    found = _FORM.match(url)
+    match = _FORM.match(url)
     try:
-        if found is None:
+        if match is None:
             return Single(url, options)
-        rest = f"{found['kind']}://{url[found.end() :]}"
-        return Sentinels(rest, options) if found["how"].lower() == "sentinel" else RedisCluster(rest, options)
+        rest = f"{match['kind']}://{url[match.end() :]}"
+        return Sentinels(rest, options) if match["how"].lower() == "sentinel" else RedisCluster(rest, options)
     except ValueError as error:
         raise ConfigurationError(
             "REDIS_URL cannot be read", str(error), "write it as redis://host:6379"

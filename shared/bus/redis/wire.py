@@ -49,7 +49,7 @@ class Wire(asyncio.Protocol):
         self._reader = hiredis.Reader(protocolError=Garbled, replyError=Refused, notEnoughData=_NOTHING)
         self._loop = asyncio.get_running_loop()
         self._packed: list[bytes] = []
-        self.heard = self._loop.time()  # when the last bytes came
+        self.last_byte = self._loop.time()  # when the last bytes came
         self.lost: asyncio.Future[None] = self._loop.create_future()
 
     @classmethod
@@ -118,7 +118,7 @@ class Wire(asyncio.Protocol):
             self.fail(ConnectionResetError(str(error)))
 
     def data_received(self, data: bytes) -> None:
-        self.heard = self._loop.time()
+        self.last_byte = self._loop.time()
         try:
             self._reader.feed(data)
             while (reply := self._reader.gets()) is not _NOTHING:

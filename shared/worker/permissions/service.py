@@ -121,7 +121,7 @@ class ApprovalService:
 
     async def word(self, said: messages.Said) -> Settled:
         """A plain yes or no: for the question that it replies to, else the one that is open."""
-        read = messages.leave(said.content)
+        read = messages.decision(said.content)
         flat = await self._bus.command("HKEYS", self.approvals.open_in(said.session))
         open_now = [name.decode() for name in flat]
         _, _, named = (said.in_reply_to or "").rpartition(".ask.")

@@ -118,4 +118,4 @@ async def close(
         task_id=turn.task_id,
         project_id=turn.project_id,
     )
-    await turn.finish(Completion(archive=outbox.pack([*rows, *more]), dead=dead))
+    await turn.finish(Completion(rows=outbox.pack([*rows, *more]), dead=dead))

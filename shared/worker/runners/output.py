@@ -125,7 +125,7 @@ class TurnOutput:
             Completion(
                 channel=self._channel,
                 output="" if self._given.requests else self._output(status, text, **extra),
-                archive=outbox.pack(rows),
+                rows=outbox.pack(rows),
                 keep="" if state == "stopped" else await self._keep(status),
                 dead=dead,
                 drop=drop,

@@ -126,7 +126,7 @@ class SummaryRunner:
             rows.append(self._row(made))
         await turn.finish(
             Completion(
-                archive=outbox.pack(rows),
+                rows=outbox.pack(rows),
                 dead=dead,
                 drop=len(turn.window) if made else 0,
                 window=[pack(made)] if made else [],

@@ -15,7 +15,7 @@ from gateways.cli.approval_prompt import ApprovalPrompt
 from gateways.cli.commands import repo
 from gateways.cli.run import me
 from shared.bus.messages import CLOSING, Output, default_session
-from shared.bus.messages import leave as decides
+from shared.bus.messages import decision as decides
 from shared.client import Client
 from shared.client.feed import Feed, newest
 from shared.client.local.typed import text_of
