@@ -42,7 +42,7 @@ async def test_one_that_is_here_is_not_forgotten(client: Client) -> None:
 async def test_what_waits_for_one_that_is_gone_goes_with_it_only_by_force(client: Client) -> None:
     await client.reach()
     await client.bus.command("SADD", client.names.agents, "scribe")
-    await client.bus.command("XADD", f"{client.names.desk('scribe')}dead", "*", "id", "m", "data", "{}")
+    await client.bus.command("XADD", f"{client.names.queue('scribe')}dead", "*", "id", "m", "data", "{}")
     with pytest.raises(UsageError, match="1 dead letters lie on its desk"):
         await agents.forget(client, "scribe", force=False)
     assert await agents.forget(client, "scribe", force=True) == 1

@@ -30,7 +30,7 @@ async def put(client: Client, id: str, data: dict[str, Any] | str, channel: str 
         "data",
         text,
     )
-    await client.bus.command("XADD", f"{client.names.desk('chatter')}dead", "*", *fields)
+    await client.bus.command("XADD", f"{client.names.queue('chatter')}dead", "*", *fields)
 
 
 WORDS = {"user_id": "ada", "content": "Hello"}
@@ -64,7 +64,7 @@ async def test_one_that_is_posted_again_has_a_new_id_and_is_dead_no_more(client:
     sent = await dead_letters.replay(client, "abc-1")
     assert (sent.outcome, sent.id != "abc-1") == ("accepted", True)
     assert await ids(client) == []
-    [(_, flat)] = await client.bus.command("XRANGE", f"{client.names.desk('chatter')}inbox", "-", "+")
+    [(_, flat)] = await client.bus.command("XRANGE", f"{client.names.queue('chatter')}inbox", "-", "+")
     message = json.loads(dict(zip(flat[::2], flat[1::2], strict=True))[b"data"])
     assert (message["content"], message["replay_of"], "deadline" in message) == ("Hello", "abc-1", False)
 
