@@ -43,7 +43,7 @@ async def test_what_waits_for_one_that_is_gone_goes_with_it_only_by_force(client
     await client.reach()
     await client.bus.command("SADD", client.names.agents, "scribe")
     await client.bus.command("XADD", f"{client.names.queue('scribe')}dead", "*", "id", "m", "data", "{}")
-    with pytest.raises(UsageError, match="1 dead letters lie on its desk"):
+    with pytest.raises(UsageError, match="1 dead letters lie in its queue"):
         await agents.forget(client, "scribe", force=False)
     assert await agents.forget(client, "scribe", force=True) == 1
     assert "scribe" not in await states(client)
