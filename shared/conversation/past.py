@@ -80,7 +80,7 @@ async def look_back(store: Store, turn: Turn, rest_ms: int) -> History:
 
 async def newest(queue: Queue, session: str) -> Record | None:
     """The summary that Redis holds."""
-    found = await queue.bus.command("LINDEX", queue.keys.window(f"{PREFIX}{session}"), -1)
+    found = await queue.newest_record(f"{PREFIX}{session}")
     try:
         return marked(unpack(found)) if found else None
     except Exception as error:  # whatever is in it: the Store has it too

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -378,6 +379,30 @@ class Queue:
         state = await self.bus.command("GET", self.keys.message(message_id))
         state, _, by = (state or b"").decode().partition(":")
         return by if state == "withdrawn" else ""
+
+    async def remember_asker(self, session: str, who: dict[str, Any], anew: bool = True) -> None:
+        """Note for whom a session's requests are made; without `anew`, what is noted already holds."""
+        more = () if anew else ("NX",)
+        key = self.keys.asker(session)
+        await self.bus.command("SET", key, json.dumps(who), "EX", 2 * keys.DAY, *more)
+
+    async def asker(self, session: str) -> dict[str, Any]:
+        """For whom a session's requests are made; empty where nobody noted it."""
+        noted = await self.bus.command("GET", self.keys.asker(session))
+        return dict(json.loads(noted)) if noted else {}
+
+    async def expect_answer(self, request: str, session: str) -> None:
+        """Have the answer to a request find this session."""
+        await self.bus.command("SET", self.keys.call(request), session, "EX", 2 * keys.DAY)
+
+    async def window(self, session: str) -> list[bytes]:
+        """The newest records of a conversation, as they lie in Redis."""
+        return list(await self.bus.command("LRANGE", self.keys.window(session), 0, -1))
+
+    async def newest_record(self, session: str) -> bytes | None:
+        """The last of them."""
+        record: bytes | None = await self.bus.command("LINDEX", self.keys.window(session), -1)
+        return record
 
     async def size(self) -> int:
         """How many accepted messages have not ended."""

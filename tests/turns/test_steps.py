@@ -244,3 +244,27 @@ def test_a_large_record_is_compressed_and_a_small_one_can_be_read() -> None:
 
 def test_text_that_is_no_text_does_not_break_a_record() -> None:
     assert unpack(pack({"k": "note", "text": "half \ud800 a character"}))["text"].startswith("half ")
+
+
+async def test_for_whom_a_session_asks_is_noted_and_kept_where_it_was_noted_before(queue: Queue) -> None:
+    assert await queue.asker("s") == {}
+    await queue.remember_asker("s", {"user_id": "ann"}, anew=False)
+    await queue.remember_asker("s", {"user_id": "eve"}, anew=False)
+    assert await queue.asker("s") == {"user_id": "ann"}
+    await queue.remember_asker("s", {"user_id": "ada"})
+    assert await queue.asker("s") == {"user_id": "ada"}
+
+
+async def test_an_answer_finds_the_session_that_expects_it(queue: Queue) -> None:
+    assert await queue.respond("r1", "agent:chatter", b"{}") == "unasked"
+    await queue.expect_answer("r1", "s")
+    assert await queue.respond("r1", "agent:chatter", b"{}") == "delivered"
+    assert (await claimed(queue)).session == "s"
+
+
+async def test_the_window_that_a_turn_left_can_be_read_without_a_turn(queue: Queue) -> None:
+    assert (await queue.window("s"), await queue.newest_record("s")) == ([], None)
+    await queue.post(mail("m1"))
+    claim = await claimed(queue)
+    await queue.finish("s", claim.epoch, closing(window=[b"one", b"two"]))
+    assert (await queue.window("s"), await queue.newest_record("s")) == ([b"one", b"two"], b"two")

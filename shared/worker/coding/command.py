@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -34,9 +33,8 @@ async def post(store: Store, route: TaskRoute, task: Task) -> None:
     """Send an assigned task to its agent. Sent again, it is the same request."""
     key, session = str(task.request_id), task.session_id or SESSION
     who = {"user_id": task.user_id or "", "session_id": session}
-    keys, bus = route.home.keys, route.home.bus
-    await bus.command("SET", keys.asker(session), json.dumps(who), "EX", 172_800, "NX")
-    await bus.command("SET", keys.call(key), session, "EX", 172_800)  # the answer must find its way
+    await route.home.remember_asker(session, who, anew=False)
+    await route.home.expect_answer(key, session)
     channel = route.desk.names.agent(route.desk.agent)
     message = messages.AgentMessage.outgoing(
         *(key, CHATTER, route.desk.agent, "task", await payload(store, task, route.project)),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
@@ -481,10 +480,7 @@ class ChatRunner:
             }  # fmt: skip
             self._share_roles([*self._given.said, *self._given.amends])
             return self.voice.who
-        kept = await self.parts.bus.command("GET", self.turn.queue.keys.asker(self.turn.session))
-        if kept:
-            return dict(json.loads(kept))
-        return {}
+        return await self.turn.queue.asker(self.turn.session)
 
     def _consulted(self, past: History) -> frozenset[str]:
         """Agents that answered without an error in this session's window or in this turn."""

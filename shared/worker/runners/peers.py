@@ -280,9 +280,7 @@ class Peers:
         sig = self._parts.signer.sign(channel, request.fields())
         data = request.model_copy(update={"sig": sig, "via": channel}).to_bytes()
         # The answer must find us: who waits is known before the question is out.
-        await self._parts.bus.command(
-            "SET", self._turn.queue.keys.asker(self._turn.session), json.dumps(self._who), "EX", 172_800
-        )
+        await self._turn.queue.remember_asker(self._turn.session, self._who)
         await self._turn.step(calls=[key])
         failpoints.point("call registered", self._turn.id)
         log.get().info(f"Publishing to {channel} channel")

@@ -83,8 +83,7 @@ class SummaryRunner:
     async def _buy(self) -> Record | None:
         """One call of the model; None where nothing is due, or no money is left."""
         parts, profile = self._parts, self._engine.profile
-        key = self._turn.queue.keys.window(self._session)
-        window = [unpack(data) for data in await parts.bus.command("LRANGE", key, 0, -1)]
+        window = [unpack(data) for data in await self._turn.queue.window(self._session)]
         last = self._before["last"] if self._before else 0
         if not (due := summaries.covered(window, last)):
             return None
