@@ -347,7 +347,7 @@ async def test_a_question_of_a_foreign_program_is_a_session_of_its_own(make: Mak
     assert (claim.session, len(claim.entries)) == ("r1", 1)
 
 
-async def test_progress_and_cancel_only_ring_the_bell(make: Make, names: Names) -> None:
+async def test_progress_and_cancel_only_wake_the_worker(make: Make, names: Names) -> None:
     replica = await make().start()
     for kind in ("progress", "cancel"):
         message = {

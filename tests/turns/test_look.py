@@ -9,7 +9,7 @@ from shared.turns.turn import Turn
 from tests.turns.ground import claimed, mail
 
 
-async def test_whoever_hears_the_bell_sees_what_came_though_another_took_it_in(queue: Queue) -> None:
+async def test_whoever_is_woken_sees_what_came_though_another_took_it_in(queue: Queue) -> None:
     await queue.post(mail("m1"))
     turn = Turn(queue, await claimed(queue))
 
