@@ -30,7 +30,7 @@ __all__ = [
     "redact", "setup",
 ]  # fmt: skip
 
-Event = MutableMapping[str, Any]
+LogEvent = MutableMapping[str, Any]
 Sink = Callable[[str, str, dict[str, Any]], None]
 
 _LINE = 16_000  # characters of a line on a terminal
@@ -47,11 +47,11 @@ def _clean(value: Any) -> Any:
     return value if isinstance(value, int | float | bool | None) else redact(repr(value))
 
 
-def _redact_event(_: Any, __: str, event: Event) -> Event:
+def _redact_event(_: Any, __: str, event: LogEvent) -> LogEvent:
     return {key: _clean(value) for key, value in event.items()}
 
 
-def _to_sinks(_: Any, method: str, event: Event) -> Event:
+def _to_sinks(_: Any, method: str, event: LogEvent) -> LogEvent:
     if method in ("warning", "error", "critical", "exception"):
         fields = {key: value for key, value in event.items() if key not in ("event", "timestamp", "level")}
         for sink in _sinks:
@@ -69,7 +69,7 @@ def remove_sink(sink: Sink) -> None:
     _sinks.remove(sink)
 
 
-def _console(_: Any, __: str, event: Event) -> str:
+def _console(_: Any, __: str, event: LogEvent) -> str:
     """`[INFO] Chatter ready key=value`: the form that the docs show; what a terminal would obey is written out."""
     level = str(event.pop("level", "info")).upper().replace("WARNING", "WARN")
     event.pop("timestamp", None)
@@ -87,7 +87,7 @@ class _Json:
     def __init__(self) -> None:
         self._render = structlog.processors.JSONRenderer(ensure_ascii=False)
 
-    def __call__(self, logger: Any, method: str, event: Event) -> str:
+    def __call__(self, logger: Any, method: str, event: LogEvent) -> str:
         text = str(self._render(logger, method, event))
         return text if failpoints.without("plain-logs") else escaped(text)
 

@@ -7,7 +7,7 @@ import contextlib
 import sys
 
 from gateways.cli import screen
-from shared.bus.messages import Decision, Output, decision, named
+from shared.bus.messages import Output, PersonDecision, decision, named
 from shared.client import Client
 from shared.client.views import approvals
 from shared.errors import PromptDockError
@@ -62,7 +62,7 @@ class ApprovalPrompt:
             elif words.strip():
                 screen.talk("… that is no clear yes or no: nothing is allowed, and it is asked again")
 
-    async def _decide(self, id: str, decision: Decision, reason: str) -> None:
+    async def _decide(self, id: str, decision: PersonDecision, reason: str) -> None:
         output = self._open.pop(id)
         try:
             await self._client.decide(id, decision, self._user, output.session_id, reason=reason or None)

@@ -16,7 +16,7 @@ import typer
 
 from gateways.cli import pager
 from shared.client.local.typed import runnable
-from shared.client.text.blocks import Block, blocks
+from shared.client.text.blocks import TextBlock, blocks
 from shared.client.text.safe import LONGEST, encoded, line, safe
 from shared.client.text.times import ago, moment, since
 from shared.errors import PromptDockError, UsageError
@@ -133,7 +133,7 @@ def draws() -> bool:
     return colours(sys.stdout) and bool(os.environ.get("TERM"))
 
 
-def write(written: Sequence[Block], demo: bool) -> None:
+def write(written: Sequence[TextBlock], demo: bool) -> None:
     """Blocks of an answer, on a terminal; what is the demo's or ours has commands that work as printed."""
     from shared.client.text.drawn import draw
 

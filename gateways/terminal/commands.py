@@ -56,7 +56,7 @@ async def _task(here: Conversation, rest: str) -> str:
     return "\n".join(told)
 
 
-def _plain(line: tasks.Line) -> str:
+def _plain(line: tasks.StyledLine) -> str:
     return "".join(text for text, _what in line).rstrip()
 
 

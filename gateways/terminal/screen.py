@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from shared.bus.messages import Output
 from shared.client.local.typed import runnable, text_of
-from shared.client.text.blocks import Block, blocks
+from shared.client.text.blocks import TextBlock, blocks
 from shared.client.text.safe import safe
 from shared.client.views import questions
 
@@ -32,7 +32,7 @@ class Screen(Protocol):
     def answer(self, output: Output) -> None:
         """What Chatter said."""
 
-    def write(self, written: Sequence[Block], demo: bool) -> None:
+    def write(self, written: Sequence[TextBlock], demo: bool) -> None:
         """Blocks of an answer that is being written."""
 
     def options(self, output: Output) -> None:
@@ -90,7 +90,7 @@ class Plain:
         print(words(output), flush=True)
         self.options(output)
 
-    def write(self, written: Sequence[Block], demo: bool) -> None:
+    def write(self, written: Sequence[TextBlock], demo: bool) -> None:
         """An answer is printed as it is, and whole."""
 
     def options(self, output: Output) -> None:
@@ -122,7 +122,7 @@ class Rich:
             self._text(words(output))
         self.options(output)
 
-    def write(self, written: Sequence[Block], demo: bool) -> None:
+    def write(self, written: Sequence[TextBlock], demo: bool) -> None:
         from shared.client.text.drawn import draw
 
         ours = [replace(block, text=runnable(block.text)) for block in written] if demo else written

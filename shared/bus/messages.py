@@ -142,7 +142,7 @@ class Said(Human):
     source: str | None = None
 
 
-Decision = Literal["allow_once", "always", "deny"]
+PersonDecision = Literal["allow_once", "always", "deny"]
 
 
 class ApprovalMessage(Human):
@@ -150,7 +150,7 @@ class ApprovalMessage(Human):
 
     type: Literal["approval"]
     approval_id: Id
-    decision: Decision
+    decision: PersonDecision
     pattern: str | None = None
     scope: Literal["session", "project", "everywhere"] | None = None
     reason: str | None = None
@@ -422,7 +422,7 @@ _YES = "yes|y|yeah|yep|yup|ok|okay|sure|allow|allow it|allow once|go ahead|do it
 _DO = "please|do it|go ahead|allow it|allow once|once|just once|this once"
 _THANKS = "please|thanks|thank you"
 _NOT = "(?:don't|do not)(?: do it)?"
-_DECISIONS: tuple[tuple[Decision, re.Pattern[str]], ...] = (
+_DECISIONS: tuple[tuple[PersonDecision, re.Pattern[str]], ...] = (
     ("allow_once", re.compile(rf"(?:please )?(?:{_YES})(?: (?:{_DO}))*")),
     ("allow_once", re.compile(rf"(?:yes|y|yeah|yep|yup)(?: (?:{_DO}))*(?: (?:{_THANKS}))*")),
     (
@@ -442,12 +442,12 @@ _NAMED = re.compile(
 _NO_BECAUSE = re.compile(r"(?is)(?:no|deny)(?:\s*[,:]\s*|\s+because\s+)(.{1,500})")
 
 
-def _clear(text: str) -> Decision | None:
+def _clear(text: str) -> PersonDecision | None:
     plain = " ".join(re.sub(r"[.,!]+(?=\s|$)", " ", text.replace("’", "'")).casefold().split())
     return next((how for how, words in _DECISIONS if words.fullmatch(plain)), None)
 
 
-def decision(text: str) -> tuple[Decision, str] | None:
+def decision(text: str) -> tuple[PersonDecision, str] | None:
     """What words say to a request for permission: the decision and a reason; None where they say something else."""
     if len(text) > 600:
         return None

@@ -49,7 +49,6 @@ _ANSWER = 128 * 1024  # bytes of stdout that are the answer, head and tail
 _TRIES = 3
 # What reaches the cluster itself: a command has no use for it.
 _KEPT_BACK = ("REDIS_", "SUPABASE_", "PROMPTDOCK_", "DISCORD_")
-Payload = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -134,7 +133,7 @@ class Bridge:
         self._stopping.set()
         self._wake.set()
 
-    def _heard(self, channel: str, content: Payload | None) -> None:
+    def _heard(self, channel: str, content: dict[str, Any] | None) -> None:
         self._wake.set()
         if content is None or self._turn is None or self._work is None:
             return
@@ -230,7 +229,7 @@ class Bridge:
             await turn.step({"k": "final", "payload": kept})
         await self._close(turn, request, kept)
 
-    async def _made(self, turn: Turn, request: messages.AgentMessage) -> Payload:
+    async def _made(self, turn: Turn, request: messages.AgentMessage) -> dict[str, Any]:
         text = str(request.payload.get("question") or request.payload.get("command_file") or "")
         if request.type not in ("question", "task") or not text.strip():
             return {
@@ -272,13 +271,13 @@ class Bridge:
                 await post.publish(self._client.bus, self._names, f"agent:{request.sender}", message.fields())
 
     def _message(
-        self, request: messages.AgentMessage, kind: messages.AgentType, payload: Payload
+        self, request: messages.AgentMessage, kind: messages.AgentType, payload: dict[str, Any]
     ) -> messages.AgentMessage:
         id = str(derived("answer", self._bridged.name, request.id, kind))
         payload = {"request_id": request.id, **payload}
         return messages.AgentMessage.outgoing(id, self._bridged.name, request.sender, kind, payload)
 
-    async def _close(self, turn: Turn, request: messages.AgentMessage, payload: Payload) -> None:
+    async def _close(self, turn: Turn, request: messages.AgentMessage, payload: dict[str, Any]) -> None:
         """Deliver the answer, then close the request: a successor delivers the same one again, and it counts once."""
         task = await self._task(request) if request.type == "task" else None
         if task is not None and payload.get("status") == "completed" and states.to_review(task, ""):
@@ -306,7 +305,7 @@ class Bridge:
         return found[0] if found else None
 
     def _ended(
-        self, turn: Turn, request: messages.AgentMessage, payload: Payload, task: Task | None
+        self, turn: Turn, request: messages.AgentMessage, payload: dict[str, Any], task: Task | None
     ) -> TurnRow:
         """The turn, as whoever waits for its end in the Store looks for it."""
         failed = payload.get("error")
@@ -340,7 +339,9 @@ class Bridge:
             request_id=request.id,
         )
 
-    def _rows(self, turn: Turn, request: messages.AgentMessage, payload: Payload, task: Task) -> list[Any]:
+    def _rows(
+        self, turn: Turn, request: messages.AgentMessage, payload: dict[str, Any], task: Task
+    ) -> list[Any]:
         """What becomes of the task's row; the epoch of its assignment fences a bridge that lost it."""
         epoch = states.turn_epoch(request.payload.get("epoch"), turn.epoch)
         result = TaskResult(
@@ -358,9 +359,9 @@ def _change(task: Task, event: str, agent: str, turn: Turn, epoch: int) -> RowCh
     return RowChange("task", {**values, "epoch": epoch, "changes": {}})
 
 
-def _payload(request: messages.AgentMessage, done: Finished, seconds: float) -> Payload:
+def _payload(request: messages.AgentMessage, done: Finished, seconds: float) -> dict[str, Any]:
     """What a command's end is to the asker. What it says of itself is not verified by anybody."""
-    card: Payload = {"exit_code": done.exit_code, "ms": done.ms}
+    card: dict[str, Any] = {"exit_code": done.exit_code, "ms": done.ms}
     if request.type == "task":
         card |= {
             "task_id": request.payload.get("task_id") or request.id,

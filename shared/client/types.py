@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from shared.bus.messages import Output
 
+Card = dict[str, Any]  # one thing, as `--json` prints it: JSON with the names of the contract
 Judged = Literal["taken", "unsigned", "dropped"]  # what was published beside Chatter's stream
 
 

@@ -13,7 +13,7 @@ from shared.bus.keys import DAY
 from shared.conversation import summary as summaries
 from shared.conversation import window as windows
 from shared.errors import StoreUnavailable
-from shared.models.base import Message
+from shared.models.base import ModelMessage
 from shared.store.base import Store
 from shared.store.origin import BEFORE
 from shared.turns.queue import Queue
@@ -34,7 +34,7 @@ class History:
     summary: Record | None = None
     replaces: int | None = None  # so many records in Redis, which the Store knows better
 
-    def messages(self, now: int) -> list[Message]:
+    def messages(self, now: int) -> list[ModelMessage]:
         """As the model is shown it: what is in the summary, or older than a day, is not shown itself."""
         last = self.summary["last"] if self.summary else 0
         fresh = summaries.after(self.window, last)

@@ -10,7 +10,7 @@ from typing import Any
 
 from shared.conversation.prompt import is_situation
 from shared.conversation.window import surplus
-from shared.models.base import Block, Message, Request
+from shared.models.base import Block, ModelMessage, Request
 from shared.store.base import Store
 from shared.store.records import Session, SnapshotRow
 from shared.turns.records import Record
@@ -66,7 +66,7 @@ def record(text: str, first: int, last: int) -> Record:
     return {"k": "summary", "text": text, "first": first, "last": last}
 
 
-def opening(summary: Record | None, untold: int) -> list[Message]:
+def opening(summary: Record | None, untold: int) -> list[ModelMessage]:
     """What stands before the window: what came earlier, said to be a summary, and what is in neither."""
     told = [f"{_MARK}\n{summary['text']}"] if summary else []
     told += [_UNTOLD.format(count=untold)] if untold else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shared.models.base import Message
+from shared.models.base import ModelMessage
 from shared.store.base import Store
 from shared.store.origin import mark
 from shared.store.records import ConversationMessage, Session
@@ -14,7 +14,7 @@ KEEP = 50  # messages
 FOREIGN = "foreign"  # in each record; one of a release before has none
 
 
-def messages(window: list[Record]) -> list[Message]:
+def messages(window: list[Record]) -> list[ModelMessage]:
     """The window in the provider's form."""
     return [{"role": record["role"], "content": record["content"]} for record in window]
 

@@ -19,11 +19,11 @@ from shared.guard.sandbox.sandbox import Sandbox
 from shared.models.base import Usage
 from shared.turns.records import Record
 
-Live = Callable[[str, dict[str, Any]], None]  # kind of event, payload; must not block
-Joined = Callable[[], Awaitable[list[str]]]  # words that came for this task meanwhile
+PublishProgress = Callable[[str, dict[str, Any]], None]  # kind of event, payload; must not block
+TaskMessages = Callable[[], Awaitable[list[str]]]  # words that came for this task meanwhile
 # Permission for one call of a tool of ours: its name, its arguments, a key that is the same on replay. The reason
 # of a refusal, "" where it may run.
-Leave = Callable[[str, dict[str, Any], str], Awaitable[str]]
+AllowCall = Callable[[str, dict[str, Any], str], Awaitable[str]]
 # A question to the person, {asked, options, context}: the answer, "" where nobody answered in time.
 Ask = Callable[[dict[str, Any]], Awaitable[str]]
 
@@ -50,10 +50,10 @@ class TaskWork:
     journal: ExecutorJournal
     lock: Lock
     sandbox: Sandbox
-    leave: Leave
+    leave: AllowCall
     ask: Ask
-    live: Live
-    joined: Joined
+    live: PublishProgress
+    joined: TaskMessages
     scratch: Path  # a folder of the task's own beside the worktree, kept until the task has ended
     cost: float | None = None  # dollars that may be spent
     rounds: int | None = None

@@ -13,10 +13,10 @@ from shared.store.records import Task, TaskEvent, TokenUsage
 from shared.store.row import now
 
 MOST = 50
-Query = Callable[[Store, UUID], Awaitable[list[dict[str, Any]]]]
+HookQuery = Callable[[Store, UUID], Awaitable[list[dict[str, Any]]]]
 
 
-def _tasks(*states: str) -> Query:
+def _tasks(*states: str) -> HookQuery:
     async def run(store: Store, project: UUID) -> list[dict[str, Any]]:
         where = {"project_id": project, "status": ("in", list(states)), "archived": False}
         found = await store.select(Task, where, order=[("updated_at", "desc")], limit=MOST)
@@ -54,7 +54,7 @@ async def _usage(store: Store, project: UUID) -> list[dict[str, Any]]:
     return list(agents.values())
 
 
-QUERIES: dict[str, Query] = {
+QUERIES: dict[str, HookQuery] = {
     "failed_tasks": _tasks("FAILED"),
     "blocked_tasks": _tasks("BLOCKED"),
     "ready_tasks": _tasks("READY"),

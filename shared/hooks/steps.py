@@ -14,9 +14,9 @@ from typing import Any
 
 from shared.errors import PromptDockError
 
-Found = dict[str, Any]
+StepResult = dict[str, Any]
 # One tool, by its name and arguments, for a hook's project. PromptDockError where it is not allowed.
-Door = Callable[[str, dict[str, Any]], Awaitable[Found]]
+Door = Callable[[str, dict[str, Any]], Awaitable[StepResult]]
 KEPT = 64 * 1024  # characters of a text that a step found
 NOT_RUN = "not_run"  # in what a step found that was only tried out: what it would have done
 
@@ -27,14 +27,14 @@ _TEXT = {"shell": "stdout", "read_file": "content", "http": "body", "git_diff": 
 class Looked:
     """What the steps found; `skip` says why no agent need be asked, `error` what went wrong."""
 
-    steps: list[Found] = field(default_factory=list)
+    steps: list[StepResult] = field(default_factory=list)
     skip: str = ""
     error: str = ""
 
 
 async def look(steps: Sequence[Mapping[str, Any]], project: str, door: Door) -> Looked:
     """Run the steps until one fails or says that nothing need be done."""
-    found: list[Found] = []
+    found: list[StepResult] = []
     for number, step in enumerate(steps):
         kind = str(step.get("type"))
         try:
@@ -83,14 +83,14 @@ def _call(kind: str, step: Mapping[str, Any], project: str) -> tuple[str, dict[s
     raise PromptDockError(f"there is no context step of type {kind!r}")
 
 
-def _short(result: Found) -> Found:
+def _short(result: StepResult) -> StepResult:
     return {
         key: f"{value[:KEPT]} …" if isinstance(value, str) and len(value) > KEPT else value
         for key, value in result.items()
     }
 
 
-def _skips(kind: str, step: Mapping[str, Any], found: Found) -> str:
+def _skips(kind: str, step: Mapping[str, Any], found: StepResult) -> str:
     if step.get("skip_llm_if_exit_zero") and kind == "shell" and found.get("returncode") == 0:
         return "the command exited with 0"
     if step.get("skip_llm_if_status_ok") and kind == "http" and 200 <= int(found.get("status") or 0) < 300:

@@ -56,9 +56,9 @@ class Verdict:
 
 
 Act = Callable[[Call], Awaitable[Outcome]]
-Leave = Callable[[Call], Awaitable[Verdict]]
-Live = Callable[[str, dict[str, Any]], None]  # kind of event, payload; must not block
-Joined = Callable[[], Awaitable[list[str]]]  # words that came for this turn meanwhile
+AskPermission = Callable[[Call], Awaitable[Verdict]]
+PublishEvent = Callable[[str, dict[str, Any]], None]  # kind of event, payload; must not block
+JoinedMessages = Callable[[], Awaitable[list[str]]]  # words that came for this turn meanwhile
 
 
 @dataclass(frozen=True)

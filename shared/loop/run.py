@@ -9,9 +9,19 @@ from dataclasses import dataclass, replace
 
 from shared import failpoints
 from shared.loop import final
-from shared.loop.base import Act, Call, Done, Joined, Journal, Leave, Limits, Live, Outcome
+from shared.loop.base import (
+    Act,
+    AskPermission,
+    Call,
+    Done,
+    JoinedMessages,
+    Journal,
+    Limits,
+    Outcome,
+    PublishEvent,
+)
 from shared.loop.transcript import Transcript, answer_record, result_record
-from shared.models.base import Answer, Delta, Message, Model, Request
+from shared.models.base import Answer, Delta, Model, ModelMessage, Request
 
 WRAP_UP = (
     "[You have reached a limit of this turn: {limit}. You have no tools now. "
@@ -31,9 +41,9 @@ class _Hands:
     journal: Journal
     model: Model
     act: Act
-    leave: Leave
-    live: Live
-    joined: Joined
+    leave: AskPermission
+    live: PublishEvent
+    joined: JoinedMessages
     side_by_side: Callable[[str], bool]
 
 
@@ -44,10 +54,10 @@ async def run(
     journal: Journal,
     model: Model,
     act: Act,
-    leave: Leave,
+    leave: AskPermission,
     limits: Limits,
-    live: Live = lambda _kind, _payload: None,
-    joined: Joined = _nothing,
+    live: PublishEvent = lambda _kind, _payload: None,
+    joined: JoinedMessages = _nothing,
     side_by_side: Callable[[str], bool] = lambda _tool: False,
 ) -> Done:
     """Carry a turn to its end, from wherever its journal stands.
@@ -127,7 +137,7 @@ def _begun(script: Transcript) -> final.Sieve:
     return sieve
 
 
-def _tell(live: Live, part: int, pieces: Iterable[final.Piece]) -> None:
+def _tell(live: PublishEvent, part: int, pieces: Iterable[final.Piece]) -> None:
     for kind, words in pieces:
         live("chunk" if kind == "text" else "thinking", {"content": words, "part": part})
 
@@ -220,7 +230,7 @@ def _told(hands: _Hands, script: Transcript, kind: str) -> Done:
     return done
 
 
-def _kept(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
+def _kept(messages: tuple[ModelMessage, ...], text: str) -> tuple[ModelMessage, ...]:
     """With words of ours as the assistant's: what the person was told is what the conversation goes on from."""
     said = {"type": "text", "text": text}
     if messages and messages[-1]["role"] == "assistant":  # which only thought
@@ -254,9 +264,9 @@ def _done(script: Transcript, kind: str) -> Done:
     )
 
 
-def _joined_roles(messages: Collection[Message]) -> tuple[Message, ...]:
+def _joined_roles(messages: Collection[ModelMessage]) -> tuple[ModelMessage, ...]:
     """Neighbours of one role become one message: the provider wants the roles to alternate."""
-    joined: list[Message] = []
+    joined: list[ModelMessage] = []
     for message in messages:
         content = message["content"]
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)

@@ -9,7 +9,7 @@ from typing import Any
 
 from shared import log
 from shared.loop.base import Call
-from shared.models.base import Answer, Block, Message, Usage
+from shared.models.base import Answer, Block, ModelMessage, Usage
 from shared.turns.records import Record
 
 CONTINUE = "[continue where the answer was cut off]"
@@ -77,7 +77,7 @@ class Transcript:
 
     def __init__(self, turn_id: str, records: Sequence[Record]) -> None:
         self.turn_id = turn_id
-        self.messages: list[Message] = []
+        self.messages: list[ModelMessage] = []
         self.rounds = 0
         self.usage = Usage()
         self.tools: list[str] = []
@@ -121,12 +121,12 @@ class Transcript:
         """The model declined to answer."""
         return bool(self.last and self.last["stop"] == "refusal")
 
-    def left(self) -> list[Message]:
+    def left(self) -> list[ModelMessage]:
         """What the turn adds to the conversation where it ends here: calls that are under way have no result."""
         self._settle("ended with the turn: whether it took effect is not known")
         return [*self.messages]
 
-    def request(self) -> list[Message]:
+    def request(self) -> list[ModelMessage]:
         """What this turn adds to the conversation, as it must be sent now."""
         said = [*self.messages]
         if self._notes and not self.pending:

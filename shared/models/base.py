@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Block = dict[str, Any]
-Message = dict[str, Any]  # {"role": "user" | "assistant", "content": str | list[Block]}
+ModelMessage = dict[str, Any]  # {"role": "user" | "assistant", "content": str | list[Block]}
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Request:
 
     model: str
     system: tuple[str, ...]
-    messages: tuple[Message, ...]
+    messages: tuple[ModelMessage, ...]
     tools: tuple[ToolSpec, ...] = ()
     max_tokens: int = 4096
     temperature: float | None = None

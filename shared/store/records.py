@@ -16,7 +16,7 @@ from shared.store.tables.agents import Agent, AgentState, ProfileRow
 from shared.store.tables.conversation import ConversationMessage, Message, Session, SnapshotRow
 from shared.store.tables.hooks import Hook, HookRun, HookRunState
 from shared.store.tables.knowledge import Memory, MemoryKind, Note, ProjectProfile, Prompt
-from shared.store.tables.permissions import Approval, ApprovalState, Audit, Decision
+from shared.store.tables.permissions import Approval, ApprovalState, Audit, CallDecision
 from shared.store.tables.projects import (
     Channel,
     Project,
@@ -39,8 +39,8 @@ from shared.store.tables.tasks import (
 from shared.store.tables.turns import TurnRow, TurnState, TurnStep
 
 __all__ = [
-    "TABLES", "Agent", "AgentState", "Approval", "ApprovalState", "Audit", "Channel",
-    "ConversationMessage", "Decision", "Hook", "HookRun", "HookRunState", "Log", "LogLevel", "Memory",
+    "TABLES", "Agent", "AgentState", "Approval", "ApprovalState", "Audit", "CallDecision", "Channel",
+    "ConversationMessage", "Hook", "HookRun", "HookRunState", "Log", "LogLevel", "Memory",
     "MemoryKind", "Message", "Note", "ProfileRow", "Project", "ProjectProfile", "ProjectStatus", "Prompt",
     "Repo", "RepoKind", "Row", "Session", "Setting", "SnapshotRow", "Task", "TaskDependency", "TaskEvent",
     "TaskResult", "TaskStatus", "TaskType", "TokenUsage", "TurnRow", "TurnState", "TurnStep",

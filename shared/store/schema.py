@@ -19,12 +19,12 @@ from pydantic_core import PydanticUndefined
 
 from shared.store.records import TABLES, Row
 
-Kind = Literal["uuid", "time", "text", "whole", "real", "flag", "json"]
+ColumnKind = Literal["uuid", "time", "text", "whole", "real", "flag", "json"]
 
 # Raised with every migration; a program refuses a schema that is newer than its own.
 VERSION = 5
 
-_KINDS: dict[Any, Kind] = {
+_KINDS: dict[Any, ColumnKind] = {
     UUID: "uuid",
     datetime: "time",
     str: "text",
@@ -34,7 +34,7 @@ _KINDS: dict[Any, Kind] = {
     dict: "json",
     list: "json",
 }
-_SQLITE: Mapping[Kind, str] = {
+_SQLITE: Mapping[ColumnKind, str] = {
     "uuid": "TEXT",
     "time": "TEXT",
     "text": "TEXT",
@@ -50,7 +50,7 @@ class Column:
     """One column. `default` is a JSON value, or None where the row has to bring its own."""
 
     name: str
-    kind: Kind
+    kind: ColumnKind
     nullable: bool
     default: Any = None
 
@@ -67,7 +67,7 @@ def _column(name: str, info: FieldInfo) -> Column:
     return Column(name, kind, nullable, default)
 
 
-def _kind(annotation: Any) -> tuple[Kind, bool]:
+def _kind(annotation: Any) -> tuple[ColumnKind, bool]:
     if get_origin(annotation) is Annotated:
         return _kind(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):

@@ -21,7 +21,7 @@ SPOKEN_FOR = 60.0  # seconds in which whoever made a task for an agent posts it 
 INPUT = 24 * 3600.0  # seconds that a task waits for a person's word
 RUNNING = ("ASSIGNED", "IN_PROGRESS", "WAITING_INPUT")
 _BY_ITSELF = frozenset({"DEFINED", "FAILED", "PAUSED", "WAITING_INPUT", "ASSIGNED", "IN_PROGRESS"})
-Id = str  # of a task or project; not a UUID, which is slow as a key
+TaskId = str  # of a task or project; not a UUID, which is slow as a key
 
 BACKOFF = 30.0
 
@@ -29,8 +29,8 @@ BACKOFF = 30.0
 class SchedulerTask(NamedTuple):
     """A task that is not completed, as the scheduler sees it. Times are seconds since 1970."""
 
-    id: Id
-    project: Id
+    id: TaskId
+    project: TaskId
     status: str
     priority: int = 100
     since: float = 0.0  # when it was made
@@ -51,7 +51,7 @@ class SchedulerTask(NamedTuple):
 class Share:
     """What a project may take, and what it took."""
 
-    id: Id
+    id: TaskId
     weight: float = 1.0
     cap: int = 2  # tasks at once
     paused: bool = False
@@ -77,8 +77,8 @@ class SchedulerSnapshot:
     work: Sequence[SchedulerTask]
     shares: Sequence[Share]
     seats: Sequence[AgentSlot]
-    needs: Mapping[Id, Sequence[Id]] = field(default_factory=dict)  # what each task waits for
-    lost: frozenset[Id] = frozenset()  # assigned or begun, and nobody has them any more
+    needs: Mapping[TaskId, Sequence[TaskId]] = field(default_factory=dict)  # what each task waits for
+    lost: frozenset[TaskId] = frozenset()  # assigned or begun, and nobody has them any more
     paused: bool = False
     left: float | None = None  # dollars of the day's budget
     backoff: float = BACKOFF  # seconds before the first retry; each further one waits twice as long
@@ -87,7 +87,7 @@ class SchedulerSnapshot:
 class Step(NamedTuple):
     """A transition that is due by itself."""
 
-    task: Id
+    task: TaskId
     event: str
     attempts: int | None = None
 
@@ -95,7 +95,7 @@ class Step(NamedTuple):
 class Assignment(NamedTuple):
     """A task, and the agent that is to do it."""
 
-    task: Id
+    task: TaskId
     agent: str
 
 
@@ -138,7 +138,9 @@ class _Timers:
         return False
 
 
-def _due(snapshot: SchedulerSnapshot, work: SchedulerTask, waiting: set[Id], timers: _Timers) -> Step | None:
+def _due(
+    snapshot: SchedulerSnapshot, work: SchedulerTask, waiting: set[TaskId], timers: _Timers
+) -> Step | None:
     match work.status:
         case "DEFINED" if work.id not in waiting:
             return Step(work.id, "dependencies_met")
@@ -170,7 +172,7 @@ class _Project:
     def __init__(self, share: Share) -> None:
         self.share, self.used, self.done, self.left = share, share.used, share.done, share.left
         self.running = 0
-        self.queues: defaultdict[tuple[str, str], list[tuple[bool, float, float, Id, SchedulerTask]]] = (
+        self.queues: defaultdict[tuple[str, str], list[tuple[bool, float, float, TaskId, SchedulerTask]]] = (
             defaultdict(list)
         )
 
@@ -186,7 +188,7 @@ class _Project:
         self, seats: Mapping[tuple[str, str], str], left: float | None
     ) -> tuple[SchedulerTask, str] | None:
         """The task to begin, with its agent; those that cost more than is left are dropped for this time."""
-        best: tuple[bool, float, float, Id, SchedulerTask] | None = None
+        best: tuple[bool, float, float, TaskId, SchedulerTask] | None = None
         for wants, queue in self.queues.items():
             if wants not in seats:
                 continue
@@ -201,7 +203,7 @@ def _fits(cost: float, *lefts: float | None) -> bool:
     return all(left is None or (left > 0 and cost <= left) for left in lefts)
 
 
-def _assign(snapshot: SchedulerSnapshot, waiting: set[Id], timers: _Timers) -> Iterator[Assignment]:
+def _assign(snapshot: SchedulerSnapshot, waiting: set[TaskId], timers: _Timers) -> Iterator[Assignment]:
     projects = {share.id: _Project(share) for share in snapshot.shares}
     left = _sort(snapshot, projects, waiting, timers)
     rooms = {seat.agent: seat.room for seat in snapshot.seats if seat.room > 0}
@@ -230,7 +232,7 @@ def _assign(snapshot: SchedulerSnapshot, waiting: set[Id], timers: _Timers) -> I
 
 
 def _sort(
-    snapshot: SchedulerSnapshot, projects: dict[Id, _Project], waiting: set[Id], timers: _Timers
+    snapshot: SchedulerSnapshot, projects: dict[TaskId, _Project], waiting: set[TaskId], timers: _Timers
 ) -> float | None:
     """Put what is ready into the projects' queues, and count what runs; what is left of the day's money."""
     left, oldest = snapshot.left, snapshot.now - PATIENCE

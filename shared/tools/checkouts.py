@@ -29,7 +29,7 @@ from shared.tools.paths import one
 from shared.tools.registry import Function, Result
 
 
-class Elsewhere(ToolError):
+class OnAnotherHost(ToolError):
     """The files that are meant lie on another disk."""
 
     def __init__(self, name: str, home: str, path: str = "") -> None:
@@ -49,7 +49,7 @@ def wherever(function: Function) -> Function:
     async def run(here: Context, **arguments: Any) -> Result:
         try:
             return await function(here, **arguments)
-        except Elsewhere as error:
+        except OnAnotherHost as error:
             if here.cluster is None:
                 raise
             # Only what is not left out: a tool of another release may not know it.
@@ -108,7 +108,7 @@ async def branched(here: Context, project: Project, repo: Repo) -> Repo:
 async def source(here: Context, repo: Repo, fresh: bool = False) -> Checkout:
     """Where the branches of a repository's tasks lie; Elsewhere where that is another disk."""
     if _is_away(repo, repos(here).home_id):
-        raise Elsewhere(repo.name, str(repo.home), str(repo.path))
+        raise OnAnotherHost(repo.name, str(repo.home), str(repo.path))
     git = await repos(here).source(repo, fresh)
     return Checkout(git.path, git.sandbox)
 
@@ -175,7 +175,7 @@ async def _roots(here: Context, project: Project, wanted: str) -> dict[str, Root
     away = {row.name: row for row in everything if _is_away(row, own.home_id)}
     only = next(iter(away)) if len(away) == len(names) == 1 else ""
     if name := (wanted if wanted in away else only):
-        raise Elsewhere(name, str(away[name].home), str(away[name].path))
+        raise OnAnotherHost(name, str(away[name].home), str(away[name].path))
     for repo in known:
         if (wanted in names and wanted != repo.name) or repo.name in away:
             continue
@@ -217,7 +217,7 @@ async def _need_here(here: Context, name: str) -> None:
     except StoreUnavailable:
         return  # what lies here can be read without the Store
     if found is not None and found.path and found.home:
-        raise Elsewhere(found.name, found.home, found.path)
+        raise OnAnotherHost(found.name, found.home, found.path)
 
 
 async def _need_ours(here: Context, roots: Mapping[str, Root], head: str) -> None:

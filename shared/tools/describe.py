@@ -16,6 +16,7 @@ from shared.errors import PromptDockError
 from shared.guard.git.checkout import Checkout
 from shared.guard.git.commands import Git
 from shared.guard.git.merging import Merger
+from shared.guard.permissions.bound import Facts
 from shared.guard.permissions.secret_files import is_secret
 from shared.store.records import Hook, Project, Setting, Task, TaskResult
 from shared.tasks import budgets
@@ -25,14 +26,12 @@ from shared.tools.detail import place
 from shared.tools.registry import Tool
 from shared.tools.tasks import review
 
-Facts = Mapping[str, str]
-Words = list[str]
 _PATIENCE = 10.0  # seconds that looking may take: a person is asked all the same
 _TEXT = 200  # characters of one argument
 _NAMED = 8  # files that are named
 
 
-async def words(here: Context | None, tool: Tool, arguments: dict[str, Any], facts: Facts) -> Words:
+async def words(here: Context | None, tool: Tool, arguments: dict[str, Any], facts: Facts) -> list[str]:
     """What the call will do; `facts` are what a yes is bound to, as they are now."""
     teller = _TELLERS.get(tool.name)
     if here is not None and teller is not None:
@@ -45,13 +44,13 @@ async def words(here: Context | None, tool: Tool, arguments: dict[str, Any], fac
     return _plainly(tool, arguments)
 
 
-def _plainly(tool: Tool, arguments: Mapping[str, Any]) -> Words:
+def _plainly(tool: Tool, arguments: Mapping[str, Any]) -> list[str]:
     """By its description and arguments: what nobody found words for."""
     first = tool.description.split("\n")[0].split(". ")[0].rstrip(".")
     return [f"{first[:1].lower()}{first[1:]} ({tool.name})", *_arguments(arguments)]
 
 
-def _arguments(arguments: Mapping[str, Any]) -> Words:
+def _arguments(arguments: Mapping[str, Any]) -> list[str]:
     given = ((name, value) for name, value in arguments.items() if value not in (None, "", [], {}))
     return [f"{name.replace('_', ' ')}: {_short(value)}" for name, value in given]
 
@@ -69,7 +68,7 @@ def _some(names: list[str]) -> str:
 # Work on its way to others -------------------------------------------------------------------------
 
 
-async def _merge_task(here: Context, facts: Facts, given: dict[str, Any]) -> Words:
+async def _merge_task(here: Context, facts: Facts, given: dict[str, Any]) -> list[str]:
     task = await lookup.task(here.store, given["task_id"])
     repo = await review.repo_of(here, task)
     told = [
@@ -85,7 +84,7 @@ async def _merge_task(here: Context, facts: Facts, given: dict[str, Any]) -> Wor
     return [line for line in told if line]
 
 
-async def _unmerge_task(here: Context, facts: Facts, given: dict[str, Any]) -> Words:
+async def _unmerge_task(here: Context, facts: Facts, given: dict[str, Any]) -> list[str]:
     task = await lookup.task(here.store, given["task_id"])
     repo = await review.repo_of(here, task)
     told = [
@@ -122,7 +121,7 @@ async def _root(here: Context, given: dict[str, Any]) -> tuple[Context, Root, Ch
     return here, root, checkouts.checkout(here, root)
 
 
-async def _merge_branch(here: Context, facts: Facts, given: dict[str, Any]) -> Words:
+async def _merge_branch(here: Context, facts: Facts, given: dict[str, Any]) -> list[str]:
     here, root, git = await _root(here, given)
     into = given.get("default_branch") or await checkouts.default_branch(here, root, git)
     told = [f"merge the branch {given['branch_name']} into {into} of {root.name}", _changes(facts)]
@@ -131,7 +130,7 @@ async def _merge_branch(here: Context, facts: Facts, given: dict[str, Any]) -> W
     return [line for line in told if line]
 
 
-async def _push(here: Context, facts: Facts, given: dict[str, Any]) -> Words:
+async def _push(here: Context, facts: Facts, given: dict[str, Any]) -> list[str]:
     _, root, git = await _root(here, given)
     branch = given.get("branch") or given.get("branch_name") or await git.branch()
     told = [f"push the branch {branch} of {root.name} to {facts.get('address', 'its remote')}"]
@@ -142,13 +141,13 @@ async def _push(here: Context, facts: Facts, given: dict[str, Any]) -> Words:
     return told
 
 
-async def _pull(here: Context, facts: Facts, given: dict[str, Any]) -> Words:
+async def _pull(here: Context, facts: Facts, given: dict[str, Any]) -> list[str]:
     _, root, git = await _root(here, given)
     branch = given.get("branch") or await git.branch()
     return [f"fetch {branch} from {facts.get('address', 'its remote')} and merge it in {root.name}"]
 
 
-async def _request(here: Context, facts: Facts, given: dict[str, Any]) -> Words:
+async def _request(here: Context, facts: Facts, given: dict[str, Any]) -> list[str]:
     _, root, git = await _root(here, given)
     branch = given.get("branch") or await git.branch()
     into = given.get("base") or "the default branch"
@@ -158,7 +157,7 @@ async def _request(here: Context, facts: Facts, given: dict[str, Any]) -> Words:
     return [*told, f"title: {given.get('title', '')}", *([_changes(facts)] if _changes(facts) else [])]
 
 
-async def _discard(here: Context, _facts: Facts, given: dict[str, Any]) -> Words:
+async def _discard(here: Context, _facts: Facts, given: dict[str, Any]) -> list[str]:
     task = await lookup.task(here.store, given["task_id"])
     repo = await review.repo_of(here, task)
     told = [
@@ -173,7 +172,7 @@ async def _discard(here: Context, _facts: Facts, given: dict[str, Any]) -> Words
 # Commands and files --------------------------------------------------------------------------------
 
 
-async def _command(here: Context, facts: Facts, given: dict[str, Any]) -> Words:
+async def _command(here: Context, facts: Facts, given: dict[str, Any]) -> list[str]:
     text = str(given.get("command", ""))
     first, _, more = text.strip().partition("\n")
     told = [f"run {first}" + (f" (and {more.count(chr(10)) + 1} more lines)" if more else "")]
@@ -186,7 +185,7 @@ async def _command(here: Context, facts: Facts, given: dict[str, Any]) -> Words:
     return [*told, f"in the folder {facts.get('folder') or given.get('working_dir') or 'of the task'}", where]
 
 
-async def _write(_here: Context, _facts: Facts, given: dict[str, Any]) -> Words:
+async def _write(_here: Context, _facts: Facts, given: dict[str, Any]) -> list[str]:
     path, text = str(given.get("path", "")), given.get("content")
     if isinstance(text, str):
         return [f"write the file {path}: {len(text.splitlines())} lines", f"it begins: {_short(text)}"]
@@ -198,7 +197,7 @@ async def _write(_here: Context, _facts: Facts, given: dict[str, Any]) -> Words:
 _PAIR = (("old_string", "old_str"), ("new_string", "new_str"))
 
 
-async def _read(_here: Context, _facts: Facts, given: dict[str, Any]) -> Words:
+async def _read(_here: Context, _facts: Facts, given: dict[str, Any]) -> list[str]:
     path = str(given.get("path") or "")
     return [f"show the model the file {path}, which holds secrets"] if path and is_secret(path) else []
 
@@ -206,7 +205,7 @@ async def _read(_here: Context, _facts: Facts, given: dict[str, Any]) -> Words:
 # What may be spent, and what waits for a person ----------------------------------------------------
 
 
-async def _task_edit(here: Context, _facts: Facts, given: dict[str, Any]) -> Words:
+async def _task_edit(here: Context, _facts: Facts, given: dict[str, Any]) -> list[str]:
     task = await lookup.task(here.store, given["task_id"])
     told = [f"change the task {task.slug} ({task.title})"]
     if given.get("budget", "") != "":
@@ -217,14 +216,14 @@ async def _task_edit(here: Context, _facts: Facts, given: dict[str, Any]) -> Wor
     return [*told, *_arguments(rest)]
 
 
-async def _status(here: Context, _facts: Facts, given: dict[str, Any]) -> Words:
+async def _status(here: Context, _facts: Facts, given: dict[str, Any]) -> list[str]:
     task = await lookup.task(here.store, given["task_id"])
     return [
         f"set the task {task.slug} ({task.title}) from {task.status} to {given['status']}, past all rules"
     ]
 
 
-async def _project_edit(here: Context, _facts: Facts, given: dict[str, Any]) -> Words:
+async def _project_edit(here: Context, _facts: Facts, given: dict[str, Any]) -> list[str]:
     row: Project = await lookup.project(here.store, given["project_id"])
     told = [f"change the project {row.slug}"]
     if given.get("budget_limit", "") != "":
@@ -232,7 +231,7 @@ async def _project_edit(here: Context, _facts: Facts, given: dict[str, Any]) -> 
     return [*told, *_arguments({k: v for k, v in given.items() if k not in ("project_id", "budget_limit")})]
 
 
-async def _day(here: Context, _facts: Facts, given: dict[str, Any]) -> Words:
+async def _day(here: Context, _facts: Facts, given: dict[str, Any]) -> list[str]:
     kept = await lookup.first(here.store, Setting, scope=budgets.SCOPE, key=budgets.DAY)
     value = kept.value.get("dollars") if kept and isinstance(kept.value, dict) else None
     was = _dollars(value) if value is not None else "what the setting BUDGET_DAY says"
@@ -246,10 +245,10 @@ def _dollars(value: Any) -> str:
     return "no limit" if value is None else plain.dollars(float(value))
 
 
-def _decides(does: str) -> Callable[[Context, Facts, dict[str, Any]], Awaitable[Words]]:
-    """Words for what decides about a task: `complete the task {}`."""
+def _decides(does: str) -> Callable[[Context, Facts, dict[str, Any]], Awaitable[list[str]]]:
+    """list[str] for what decides about a task: `complete the task {}`."""
 
-    async def told(here: Context, _facts: Facts, given: dict[str, Any]) -> Words:
+    async def told(here: Context, _facts: Facts, given: dict[str, Any]) -> list[str]:
         task = await lookup.task(here.store, given["task_id"])
         rest = {name: value for name, value in given.items() if name != "task_id"}
         asked = [f"it asked: {task.question}"] if task.question else []
@@ -258,7 +257,7 @@ def _decides(does: str) -> Callable[[Context, Facts, dict[str, Any]], Awaitable[
     return told
 
 
-async def _plan(here: Context, _facts: Facts, given: dict[str, Any]) -> Words:
+async def _plan(here: Context, _facts: Facts, given: dict[str, Any]) -> list[str]:
     task = await lookup.task(here.store, given["task_id"])
     planned = task.plan.get("tasks") or []
     if not planned:
@@ -275,7 +274,7 @@ async def _plan(here: Context, _facts: Facts, given: dict[str, Any]) -> Words:
 # What is opened, and what acts later ---------------------------------------------------------------
 
 
-async def _repository(_here: Context, facts: Facts, given: dict[str, Any]) -> Words:
+async def _repository(_here: Context, facts: Facts, given: dict[str, Any]) -> list[str]:
     where = (
         facts.get("address") or facts.get("folder") or await _real(given) or "a new folder of the data folder"
     )
@@ -287,7 +286,7 @@ async def _repository(_here: Context, facts: Facts, given: dict[str, Any]) -> Wo
     return [*told, *_arguments(rest), *push]
 
 
-async def _workspace(_here: Context, _facts: Facts, given: dict[str, Any]) -> Words:
+async def _workspace(_here: Context, _facts: Facts, given: dict[str, Any]) -> list[str]:
     project = given["project_id"]
     if given.get("source") == "link":
         return [
@@ -304,7 +303,7 @@ async def _real(given: dict[str, Any]) -> str:
     return await asyncio.to_thread(place, path)
 
 
-async def _hook(here: Context, _facts: Facts, given: dict[str, Any]) -> Words:
+async def _hook(here: Context, _facts: Facts, given: dict[str, Any]) -> list[str]:
     row = await lookup.hook(here.store, given["hook_id"]) if given.get("hook_id") else None
     trigger = given.get("trigger") or (row.trigger if row else {})
     looks = given.get("context_steps")
@@ -332,7 +331,7 @@ def _step(step: Mapping[str, Any]) -> str:
     return f"{step.get('type')} {_short(what)}".strip()
 
 
-async def _fired(here: Context, facts: Facts, given: dict[str, Any]) -> Words:
+async def _fired(here: Context, facts: Facts, given: dict[str, Any]) -> list[str]:
     row: Hook = await lookup.hook(here.store, given["hook_id"])
     told = await _hook(here, facts, {"hook_id": row.slug})
     return [f"run the hook {row.slug} now", *told[1:]]
@@ -341,7 +340,7 @@ async def _fired(here: Context, facts: Facts, given: dict[str, Any]) -> Words:
 _COMMAND = dict.fromkeys(("bash", "run_command"), _command)
 _WRITE = dict.fromkeys(("write_file", "create_file", "edit_file", "str_replace"), _write)
 _READ = dict.fromkeys(("read_file", "view", "git_diff", "git_blame"), _read)
-_TELLERS: dict[str, Callable[[Context, Facts, dict[str, Any]], Awaitable[Words]]] = {
+_TELLERS: dict[str, Callable[[Context, Facts, dict[str, Any]], Awaitable[list[str]]]] = {
     **_COMMAND,
     **_WRITE,
     **_READ,

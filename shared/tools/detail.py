@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.guard.permissions.requests import fingerprint
-from shared.guard.permissions.touching import Kind, When
+from shared.guard.permissions.touching import TouchKind, When
 from shared.tasks.worktree.mirrors import is_url
 
 
@@ -36,7 +36,7 @@ def dollars(value: Any) -> str:
     return "none" if value is None else f"{float(value):g}"
 
 
-def _reached(given: Any) -> tuple[Kind, ...]:
+def _reached(given: Any) -> tuple[TouchKind, ...]:
     return ("address",) if is_url(str(given)) else ("root",)
 
 

@@ -22,7 +22,7 @@ from typing import Any, Literal, get_type_hints
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from shared.errors import ToolError
-from shared.guard.permissions.touching import UNKNOWN, Kind, Touches, declare, spelled
+from shared.guard.permissions.touching import UNKNOWN, Touches, TouchKind, declare, spelled
 
 # pure: reads only; idempotent: run again; keyed: the other side refuses the second; once: probe, else ask.
 Effect = Literal["pure", "idempotent", "keyed", "once"]
@@ -91,7 +91,7 @@ class Tool:
     def _declared(self) -> Touches:
         return self.touches or UNKNOWN
 
-    def kinds(self, arguments: dict[str, Any] | None = None) -> tuple[Kind, ...]:
+    def kinds(self, arguments: dict[str, Any] | None = None) -> tuple[TouchKind, ...]:
         """What a call with these (checked) arguments touches; without any, what every call does."""
         return self._declared.kinds(arguments, self._defaults) if arguments else self._declared.always
 

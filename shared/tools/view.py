@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from shared.errors import ToolError
-from shared.models.base import Answer, Block, Message, Model, OnDelta, Request, ToolSpec
+from shared.models.base import Answer, Block, Model, ModelMessage, OnDelta, Request, ToolSpec
 from shared.tools.abridge import abridged
 from shared.tools.categories import CORE, TIERS
 from shared.tools.registry import Registry, Tool
@@ -149,7 +149,7 @@ class Shelved(Model):
         await self._model.check()
 
 
-def _revealing(messages: Iterable[Message], deferred: frozenset[str]) -> Iterator[Message]:
+def _revealing(messages: Iterable[ModelMessage], deferred: frozenset[str]) -> Iterator[ModelMessage]:
     """The messages with references to tools in place of what load_tools said.
 
     Earlier interactions keep theirs: a history that changes would cost the cache, and with it the thought.

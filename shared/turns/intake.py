@@ -23,7 +23,7 @@ from shared.turns.queue import Mail, Queue
 from shared.turns.signatures import Signatures
 
 # Called for each message that came: its channel and content, or None where the queue should be looked at.
-OnMessage = Callable[[str, dict[str, Any] | None], None]
+OnArrival = Callable[[str, dict[str, Any] | None], None]
 _Plain = tuple[int, int, str, bytes]  # a plain message: k, i, channel, data
 _Task = _Plain | int  # or a numbering to close
 # How much one call hands in: a worker whose event loop is busy would fall behind with one call for each.
@@ -37,7 +37,7 @@ class Intake:
         self,
         queue: Queue,
         channels: Sequence[str],
-        on_message: OnMessage,
+        on_message: OnArrival,
         plain: Sequence[str],
         handoff: Handoff | None = None,
         signatures: Signatures | None = None,

@@ -107,13 +107,13 @@ async def test_no_search_leaves_the_workspace_whatever_is_swapped_meanwhile(
 
 async def test_a_search_costs_little_more_in_the_sandbox(workspace: Root, strongest: Sandbox) -> None:
     """Several places are searched in one sandbox."""
-    places = [search.Place(workspace.path, f"part{number}") for number in range(_PAIRS)]
+    places = [search.SearchRoot(workspace.path, f"part{number}") for number in range(_PAIRS)]
 
-    async def took(*wanted: search.Place) -> float:
+    async def took(*wanted: search.SearchRoot) -> float:
         costs = []
         for _ in range(5):
             begun = time.monotonic()
-            await search.search(wanted, search.Query("harmless7"), 100, strongest)
+            await search.search(wanted, search.TextQuery("harmless7"), 100, strongest)
             costs.append(time.monotonic() - begun)
         return min(costs)
 
@@ -124,20 +124,22 @@ async def test_a_search_costs_little_more_in_the_sandbox(workspace: Root, strong
 async def test_a_folder_that_a_link_stands_for_is_not_searched(workspace: Root, strongest: Sandbox) -> None:
     for sandbox in (strongest, Sandbox("refused", "as this test says")):
         with pytest.raises(ToolError, match=r"cannot be searched|leads out"):
-            await search.search([search.Place(workspace.path, "part0/link")], search.Query("x"), 9, sandbox)
+            await search.search(
+                [search.SearchRoot(workspace.path, "part0/link")], search.TextQuery("x"), 9, sandbox
+            )
 
 
 async def test_each_place_is_told_by_itself(workspace: Root, strongest: Sandbox) -> None:
     places = [
-        search.Place(workspace.path, "part0"),
-        search.Place(workspace.path, "part1/code/module7.py"),
-        search.Place(workspace.path, "part2/code"),
+        search.SearchRoot(workspace.path, "part0"),
+        search.SearchRoot(workspace.path, "part1/code/module7.py"),
+        search.SearchRoot(workspace.path, "part2/code"),
     ]
-    found = await search.search(places, search.Query("harmless7"), 9, strongest)
+    found = await search.search(places, search.TextQuery("harmless7"), 9, strongest)
     assert [[hit.path for hit in one.hits] for one in found] == [
         ["part0/code/module7.py"],
         ["part1/code/module7.py"],
         ["part2/code/module7.py"],
     ]
-    none = await search.search(places, search.Query("nowhere"), 9, strongest)
+    none = await search.search(places, search.TextQuery("nowhere"), 9, strongest)
     assert [one.hits for one in none] == [(), (), ()]

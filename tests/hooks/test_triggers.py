@@ -9,7 +9,7 @@ import pytest
 
 from shared.errors import Denied, UsageError
 from shared.hooks import triggers
-from shared.hooks.steps import Found, look
+from shared.hooks.steps import StepResult, look
 from shared.hooks.template import render
 from shared.store.records import Hook, TaskEvent, new_id, project_key
 
@@ -73,7 +73,7 @@ def test_what_leaves_a_task_in_its_state_does_not_reach_that_state_again() -> No
     assert triggers.names(approved) == ("task_completed", "task.approved")
 
 
-STEPS: list[Found] = [
+STEPS: list[StepResult] = [
     {"type": "shell", "stdout": "2 failed {{event}}", "returncode": 1},
     {"type": "db_query", "rows": [{"task_id": "bold-otter"}], "count": 1},
 ]
@@ -93,10 +93,10 @@ def test_a_template_is_filled_in_and_what_stands_for_nothing_stays(template: str
     assert render(template, STEPS, {"task_id": "calm-fox"}) == prompt
 
 
-async def door(tool: str, arguments: dict[str, Any]) -> Found:
+async def door(tool: str, arguments: dict[str, Any]) -> StepResult:
     if arguments.get("command") == "rm -rf /":
         raise Denied("run_command is not allowed in a hook", "no rule allows it")
-    found: dict[str, Found] = {
+    found: dict[str, StepResult] = {
         "run_command": {"returncode": 0, "stdout": "", "stderr": ""},
         "read_file": {"content": ""},
         "http_get": {"status": 204, "body": ""},

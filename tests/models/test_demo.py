@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from shared.conversation import prompt, summary
-from shared.models.base import Answer, Block, Delta, Message, Request, ToolSpec, Usage
+from shared.models.base import Answer, Block, Delta, ModelMessage, Request, ToolSpec, Usage
 from shared.models.demo import DemoModel, build
 from shared.models.demo.build import slug
 from shared.models.demo.script import topic, words_of
@@ -41,7 +41,7 @@ class Talk:
         self.agent = agent
         self.tools = tuple(ToolSpec(name, "", schema or {"type": "object"}) for name in tools)
         self.system: tuple[str, ...] = ("system",)
-        self.messages: list[Message] = []
+        self.messages: list[ModelMessage] = []
         self.deltas: list[Delta] = []
 
     @property
@@ -85,7 +85,7 @@ def text(answer: Answer) -> str:
     return "".join(block["text"] for block in answer.content if block["type"] == "text")
 
 
-def ids(message: Message) -> list[str]:
+def ids(message: ModelMessage) -> list[str]:
     content: list[Block] = message["content"]
     return [block["id"] for block in content if block["type"] == "tool_use"]
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from shared.errors import ModelError
-from shared.models.base import Message, ToolSpec
+from shared.models.base import ModelMessage, ToolSpec
 from tests.models.conftest import Connect, ask
 from tests.support.messages_api import MessagesApi
 from tests.support.messages_check import complaint
@@ -41,11 +41,11 @@ RULES: list[dict[str, Any]] = [
 PLANNED = json.dumps({"plan": [{"title": "Do it"}]})
 
 
-def body(*messages: Message, **fields: Any) -> dict[str, Any]:
+def body(*messages: ModelMessage, **fields: Any) -> dict[str, Any]:
     return {"model": "claude-sonnet-5-5", "max_tokens": 9, "messages": list(messages), **fields}
 
 
-def user(*content: Any) -> Message:
+def user(*content: Any) -> ModelMessage:
     return {"role": "user", "content": content[0] if isinstance(content[0], str) else list(content)}
 
 
@@ -53,7 +53,7 @@ def result(name: str, content: str = "{}") -> dict[str, Any]:
     return {"type": "tool_result", "tool_use_id": name, "content": content}
 
 
-def used(name: str) -> Message:
+def used(name: str) -> ModelMessage:
     return {"role": "assistant", "content": [{"type": "tool_use", "id": name, "name": "t", "input": {}}]}
 
 

@@ -13,7 +13,7 @@ from shared.conversation.window import record
 from shared.store import schema
 from shared.store.base import Store
 from shared.store.origin import BEFORE, MADE, PERSON, Origin, mark, marked
-from shared.store.records import Audit, Decision, Note, Repo, Row, Workspace, project_key
+from shared.store.records import Audit, CallDecision, Note, Repo, Row, Workspace, project_key
 from shared.store.sqlite import SqliteStore
 from shared.store.supabase import SupabaseStore
 from tests.support.postgres import Postgres
@@ -94,7 +94,7 @@ def before() -> tuple[list[Row], set[str]]:
     def space(name: str, path: str) -> Workspace:
         return Workspace(project_id=PROJECT, name=name, path=path, source="link")
 
-    def check(agent: str, action: str, decision: Decision = "allow") -> Audit:
+    def check(agent: str, action: str, decision: CallDecision = "allow") -> Audit:
         detail = {"by": "command"} if agent == PERSON else {}  # the worker who runs a command is its agent
         return Audit(agent="chatter", action=action, decision=decision, detail=detail)
 

@@ -19,7 +19,7 @@ from shared.bus.messages import Output
 from shared.bus.redis import RedisBus
 from shared.bus.signing import Signer
 from shared.client import Client
-from shared.client.text.blocks import Block
+from shared.client.text.blocks import TextBlock
 from shared.settings import Settings
 from tests.support.valkey import names, redis, until, valkey
 
@@ -33,7 +33,7 @@ class Seen:
     told: list[tuple[str, str]] = field(default_factory=list)
     streams: bool = True
 
-    def write(self, written: Sequence[Block], demo: bool) -> None:
+    def write(self, written: Sequence[TextBlock], demo: bool) -> None:
         self.told += [("written", block.text) for block in written]
 
     def options(self, output: Output) -> None:

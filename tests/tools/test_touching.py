@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from shared.guard.permissions import safeguards
-from shared.guard.permissions.touching import UNKNOWN, Kind, class_of, spelled, told, touching
+from shared.guard.permissions.touching import UNKNOWN, TouchKind, class_of, spelled, told, touching
 from shared.tools import catalog
 from shared.tools.context import Context
 from shared.tools.registry import Category, Result, Tool
 
 TOOLS = list(catalog.registry())
 # What an argument of such a name touches, in a tool that does more than read: one of these has to be declared.
-SIGNS: list[tuple[str, set[Kind]]] = [
+SIGNS: list[tuple[str, set[TouchKind]]] = [
     (r"(.*_)?(url|uri|address|host|hostname|remote|webhook|endpoint|gist)", {"address"}),
     (r"(.*_)?(path|paths|folder|directory|working_dir)", {"files", "root", "command"}),
     (r"(.*_)?(budget|budgets|budget_limit|cost|dollars|credits|spend|price)(_.*)?", {"money"}),
@@ -34,7 +34,7 @@ SIGNS: list[tuple[str, set[Kind]]] = [
 PATHS = re.compile(r"path|specs_path")  # of tools that read: inside of what is open, which the jail sees to
 
 
-def signs(tool: Tool) -> list[tuple[str, set[Kind]]]:
+def signs(tool: Tool) -> list[tuple[str, set[TouchKind]]]:
     """Arguments whose names say what they touch."""
     names = list(inspect.signature(tool.function).parameters)[1:]
     found = [(name, kinds) for name in names for sign, kinds in SIGNS if re.fullmatch(sign, name)]
@@ -81,7 +81,7 @@ def test_each_tool_that_writes_a_file_is_one_of_the_writers() -> None:
     assert writes == safeguards.WRITERS
 
 
-def _made(*declared: Kind, effect: Any = "once") -> Tool:
+def _made(*declared: TouchKind, effect: Any = "once") -> Tool:
     category = Category("x", "x")
 
     @category.tool(effect=effect, touches=touching(*declared) if declared else None)
@@ -129,7 +129,7 @@ def test_a_room_that_imports_a_client_of_the_network_has_a_tool_that_says_so() -
 def test_what_is_touched_depends_on_what_is_given() -> None:
     registry = catalog.registry()
 
-    def kinds(tool_name: str, /, **arguments: Any) -> tuple[Kind, ...]:
+    def kinds(tool_name: str, /, **arguments: Any) -> tuple[TouchKind, ...]:
         tool = registry.get(tool_name)
         return tool.kinds(tool.check(arguments))
 

@@ -10,7 +10,7 @@ from gateways.cli import complete, screen
 from gateways.cli.calling import call
 from gateways.cli.options import group
 from gateways.cli.run import me, run
-from shared.bus.messages import Decision
+from shared.bus.messages import PersonDecision
 from shared.client import Client
 from shared.client.text.safe import line
 from shared.errors import Denied
@@ -52,7 +52,7 @@ def allow(
     as_json: Json = False,
 ) -> NoReturn:
     """Allow a call once, or always."""
-    decision: Decision = "always" if always or pattern or scope else "allow_once"
+    decision: PersonDecision = "always" if always or pattern or scope else "allow_once"
     run(lambda settings: _answer(settings, approval, decision, user, pattern, scope, None, role, as_json))
 
 
@@ -134,7 +134,7 @@ def _bound(listed: list[dict[str, Any]]) -> None:
 async def _answer(
     settings: Settings,
     approval: str,
-    decision: Decision,
+    decision: PersonDecision,
     user: str,
     pattern: str | None,
     scope: Scope | None,

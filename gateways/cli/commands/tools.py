@@ -11,6 +11,7 @@ import typer
 from gateways.cli import calling, complete, screen
 from gateways.cli.options import group
 from gateways.cli.run import me, run
+from shared.client.types import Card
 from shared.client.views import tools as known
 from shared.errors import UsageError
 from shared.settings import Settings
@@ -63,7 +64,7 @@ async def _list(category: str | None, as_json: bool) -> None:
     screen.table(rows, ("name", "category", "effect", "does"))
 
 
-def _first(card: known.Card) -> str:
+def _first(card: Card) -> str:
     return str(card["description"]).partition("\n")[0]
 
 

@@ -12,7 +12,7 @@ from shared.bus.redis import topology
 from shared.bus.redis.blocking import Blocking
 from shared.bus.redis.lane import MOVED_ON, Lane
 from shared.bus.redis.listener import RedisListener
-from shared.bus.redis.wire import Refused, Way
+from shared.bus.redis.wire import ErrorReply, Way
 from shared.errors import BusUnreachable, ConfigurationError, PromptDockError
 
 # Error replies that say that a key lies elsewhere by now.
@@ -41,7 +41,7 @@ class RedisBus(base.Bus):
     async def script(self, script: Script, key: str, *arguments: Argument) -> Any:
         try:
             return await self._call(key, "EVALSHA", script.sha, 1, key, *arguments)
-        except Refused as error:
+        except ErrorReply as error:
             if not str(error).startswith("NOSCRIPT"):
                 raise _translate(error) from error
         return await self.command("EVAL", script.source, 1, key, *arguments, key=key)
@@ -49,7 +49,7 @@ class RedisBus(base.Bus):
     async def command(self, *arguments: Argument, key: str | None = None) -> Any:
         try:
             return await self._call(key if key is not None else _key(arguments), *arguments)
-        except Refused as error:
+        except ErrorReply as error:
             raise _translate(error) from error
 
     async def _call(self, key: str | None, *arguments: Argument) -> Any:
@@ -61,7 +61,7 @@ class RedisBus(base.Bus):
             except BusUnreachable:
                 await self._topology.look_again()
                 raise
-            except Refused as error:
+            except ErrorReply as error:
                 tries += 1
                 if tries == _TRIES or not str(error).startswith(_ELSEWHERE):
                     raise
@@ -141,7 +141,7 @@ def _fields(values: list[bytes]) -> dict[str, bytes]:
     return {name.decode(): value for name, value in zip(pairs, pairs, strict=True)}
 
 
-def _translate(error: Refused) -> PromptDockError:
+def _translate(error: ErrorReply) -> PromptDockError:
     text = str(error)
     if text.startswith(MOVED_ON):
         return BusUnreachable("Redis cannot take writes now", text)

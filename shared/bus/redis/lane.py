@@ -12,7 +12,7 @@ from collections import deque
 from typing import Any
 
 from shared.bus.base import Argument
-from shared.bus.redis.wire import Connect, Refused, Wire
+from shared.bus.redis.wire import Connect, ErrorReply, Wire
 from shared.errors import BusUnreachable
 
 # Error replies after which this connection is of no use: another server may be the master by now.
@@ -58,7 +58,7 @@ class Lane:
 
     def _settle(self, reply: Any) -> None:
         future = self._waiting.popleft()
-        if isinstance(reply, Refused):
+        if isinstance(reply, ErrorReply):
             if not future.done():
                 future.set_exception(reply)
             if str(reply).startswith(MOVED_ON):

@@ -14,7 +14,7 @@ from typing import Any
 
 from shared import log
 from shared.bus import base
-from shared.bus.redis.wire import LOST, Connect, Refused, Wire
+from shared.bus.redis.wire import LOST, Connect, ErrorReply, Wire
 from shared.errors import ConfigurationError, PromptDockError
 
 _MESSAGE = {b"message": 1, b"pmessage": 2}
@@ -78,7 +78,7 @@ class RedisListener(base.Listener):
                 await asyncio.wait([self._ready])
 
     def _take(self, reply: Any) -> None:
-        if isinstance(reply, Refused):
+        if isinstance(reply, ErrorReply):
             raise reply
         kind = reply[0]
         at = _MESSAGE.get(kind)

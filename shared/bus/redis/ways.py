@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from shared.bus.base import Argument
-from shared.bus.redis.wire import Refused, Wire
+from shared.bus.redis.wire import ErrorReply, Wire
 from shared.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Plain:
             transport, _ = await loop.create_connection(lambda: wire, self.host, self.port)
             transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for reply in await wire.greet(*self.greeting):
-            if isinstance(reply, Refused):
+            if isinstance(reply, ErrorReply):
                 raise shut_out(reply) if _SHUT.match(str(reply)) else reply
 
 

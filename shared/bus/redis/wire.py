@@ -16,7 +16,7 @@ from shared.bus.base import Argument
 from shared.errors import BusUnreachable
 
 
-class Refused(Exception):
+class ErrorReply(Exception):
     """An error reply, as the server words it."""
 
 
@@ -32,7 +32,7 @@ class Way(Protocol):
 
 
 Connect = Callable[[], Awaitable[Way]]
-LOST = (Refused, Garbled, OSError, EOFError)
+LOST = (ErrorReply, Garbled, OSError, EOFError)
 _NOTHING = object()
 
 
@@ -46,7 +46,7 @@ class Wire(asyncio.Protocol):
         self._take = take
         self._transport: asyncio.Transport | None = None
         self._given_back: Callable[[], None] = _nothing
-        self._reader = hiredis.Reader(protocolError=Garbled, replyError=Refused, notEnoughData=_NOTHING)
+        self._reader = hiredis.Reader(protocolError=Garbled, replyError=ErrorReply, notEnoughData=_NOTHING)
         self._loop = asyncio.get_running_loop()
         self._packed: list[bytes] = []
         self.last_byte = self._loop.time()  # when the last bytes came

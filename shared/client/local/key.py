@@ -16,10 +16,10 @@ from shared.settings import Settings
 _SHAPE = re.compile(r"[!-~]{8,500}")
 _UNSAFE = frozenset("\"'`$\\#")
 
-Verdict = Literal["taken", "unknown"]
+KeyVerdict = Literal["taken", "unknown"]
 
 
-async def check(settings: Settings, key: str) -> tuple[Verdict, str]:
+async def check(settings: Settings, key: str) -> tuple[KeyVerdict, str]:
     """Ask the provider: taken, or unknown and why. ConfigurationError where it refuses the key."""
     log.hide(key)
     model = connect.make_model(settings, key)

@@ -14,7 +14,7 @@ from shared.client.client import Client
 from shared.client.text import times
 from shared.errors import UsageError
 
-Line = dict[str, Any]
+LogLine = dict[str, Any]
 LEVELS = ("debug", "info", "warning", "error", "critical")
 _LOOK = 0.2  # seconds between looks at files that are followed
 _TAIL = 512 * 1024  # bytes of a file's end that are read for its last lines
@@ -44,7 +44,7 @@ class Wanted:
         """Whether some lines are left out."""
         return self.level != LEVELS[0] or self.since is not None
 
-    def passes(self, line: Line) -> bool:
+    def passes(self, line: LogLine) -> bool:
         """Whether a line is one of them; one that is no record, as of a traceback, has no level and passes."""
         level = str(line.get("level", "")).casefold()
         if level in LEVELS and LEVELS.index(level) < LEVELS.index(self.level):
@@ -53,7 +53,7 @@ class Wanted:
         return self.since is None or at is None or at >= self.since
 
 
-async def last(client: Client, wanted: Wanted) -> list[Line]:
+async def last(client: Client, wanted: Wanted) -> list[LogLine]:
     """The last lines, in the order of their times."""
     found = files(client.settings.home, wanted.agent)
     if not wanted.count:
@@ -64,7 +64,7 @@ async def last(client: Client, wanted: Wanted) -> list[Line]:
     return await _stored(client, wanted)
 
 
-async def _stored(client: Client, wanted: Wanted) -> list[Line]:
+async def _stored(client: Client, wanted: Wanted) -> list[LogLine]:
     from shared.store.records import Log
 
     store = await client.store()
@@ -85,7 +85,7 @@ async def _stored(client: Client, wanted: Wanted) -> list[Line]:
     ]
 
 
-def _end(agent: str, path: Path, wanted: Wanted) -> list[Line]:
+def _end(agent: str, path: Path, wanted: Wanted) -> list[LogLine]:
     """The last lines of a file; of those that are looked for, all of it is read."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
@@ -95,7 +95,7 @@ def _end(agent: str, path: Path, wanted: Wanted) -> list[Line]:
     return [line for line in lines if wanted.passes(line)]
 
 
-def _line(agent: str, raw: bytes) -> Line:
+def _line(agent: str, raw: bytes) -> LogLine:
     text = raw.decode("utf-8", "replace")
     try:
         value = json.loads(text)
@@ -113,7 +113,7 @@ class _Tail:
     at: int
     rest: bytes = field(default=b"")
 
-    def more(self) -> Iterator[Line]:
+    def more(self) -> Iterator[LogLine]:
         """The lines that came since."""
         try:
             size = self.path.stat().st_size
@@ -128,7 +128,7 @@ class _Tail:
         yield from (_line(self.agent, line) for line in lines if line.strip())
 
 
-async def follow(client: Client, wanted: Wanted) -> AsyncGenerator[Line, None]:
+async def follow(client: Client, wanted: Wanted) -> AsyncGenerator[LogLine, None]:
     """The lines of this home that come from now on, also of agents that start later."""
     home, agent = client.settings.home, wanted.agent
     tails = {name: _Tail(name, path, path.stat().st_size) for name, path in files(home, agent).items()}

@@ -13,7 +13,7 @@ _RULE = re.compile(r" {0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}$")
 
 
 @dataclass(frozen=True)
-class Block:
+class TextBlock:
     """`raw` is its part of the source: those of all blocks make up the text; `text` is without its indent."""
 
     raw: str
@@ -35,12 +35,12 @@ class Splitter:
     _within: int = 0  # columns by which what belongs to the item before is indented
     _last: str = ""  # the kind of the block before
 
-    def add(self, words: str) -> list[Block]:
+    def add(self, words: str) -> list[TextBlock]:
         """The blocks that are finished with these words."""
         *lines, self._line = (self._line + words).split("\n")
         return [block for line in lines for block in self._take(f"{line}\n")]
 
-    def end(self) -> list[Block]:
+    def end(self) -> list[TextBlock]:
         """What is left, now that nothing comes any more."""
         line, self._line = self._line, ""
         return [*(self._take(line) if line else ()), *self._close()]
@@ -50,7 +50,7 @@ class Splitter:
         """All that is not finished, with the line that is being written."""
         return self._kept + self._line
 
-    def _take(self, line: str) -> Iterator[Block]:
+    def _take(self, line: str) -> Iterator[TextBlock]:
         if self._fence:
             self._kept += line
             bare = line.strip()
@@ -82,7 +82,7 @@ class Splitter:
         if not line.startswith((" ", "\t")):
             self._within = 0
 
-    def _close(self) -> Iterator[Block]:
+    def _close(self) -> Iterator[TextBlock]:
         raw, kind = self._kept, self._kind
         if not kind:  # nothing but empty lines, which belong to what follows
             return
@@ -94,19 +94,19 @@ class Splitter:
         if kind == "code":
             yield _code(raw, apart)
         elif kind == "text" and indent >= 4 and not self._within:
-            yield Block(raw, _outdented(body, 4).rstrip(), "code", apart=apart)
+            yield TextBlock(raw, _outdented(body, 4).rstrip(), "code", apart=apart)
         else:
-            yield Block(raw, _outdented(body, indent).rstrip(), kind, min(indent, 12), apart=apart)
+            yield TextBlock(raw, _outdented(body, indent).rstrip(), kind, min(indent, 12), apart=apart)
 
 
-def _code(raw: str, apart: bool) -> Block:
+def _code(raw: str, apart: bool) -> TextBlock:
     lines = raw.strip("\n").split("\n")
     fence = _FENCE.match(lines[0])
     assert fence is not None
     ends = len(lines) > 1 and lines[-1].strip().startswith(fence[1])
     indent = len(lines[0]) - len(lines[0].lstrip(" \t"))
     body = "\n".join(lines[1 : -1 if ends else None])
-    return Block(raw, _outdented(body, indent), "code", language=fence[2], apart=apart)
+    return TextBlock(raw, _outdented(body, indent), "code", language=fence[2], apart=apart)
 
 
 def _outdented(text: str, indent: int) -> str:
@@ -114,17 +114,17 @@ def _outdented(text: str, indent: int) -> str:
     return "\n".join(line[min(indent, len(line) - len(line.lstrip(" \t"))) :] for line in text.split("\n"))
 
 
-def blocks(text: str) -> list[Block]:
+def blocks(text: str) -> list[TextBlock]:
     """A whole text in blocks."""
     splitter = Splitter()
     return [*splitter.add(text), *splitter.end()]
 
 
-def _same(one: Block, other: Block) -> bool:
+def _same(one: TextBlock, other: TextBlock) -> bool:
     return one.raw.strip() == other.raw.strip()
 
 
-def _after(shown: list[Block], text: list[Block]) -> list[Block]:
+def _after(shown: list[TextBlock], text: list[TextBlock]) -> list[TextBlock]:
     """What of a text is not shown yet, where what is shown is its beginning."""
     same = 0
     while same < min(len(shown), len(text)) and _same(shown[same], text[same]):
@@ -140,9 +140,9 @@ class Writing:
     """
 
     _splitter: Splitter = field(default_factory=Splitter)
-    _shown: list[Block] = field(default_factory=list)  # since the last call of a tool
-    _again: list[Block] = field(default_factory=list)  # of them, those that may be repeated
-    _before: list[Block] = field(default_factory=list)  # shown before that call
+    _shown: list[TextBlock] = field(default_factory=list)  # since the last call of a tool
+    _again: list[TextBlock] = field(default_factory=list)  # of them, those that may be repeated
+    _before: list[TextBlock] = field(default_factory=list)  # shown before that call
     differed: bool = False  # what was begun anew is another text than what is shown
 
     @property
@@ -162,11 +162,11 @@ class Writing:
             self._shown, self._before = [], []
         self._again = list(self._shown)
 
-    def add(self, words: str) -> list[Block]:
+    def add(self, words: str) -> list[TextBlock]:
         """What can be shown now."""
         return self._fresh(self._splitter.add(words))
 
-    def pause(self) -> list[Block]:
+    def pause(self) -> list[TextBlock]:
         """A tool is called: what was said until now stays."""
         found = self._fresh(self._splitter.end())
         self._splitter, self._again = Splitter(), []
@@ -174,7 +174,7 @@ class Writing:
             self._before, self._shown = self._shown, []
         return found
 
-    def end(self, content: str) -> list[Block]:
+    def end(self, content: str) -> list[TextBlock]:
         """What is left to be shown of the answer, now that it is whole."""
         shown = self._shown or self._before
         whole = blocks(content)
@@ -183,7 +183,7 @@ class Writing:
         self.begin(fresh=True)
         return _after(shown, whole) if left is None else left
 
-    def _fresh(self, closed: Iterable[Block]) -> list[Block]:
+    def _fresh(self, closed: Iterable[TextBlock]) -> list[TextBlock]:
         found = []
         for block in closed:
             if self._again and _same(block, self._again[0]):

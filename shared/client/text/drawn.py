@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from io import StringIO
 from typing import TYPE_CHECKING
 
-from shared.client.text.blocks import Block
+from shared.client.text.blocks import TextBlock
 from shared.client.text.safe import safe
 
 if TYPE_CHECKING:
@@ -17,12 +17,12 @@ _WIDEST = 100  # columns; longer lines of prose are hard to read
 _BARE = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def draw(blocks: Iterable[Block], width: int) -> str:
+def draw(blocks: Iterable[TextBlock], width: int) -> str:
     """With the colours of a terminal; nothing in it that came from a model commands the terminal."""
     return "".join(f"{chr(10) * block.apart}{_one(block, width)}" for block in blocks)
 
 
-def _one(block: Block, width: int) -> str:
+def _one(block: TextBlock, width: int) -> str:
     from rich.markdown import Markdown
     from rich.padding import Padding
 
@@ -38,7 +38,7 @@ def _one(block: Block, width: int) -> str:
     return "\n".join([*lines, ""])
 
 
-def _code(block: Block) -> RenderableType:
+def _code(block: TextBlock) -> RenderableType:
     """No background, no margin and no line broken by us: what is selected is the code."""
     from rich.syntax import Syntax
 

@@ -7,13 +7,13 @@ import contextlib
 from collections.abc import Callable, Sequence
 
 from shared.bus.messages import Output
-from shared.client.text.blocks import Block, Writing
+from shared.client.text.blocks import TextBlock, Writing
 from shared.client.text.safe import labelled
 from shared.client.types import Event
 
 _GATHERED = 0.1  # seconds in which a worker gathers events before it sends them
 _BEHIND = 0.3  # seconds that the events of what was said may come behind a note of it
-Write = Callable[[Sequence[Block], bool], None]
+Write = Callable[[Sequence[TextBlock], bool], None]
 
 
 class Stream:
@@ -90,7 +90,7 @@ class Stream:
         )  # else they are a model's words, and stay as they are
         self._write(self._writing.end(said))
 
-    def _write(self, written: list[Block]) -> None:
+    def _write(self, written: list[TextBlock]) -> None:
         if self._writing.differed:
             self._writing.differed = False
             self._note("the answer was begun anew")

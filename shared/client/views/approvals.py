@@ -9,9 +9,10 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from shared.bus.messages import Decision, Output
+from shared.bus.messages import Output, PersonDecision
 from shared.client.client import Client
 from shared.client.text.safe import line
+from shared.client.types import Card
 from shared.errors import Denied, PromptDockError, TimedOut, UsageError
 from shared.guard.permissions import about, bound, grants
 from shared.guard.permissions.about import About
@@ -20,7 +21,6 @@ from shared.guard.permissions.requests import Approvals, Decided
 from shared.redaction import redacted
 from shared.store.records import Approval
 
-Card = dict[str, Any]
 _LOOK = 0.1  # seconds between two looks for the decision
 NUMBERED = {"1": "yes", "2": "always", "3": "no"}
 SHORT = about.SHORT  # letters of an id that are shown
@@ -189,7 +189,7 @@ async def standing(client: Client) -> list[Card]:
 async def answer(
     client: Client,
     approval_id: str,
-    decision: Decision,
+    decision: PersonDecision,
     user_id: str,
     *,
     pattern: str | None = None,

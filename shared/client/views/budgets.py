@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from shared.client.client import Client
+from shared.client.types import Card
 from shared.store.base import Store
 from shared.store.records import Hook, HookRun, Project, Task, TokenUsage
 from shared.store.row import now
@@ -14,7 +15,6 @@ from shared.tasks import budgets as kept
 
 _OPEN = ("ne", "COMPLETED")
 _COUNTS = ("calls", "input", "output", "cache_read", "cache_write", "cost")
-Card = dict[str, Any]
 
 
 async def budgets(client: Client) -> list[Card]:

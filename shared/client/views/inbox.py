@@ -27,7 +27,7 @@ from shared.store.records import Approval, Project, Task, TaskDependency
 from shared.tasks import questions
 from shared.tasks.fate import fates
 
-Kind = Literal["permission", "question", "plan", "review", "budget", "blocked", "dead"]
+InboxKind = Literal["permission", "question", "plan", "review", "budget", "blocked", "dead"]
 _REACH = 3.0  # seconds that asking the cluster may take
 _MOST = 200  # tasks of one state that are looked at
 _BUDGET = "the budget"  # how the words begin with which a task says that its money is spent
@@ -39,7 +39,7 @@ _DONE = ("COMPLETED",)
 class Item:
     """One thing that waits. `answer` is a command; `session` and `project` say where it comes from."""
 
-    kind: Kind
+    kind: InboxKind
     id: str
     what: str
     answer: str
@@ -178,7 +178,7 @@ def _below(id: UUID, needs: Mapping[UUID, Iterable[UUID]]) -> list[UUID]:
 
 def _needs(
     row: Task, asked: questions.Open | None, project: str, merged: bool
-) -> tuple[Kind, str, str] | None:
+) -> tuple[InboxKind, str, str] | None:
     """What a task waits for of its person, and the command; None where it waits for nobody."""
     name, title = row.slug, f"{row.slug} ({row.title})"
     match row.status:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from shared.client.client import Client
 from shared.client.text.matching import pick
 from shared.client.text.safe import line
+from shared.client.types import Card
 from shared.store.origin import marked
 from shared.store.records import Note, Project
 
 _SHOWN = 160  # characters of the line that a search found
-Card = dict[str, Any]
 
 
 async def names(client: Client, project: str) -> list[tuple[str, str]]:

@@ -13,12 +13,12 @@ from shared.client.views import status
 from shared.guard.permissions import about
 from shared.guard.permissions.requests import Approvals
 
-Row = dict[str, Any]
+PendingRow = dict[str, Any]
 _QUOTED = 60  # of the one that another waits for
 _PREVIEW = 200  # characters of a message
 
 
-async def pending(client: Client, limit: int = 1000) -> list[Row]:
+async def pending(client: Client, limit: int = 1000) -> list[PendingRow]:
     """Every accepted message that has not ended: agent, id, session, since when, what it waits for."""
     await client.reach()
     found, sessions = [], set()
@@ -54,7 +54,7 @@ async def behind(client: Client, session: str, message_id: str) -> str:
     return "" if before is None or before["id"] == message_id else line(before["content"], _QUOTED)
 
 
-async def _explain(client: Client, rows: list[Row], sessions: set[str]) -> None:
+async def _explain(client: Client, rows: list[PendingRow], sessions: set[str]) -> None:
     """Say what each waits for: a permission, the message before it, a worker."""
     approvals = Approvals(client.bus, client.names)
     cards = {(c.agent, c.home): c for session in sessions for c in await approvals.waiting(session)}

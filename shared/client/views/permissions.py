@@ -11,13 +11,13 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from shared.client.client import Client
+from shared.client.types import Card
 from shared.errors import ConfigurationError, StoreUnavailable, UsageError
 from shared.guard.permissions.policy import Policy
 from shared.guard.permissions.presets import Policies, Preset, preset
 from shared.guard.sandbox.sandbox import Sandbox
 from shared.store.records import Audit, ProfileRow
 
-Card = dict[str, Any]
 _SHIPPED = Path(__file__).parents[3] / "agents"
 
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 from shared.bus.messages import default_session
 from shared.client import elsewhere
 from shared.client.client import Client
+from shared.client.types import Card
 from shared.conversation import sessions
 from shared.errors import Missing, PromptDockError, UsageError
 from shared.store.records import Project, Repo, Task, Workspace
-
-Card = dict[str, Any]
 
 
 async def active(client: Client, user: str, session: str | None = None) -> str:

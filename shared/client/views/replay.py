@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from shared.client.types import Card
 from shared.errors import ToolError
 from shared.guard.permissions.policy import Policy, Ruling
 from shared.guard.permissions.touching import UNKNOWN, spelled, told
@@ -19,7 +20,6 @@ from shared.store.query import IN_LIMIT
 from shared.store.records import Audit, TurnStep
 from shared.tools.registry import Registry, Tool
 
-Card = dict[str, Any]
 _HOOKS = {"http_get": spelled(("address",), reads=True), "named_query": spelled(("records",), reads=True)}
 # What a check came to, as a rule would have to say it.
 _VOTES = {

@@ -12,6 +12,7 @@ from uuid import UUID
 from shared.client.client import Client
 from shared.client.text.matching import pick
 from shared.client.text.times import ago, moment
+from shared.client.types import Card
 from shared.client.views import lookup
 from shared.client.views.questions import numbered
 from shared.errors import PromptDockError, ToolError, UsageError
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
     from shared.guard.git.commands import Git
     from shared.tasks.worktree.mirrors import Mirrors
 
-Card = dict[str, Any]
-Line = list[tuple[str, Literal["", "state", "moment", "failed"]]]  # texts, each with what it is
+StyledLine = list[tuple[str, Literal["", "state", "moment", "failed"]]]  # texts, each with what it is
 _STATES = f"name one of: {', '.join(get_args(TaskStatus))}"
 
 
@@ -164,7 +164,7 @@ def question(asked: Card) -> list[str]:
     return [f"it asks: {asked['asked']}", *context, *numbered(asked["options"])]
 
 
-def history(card: Card) -> list[Line]:
+def history(card: Card) -> list[StyledLine]:
     """What became of a task, an event a line."""
     return [
         [
@@ -178,17 +178,17 @@ def history(card: Card) -> list[Line]:
     ]
 
 
-def receipt(result: Card) -> list[Line]:
+def receipt(result: Card) -> list[StyledLine]:
     """What one attempt did, as git and the commands recorded it; an empty line stands above."""
-    head: Line = [(f"{result['agent']}: ", ""), (result["verified"], "state")]
-    lines: list[Line] = [[], [*head, (f", {result['tokens']} tokens, ${result['cost']:.4f}", "")]]
+    head: StyledLine = [(f"{result['agent']}: ", ""), (result["verified"], "state")]
+    lines: list[StyledLine] = [[], [*head, (f", {result['tokens']} tokens, ${result['cost']:.4f}", "")]]
     plain = [f"  branch   {result['branch']}"] if result["branch"] else []
     plain += [f"  commit   {commit}" for commit in result["commits"]]
     lines += [[(text, "")] for text in plain]
     for command in result["commands"]:
         who = "check  " if command.get("by") == "harness" else "command"
         code = command["exit_code"]
-        ended: Line = [(f"exit {code}", "failed" if code else "")]
+        ended: StyledLine = [(f"exit {code}", "failed" if code else "")]
         lines.append([(f"  {who}  ", ""), *ended, (f"  {command['command']}", "")])
     plain = [f"  clashes with {one['branch']}: {', '.join(one['files'][:10])}" for one in result["clashes"]]
     plain += [text for text in (result["diff_stat"].rstrip(), result["summary"]) if text]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from shared.client.text.matching import pick
+from shared.client.types import Card
 from shared.errors import ToolError, UsageError
-
-Card = dict[str, Any]
 
 
 def catalogue(category: str | None = None) -> list[Card]:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from shared.bus.activity import act
 from shared.bus.keys import CHATTER
 from shared.bus.messages import COMMANDS
 from shared.client.client import Client
+from shared.client.types import Card
 from shared.errors import UsageError
 from shared.store.base import Store
 from shared.store.records import ConversationMessage, Task, TokenUsage, TurnRow, TurnStep
 
-Card = dict[str, Any]
 _RECENT = 500  # turns among which the beginning of an id is looked for
 _DEEP = 5  # how far questions are followed; a circle of them ends at four
 _LOOKED = 50  # of them at once

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from shared.bus.activity import act, stream_of
 from shared.client.client import Client
-from shared.client.text.blocks import Block, Writing
+from shared.client.text.blocks import TextBlock, Writing
 from shared.client.text.times import ago
 from shared.client.types import Event
 from shared.client.views import lookup
@@ -23,17 +23,17 @@ _BLOCK_MS = 1000
 _DONE = {"COMPLETED": True, "AWAITING_APPROVAL": True, "AWAITING_PLAN_APPROVAL": True, "BLOCKED": False}
 _ERROR = 200  # characters of what went wrong in a call
 
-Kind = Literal["state", "act", "failed", "said", "question", "again"]
+NoticeKind = Literal["state", "act", "failed", "said", "question", "again"]
 
 
 @dataclass(frozen=True)
 class Seen:
     """One thing that happened. `text` is for people, `detail` for programs, `block` is what was said."""
 
-    kind: Kind
+    kind: NoticeKind
     text: str
     detail: dict[str, Any] = field(default_factory=dict)
-    block: Block | None = None
+    block: TextBlock | None = None
 
 
 class TaskWatch:
@@ -146,7 +146,7 @@ class TaskWatch:
             yield from _said(self._writing.pause())
 
 
-def _said(blocks: list[Block]) -> Iterator[Seen]:
+def _said(blocks: list[TextBlock]) -> Iterator[Seen]:
     return (Seen("said", block.text, {"text": block.text}, block) for block in blocks)
 
 

@@ -22,7 +22,7 @@ from shared.guard.files import beneath
 from shared.guard.files import lock as flock
 from shared.guard.permissions import secret_files
 
-Kind = Literal["file", "dir", "link", "special"]
+FileKind = Literal["file", "dir", "link", "special"]
 
 READ_LIMIT = WRITE_LIMIT = 10 * 1024 * 1024
 LIST_LIMIT = 100_000
@@ -55,7 +55,7 @@ class JailEntry:
     """A name in a folder; `size` in bytes is that of files, else 0. A link is not followed."""
 
     name: str
-    kind: Kind
+    kind: FileKind
     size: int
 
 
@@ -63,7 +63,7 @@ class JailEntry:
 class Stat:
     """What a path is; `modified` in seconds since the epoch."""
 
-    kind: Kind
+    kind: FileKind
     size: int
     modified: float
     mode: int
@@ -335,7 +335,7 @@ def _enter(folder: int, name: str, create: bool) -> int:
     return beneath.step(folder, name)
 
 
-def _kind(mode: int) -> Kind:
+def _kind(mode: int) -> FileKind:
     if stat.S_ISREG(mode):
         return "file"
     if stat.S_ISDIR(mode):

@@ -24,7 +24,7 @@ SCOPE = "permissions"  # of the settings that hold them
 
 
 @dataclass(frozen=True)
-class Where:
+class CallOrigin:
     """Where a call is made: what a grant's scope is compared with."""
 
     session: str
@@ -99,7 +99,7 @@ def row(card: ApprovalRequest, decided: Decided) -> Setting:
     return Setting(id=derived("grant", card.id), scope=SCOPE, key=id, value=value)
 
 
-def applying(grants: Iterable[dict[str, Any]], where: Where) -> list[dict[str, Any]]:
+def applying(grants: Iterable[dict[str, Any]], where: CallOrigin) -> list[dict[str, Any]]:
     """Those that hold here."""
     found = []
     for grant in grants:
@@ -115,7 +115,7 @@ def applying(grants: Iterable[dict[str, Any]], where: Where) -> list[dict[str, A
     return found
 
 
-def _whose(grant: dict[str, Any], where: Where) -> bool:
+def _whose(grant: dict[str, Any], where: CallOrigin) -> bool:
     if failpoints.without("standing-person"):
         return True
     return bool(where.person) and holder(grant) == where.person

@@ -16,7 +16,7 @@ from typing import Any
 from shared import failpoints
 from shared.guard.permissions import obeyed, secret_files
 from shared.guard.permissions.policy import SHELLS
-from shared.guard.permissions.touching import LASTING, Kind
+from shared.guard.permissions.touching import LASTING, TouchKind
 
 WRITERS = frozenset({"create_file", "str_replace", "write_file", "edit_file"})
 
@@ -50,7 +50,7 @@ def writes_settings(tool: str, detail: str) -> str:
     return f"it names {found}, which other programs obey" if found else ""
 
 
-def shows_secret(tool: str, detail: str, kinds: Iterable[Kind]) -> str:
+def shows_secret(tool: str, detail: str, kinds: Iterable[TouchKind]) -> str:
     """Why a call that shows what a file of secrets holds is asked for; "" where it does not."""
     if "secret" in kinds:
         return f"{detail} holds secrets"
@@ -58,7 +58,7 @@ def shows_secret(tool: str, detail: str, kinds: Iterable[Kind]) -> str:
     return f"it names {', '.join(sorted(found))}, which holds secrets" if found else ""
 
 
-def lasting(kinds: Iterable[Kind]) -> list[Kind]:
+def lasting(kinds: Iterable[TouchKind]) -> list[TouchKind]:
     """What of this cannot be taken back by forgetting the turn."""
     if failpoints.without("caution"):
         return []

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from shared import failpoints
 from shared.folders import HOME_NAME
-from shared.guard.permissions.touching import Kind, When
+from shared.guard.permissions.touching import TouchKind, When
 
 # `*` is any text without `/`. A name counts wherever it lies, one with `/` where the end of the path is so.
 # Case does not matter.
@@ -69,7 +69,7 @@ def _pattern(*names: str) -> re.Pattern[str]:
     return re.compile(rf"/(?:{body})\Z")
 
 
-def _shown(path: object) -> tuple[Kind, ...]:
+def _shown(path: object) -> tuple[TouchKind, ...]:
     return ("secret",) if is_secret(str(path or "")) else ()
 
 

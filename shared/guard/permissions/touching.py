@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 from shared import failpoints
 
-Kind = Literal[
+TouchKind = Literal[
     "files",  # of the checkouts that are open
     "records",  # tasks, projects, notes and the like; words to agents and to the people of this cluster
     "loss",  # something is deleted
@@ -31,12 +31,14 @@ Kind = Literal[
 ]
 Class = Literal["read", "change", "widen"]
 
-KINDS: tuple[Kind, ...] = get_args(Kind)
-_HOME: frozenset[Kind] = frozenset({"files", "records", "loss", "merge"})  # they stay inside of what is open
+KINDS: tuple[TouchKind, ...] = get_args(TouchKind)
+_HOME: frozenset[TouchKind] = frozenset(
+    {"files", "records", "loss", "merge"}
+)  # they stay inside of what is open
 # What a turn that has read foreign text must not do by a rule alone: it lasts, or it leaves.
-LASTING: frozenset[Kind] = frozenset(KINDS) - _HOME - {"command"}
+LASTING: frozenset[TouchKind] = frozenset(KINDS) - _HOME - {"command"}
 
-_WORDS: dict[Kind, str] = {
+_WORDS: dict[TouchKind, str] = {
     "loss": "deletes what cannot be brought back",
     "merge": "merges work into a branch that others build on",
     "command": "runs a command",
@@ -56,18 +58,18 @@ _WORDS: dict[Kind, str] = {
 class When:
     """What is touched by giving an argument: `kinds` are all that can come of it, `of` says which do."""
 
-    kinds: tuple[Kind, ...]
-    of: Callable[[Any], Iterable[Kind]]
+    kinds: tuple[TouchKind, ...]
+    of: Callable[[Any], Iterable[TouchKind]]
 
 
-def given(*kinds: Kind) -> When:
+def given(*kinds: TouchKind) -> When:
     """These, whatever is given."""
     return When(kinds, lambda _value: kinds)
 
 
-def chosen(**choices: Kind | Sequence[Kind]) -> When:
+def chosen(**choices: TouchKind | Sequence[TouchKind]) -> When:
     """For each value of the argument what it means; a value that is not named means nothing more."""
-    meant: dict[str, tuple[Kind, ...]] = {
+    meant: dict[str, tuple[TouchKind, ...]] = {
         name: (one,) if isinstance(one, str) else tuple(one) for name, one in choices.items()
     }
     every = tuple(dict.fromkeys(kind for kinds in meant.values() for kind in kinds))
@@ -81,19 +83,19 @@ class Touches:
     Given is an argument that is not its parameter's default.
     """
 
-    always: tuple[Kind, ...]
+    always: tuple[TouchKind, ...]
     by: Mapping[str, When] = field(default_factory=dict)
 
-    def kinds(self, arguments: Mapping[str, Any], defaults: Mapping[str, Any]) -> tuple[Kind, ...]:
+    def kinds(self, arguments: Mapping[str, Any], defaults: Mapping[str, Any]) -> tuple[TouchKind, ...]:
         """What a call with these arguments touches."""
-        found: dict[Kind, None] = dict.fromkeys(self.always)
+        found: dict[TouchKind, None] = dict.fromkeys(self.always)
         for name, when in self.by.items():
             if name in arguments and arguments[name] != defaults.get(name, _NOTHING):
                 found.update(dict.fromkeys(when.of(arguments[name])))
         return tuple(found)
 
     @property
-    def possible(self) -> tuple[Kind, ...]:
+    def possible(self) -> tuple[TouchKind, ...]:
         """All that some call can touch."""
         more = (kind for when in self.by.values() for kind in when.kinds)
         return tuple(dict.fromkeys([*self.always, *more]))
@@ -104,19 +106,19 @@ _NOTHING = object()
 UNKNOWN = Touches(("address",))
 
 
-def touching(*always: Kind, **by: When | Kind) -> Touches:
+def touching(*always: TouchKind, **by: When | TouchKind) -> Touches:
     """A declaration: `touching("records", budget="money")`."""
     return Touches(always, {name: one if isinstance(one, When) else given(one) for name, one in by.items()})
 
 
-def class_of(kind: Kind, reads: bool) -> Class:
+def class_of(kind: TouchKind, reads: bool) -> Class:
     """The class that follows from a kind, for a tool that only reads or one that does more."""
     if kind not in _HOME:
         return "widen"
     return "read" if reads else "change"
 
 
-def spelled(kinds: Iterable[Kind], reads: bool) -> tuple[str, ...]:
+def spelled(kinds: Iterable[TouchKind], reads: bool) -> tuple[str, ...]:
     """As the shipped permissions see them."""
     if failpoints.without("classes"):
         return ("tool:@change:records",)
@@ -136,7 +138,7 @@ def of(tool: str) -> tuple[str, ...]:
     return _declared.get(tool) or spelled(UNKNOWN.always, reads=False)
 
 
-def told(kinds: Iterable[Kind]) -> str:
+def told(kinds: Iterable[TouchKind]) -> str:
     """In words, what of it a person has to know: `changes what may be spent and connects to an address`."""
     words = [_WORDS[kind] for kind in kinds if kind in _WORDS]
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

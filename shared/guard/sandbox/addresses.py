@@ -16,7 +16,7 @@ from shared import failpoints
 from shared.errors import ToolError
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-Resolver = Callable[[str], Awaitable[Sequence[str]]]
+AddressLookup = Callable[[str], Awaitable[Sequence[str]]]
 
 LOOKUP = 5.0  # seconds
 
@@ -57,7 +57,7 @@ class Reach:
 
     hosts: frozenset[str] = frozenset()
     local: bool = False
-    resolve: Resolver = look_up
+    resolve: AddressLookup = look_up
 
     def grants(self, host: str) -> bool:
         """Whether the owner named this host."""

@@ -27,7 +27,7 @@ from shared.guard.processes.limits import DATA_BYTES, FILE_BYTES, PROCESSES
 from shared.guard.sandbox import bubblewrap, cgroup, idmap, landlock, seccomp
 from shared.guard.sandbox.bubblewrap import ETC, ETC_NETWORK, Paths, View, interpreter, programs
 
-Mode = Literal["bwrap", "landlock", "none", "refused"]
+Confinement = Literal["bwrap", "landlock", "none", "refused"]
 
 _TRY_SECONDS = 10
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
@@ -43,7 +43,7 @@ _SYSTEM = ("/usr", "/nix", "/proc", "/bin", "/sbin", "/lib", "/lib32", "/lib64",
 class Sandbox:
     """What confines commands here; made by `probe`, which has seen it work."""
 
-    mode: Mode
+    mode: Confinement
     why: str
     program: str = ""
     group: cgroup.Group = field(default_factory=cgroup.Group)

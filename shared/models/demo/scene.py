@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from shared.models.base import Block, Message, Request
+from shared.models.base import Block, ModelMessage, Request
 
 SCRATCH = "scratch"  # the demo's own repository
 ESCALATE = "escalate_to_human"  # the tool that ends a turn with a question
@@ -131,7 +131,7 @@ def read(request: Request) -> Scene:
     )
 
 
-def blocks(message: Message) -> list[Block]:
+def blocks(message: ModelMessage) -> list[Block]:
     """The content of a message as blocks."""
     content = message["content"]
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
@@ -166,20 +166,20 @@ def _others(repositories: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in repositories if name != SCRATCH) or repositories
 
 
-def _words(message: Message) -> str:
+def _words(message: ModelMessage) -> str:
     return "\n".join(block["text"] for block in blocks(message) if block["type"] == "text")
 
 
-def _used(message: Message) -> list[Block]:
+def _used(message: ModelMessage) -> list[Block]:
     return [block for block in blocks(message) if block["type"] == "tool_use"]
 
 
-def _is_said(message: Message, ended: set[str]) -> bool:
+def _is_said(message: ModelMessage, ended: set[str]) -> bool:
     results = {block["tool_use_id"] for block in blocks(message) if block["type"] == "tool_result"}
     return message["role"] == "user" and results <= ended and bool(_spoken(message))
 
 
-def _spoken(message: Message) -> list[str]:
+def _spoken(message: ModelMessage) -> list[str]:
     """What a message says; neighbours that were merged into one come apart at `[from NAME]:` and its like."""
     parts = [
         _asked_in(part.strip())
@@ -202,7 +202,7 @@ def _text(content: Any) -> str:
     return "\n".join(block["text"] for block in content or () if block.get("type") == "text")
 
 
-def _calls(messages: tuple[Message, ...]) -> Iterator[SceneCall]:
+def _calls(messages: tuple[ModelMessage, ...]) -> Iterator[SceneCall]:
     results = {
         block["tool_use_id"]: block
         for message in messages
@@ -217,7 +217,7 @@ def _calls(messages: tuple[Message, ...]) -> Iterator[SceneCall]:
             yield SceneCall(block["name"], dict(block["input"]), text, _json(text), marked)
 
 
-def _planned(messages: tuple[Message, ...]) -> tuple[Planned, ...]:
+def _planned(messages: tuple[ModelMessage, ...]) -> tuple[Planned, ...]:
     """The tasks of the newest plan whose result says that they were written."""
     for call in reversed([*_calls(messages)]):
         data = call.data if call.name == "consult_planner" and isinstance(call.data, dict) else {}
@@ -243,7 +243,7 @@ def _json(text: str) -> Any:
         return None
 
 
-def _question(messages: tuple[Message, ...]) -> dict[str, Any] | None:
+def _question(messages: tuple[ModelMessage, ...]) -> dict[str, Any] | None:
     """What the person was asked last, where nothing was said since."""
     last = next((message for message in reversed(messages) if message["role"] == "assistant"), None)
     asked = [block["input"] for block in _used(last) if block["name"] == ESCALATE] if last else []

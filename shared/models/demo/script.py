@@ -9,14 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from shared.models.demo import build, report
-from shared.models.demo.build import slug
+from shared.models.demo.build import Arguments, slug
 from shared.models.demo.report import LABEL
 from shared.models.demo.scene import ESCALATE, Scene, clip
-
-Arguments = dict[str, Any]
 
 TEAM = ("planner", "researcher", "frontend", "backend")
 _FRONTEND = re.compile(

@@ -9,7 +9,7 @@ from uuid import UUID
 from shared.store.row import Changing, Json, Row, Time
 
 ApprovalState = Literal["pending", "allow_once", "always", "deny", "expired", "withdrawn"]
-Decision = Literal["allow", "ask_approved", "ask_denied", "expired", "deny"]
+CallDecision = Literal["allow", "ask_approved", "ask_denied", "expired", "deny"]
 
 
 class Approval(Changing):
@@ -46,7 +46,7 @@ class Audit(Row):
 
     agent: str
     action: str
-    decision: Decision
+    decision: CallDecision
     person: str | None = None
     profile: str | None = None
     session_id: str | None = None

@@ -32,7 +32,7 @@ from shared.guard.processes.process import end_group
 _WAIT = 10.0  # seconds for another's short critical section
 _END = 5.0  # seconds until killed children must be gone
 _PAUSE = 0.02
-Record = dict[str, Any]
+LockRecord = dict[str, Any]
 
 
 class _Starting:
@@ -64,7 +64,7 @@ class WorktreeLock:
         """Whether it was ever taken and not forgotten since."""
         return self._record.exists()
 
-    def _look(self) -> Record:
+    def _look(self) -> LockRecord:
         try:
             fd = os.open(self._record, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
@@ -74,7 +74,7 @@ class WorktreeLock:
         finally:
             os.close(fd)
 
-    async def take(self) -> Record:
+    async def take(self) -> LockRecord:
         """Become the owner, ending all children of whoever was it; what that one had noted is returned.
 
         Raises Fenced where a living owner has a later epoch, Busy where its children cannot be ended or it
@@ -156,7 +156,7 @@ class WorktreeLock:
             raise _fenced()
         return file
 
-    async def _end(self, groups: list[Record]) -> None:
+    async def _end(self, groups: list[LockRecord]) -> None:
         """Kill these groups and whoever else holds the lease, until nobody of them lives."""
         end = time.monotonic() + _END
         ours = [group["group"] for group in groups if _ours(group)]
@@ -183,11 +183,11 @@ def _fenced() -> Fenced:
     return Fenced("this worker lost its worktree", "a successor has taken it over")
 
 
-def _alive(process: Record) -> bool:
+def _alive(process: LockRecord) -> bool:
     return bool(process["birth"]) and birth(process["group"]) == process["birth"]
 
 
-def _ours(group: Record) -> bool:
+def _ours(group: LockRecord) -> bool:
     """Whether the group is still the recorded one: an id is not given away while its group has members."""
     try:
         os.killpg(group["group"], 0)
@@ -235,7 +235,7 @@ def _processes() -> list[int]:
     return list(psutil.pids())
 
 
-def _read(fd: int) -> Record:
+def _read(fd: int) -> LockRecord:
     """The record; one that was cut by a crash counts as empty, and the lease still tells who lives."""
     data = os.pread(fd, 1 << 20, 0)
     with contextlib.suppress(ValueError):
@@ -245,7 +245,7 @@ def _read(fd: int) -> Record:
     return {}
 
 
-def _write(fd: int, record: Record) -> None:
+def _write(fd: int, record: LockRecord) -> None:
     data = json.dumps(record).encode()
     os.pwrite(fd, data, 0)
     os.ftruncate(fd, len(data))

@@ -10,10 +10,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from shared.guard.git.commands import Git
+from shared.store.records import Verified
 
 FILES, COMMANDS, COMMITS = 500, 200, 200
-
-Verified = Literal["verified", "partly", "unverified"]
 
 
 class CheckRun(BaseModel, defer_build=True):

@@ -21,7 +21,7 @@ from shared.tools.tasks import names
 
 category = Category("consult", "Consult the other agents, assign tasks to them, and ask the person")
 
-Priority = Literal["low", "medium", "high"]
+Urgency = Literal["low", "medium", "high"]
 _PRIORITY = {"low": 200, "medium": 100, "high": 50}
 
 
@@ -44,7 +44,7 @@ async def consult_planner(
         dict[str, Any] | None,
         Field(description="Any relevant context (user's previous messages, project state, etc.)"),
     ] = None,
-    priority: Annotated[Priority | None, Field(description="Priority level for this request")] = None,
+    priority: Annotated[Urgency | None, Field(description="Priority level for this request")] = None,
 ) -> Result:
     """Ask the Planner agent to create a project plan, break down tasks, or coordinate work between agents. \
 Use this when you need strategic planning or task delegation."""
@@ -89,7 +89,7 @@ async def assign_task(
     here: Context,
     agent: Annotated[str, Field(description="Which worker to assign the task to")],
     command_file: Annotated[str, Field(description="The complete command file content in markdown format")],
-    priority: Priority | None = None,
+    priority: Urgency | None = None,
     repo: str | None = None,
 ) -> Result:
     """Assign a specific implementation task to Frontend or Backend worker. Only use this after Planner has \
@@ -194,7 +194,7 @@ async def _repo_for(here: Context, agent: str, kinds: Kinds, name: str | None) -
     raise ToolError("it is not clear which repository is meant", why, "name it with repo, or register one")
 
 
-async def _write(here: Context, agent: str, command_file: str, priority: Priority, repo: Repo) -> Task:
+async def _write(here: Context, agent: str, command_file: str, priority: Urgency, repo: Repo) -> Task:
     identity = derived("task", here.step_id)
     found = await here.store.select(Task, {"id": identity}, limit=1)
     if found:  # written before a crash

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from shared.errors import ToolError
-from shared.guard.permissions.touching import Kind, When, touching
+from shared.guard.permissions.touching import TouchKind, When, touching
 from shared.guard.processes import starts
 from shared.guard.processes.process import environment, run
 from shared.store.origin import Origin
@@ -50,7 +50,7 @@ _GIST = re.compile(r"https://gist\.github\.com/([\w-]+)/([0-9a-f]{8,64})/?", re.
 _FIELDS = {"id", "name", "description", "model", "permission_mode", "allowed_tools", "mcp_servers"} | {
     "system_prompt_suffix", "install"
 }  # fmt: skip
-Source = Annotated[str, Field(min_length=1, max_length=LARGEST)]
+ProfileSource = Annotated[str, Field(min_length=1, max_length=LARGEST)]
 
 
 def _profile(arguments: dict[str, Any]) -> str:
@@ -71,7 +71,7 @@ def _sent(arguments: dict[str, Any]) -> str:
     return words(_profile(arguments), "gist" if arguments.get("create_gist") else "")
 
 
-def _reaches(source: Any) -> tuple[Kind, ...]:
+def _reaches(source: Any) -> tuple[TouchKind, ...]:
     return ("address",) if _is_address(str(source).strip()) else ()
 
 
@@ -190,7 +190,11 @@ async def export_profile(here: Context, profile_id: str, create_gist: bool = Fal
     touches=touching("permission", source=When(("address",), _reaches)),
 )
 async def import_profile(
-    here: Context, source: Source, id: str | None = None, name: str | None = None, overwrite: bool = False
+    here: Context,
+    source: ProfileSource,
+    id: str | None = None,
+    name: str | None = None,
+    overwrite: bool = False,
 ) -> Result:
     """Import an agent profile from YAML text or a GitHub gist URL."""
     text = await asyncio.to_thread(_fetched, source.strip()) if _is_address(source.strip()) else source

@@ -41,8 +41,8 @@ MCP_SERVERS = {
 }
 SUFFIX = "suffix"  # the section that system_prompt_suffix fills
 
-Name = Annotated[str, Field(min_length=1, max_length=200)]
-Text = Annotated[str, Field(max_length=50_000)]
+ProfileName = Annotated[str, Field(min_length=1, max_length=200)]
+ProfileText = Annotated[str, Field(max_length=50_000)]
 Tools = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=300)]
 
 
@@ -78,14 +78,14 @@ async def list_profiles(here: Context) -> Result:
 @category.tool(effect="keyed", detail=_written, touches=touching("permission"))
 async def create_profile(
     here: Context,
-    id: Name,
-    name: Name,
-    description: Text = "",
+    id: ProfileName,
+    name: ProfileName,
+    description: ProfileText = "",
     model: str | None = None,
     permission_mode: str | None = None,
     allowed_tools: Tools | None = None,
     mcp_servers: dict[str, Any] | None = None,
-    system_prompt_suffix: Text | None = None,
+    system_prompt_suffix: ProfileText | None = None,
 ) -> Result:
     """Create a new agent profile. permission_mode is one of open, standard, guarded, locked, builder."""
     slug = slug_of(id)
@@ -210,13 +210,13 @@ async def get_profile(here: Context, profile_id: str) -> Result:
 async def edit_profile(
     here: Context,
     profile_id: str,
-    name: Name | None = None,
-    description: Text | None = None,
+    name: ProfileName | None = None,
+    description: ProfileText | None = None,
     model: str | None = None,
     permission_mode: str | None = None,
     allowed_tools: Tools | None = None,
     mcp_servers: dict[str, Any] | None = None,
-    system_prompt_suffix: Text | None = None,
+    system_prompt_suffix: ProfileText | None = None,
 ) -> Result:
     """Edit an existing agent profile's properties: only what is given changes."""
     row = await lookup.profile(here.store, profile_id)

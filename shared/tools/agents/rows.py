@@ -19,8 +19,8 @@ from shared.tools.registry import Result
 category = tier("agent")
 
 BUSY = ("ASSIGNED", "IN_PROGRESS", "WAITING_INPUT", "VERIFYING")
-Name = Annotated[str, Field(min_length=1, max_length=64)]
-Kind = Literal["claude", "builtin"]
+RosterName = Annotated[str, Field(min_length=1, max_length=64)]
+AgentKind = Literal["claude", "builtin"]
 
 
 def _agent(arguments: dict[str, Any]) -> str:
@@ -62,7 +62,10 @@ async def _told(here: Context, name: str, row: Agent | None) -> dict[str, Any]:
 
 @category.tool(effect="keyed", detail=_agent, touches=touching("agent"))
 async def create_agent(
-    here: Context, name: Name | None = None, agent_type: Kind = "claude", repo_id: str | None = None
+    here: Context,
+    name: RosterName | None = None,
+    agent_type: AgentKind = "claude",
+    repo_id: str | None = None,
 ) -> Result:
     """Register a new agent that can work on tasks; a worker of that name has to be started for it."""
     repo: Repo | None = await lookup.repo(here, repo_id) if repo_id else None
@@ -112,7 +115,7 @@ async def _free(here: Context, kind: str) -> str:
 
 @category.tool(effect="idempotent", detail=_agent, touches=touching("agent"))
 async def edit_agent(
-    here: Context, agent_id: str, name: Name | None = None, agent_type: Kind | None = None
+    here: Context, agent_id: str, name: RosterName | None = None, agent_type: AgentKind | None = None
 ) -> Result:
     """Edit an agent's properties: name or agent_type."""
     row = await lookup.agent(here.store, agent_id)

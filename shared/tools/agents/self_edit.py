@@ -33,10 +33,10 @@ category = Category("self", "Change yourself: your prompt, docs, model and permi
 PROMPT, DOC = "prompt", "docs/"  # names of sections
 DOCS, ALL_DOCS = 50, 50_000  # pages, and characters of all of them: they are part of every request
 
-Text = Annotated[str, Field(max_length=50_000)]
+PromptText = Annotated[str, Field(max_length=50_000)]
 Page = Annotated[str, Field(min_length=1, max_length=200)]
 Rules = Annotated[list[Annotated[str, Field(min_length=1, max_length=2000)]], Field(max_length=100)]
-Changes = dict[str, Any]
+PromptChanges = dict[str, Any]
 _MODEL = re.compile(r"[\w./:@-]{1,200}", re.ASCII)
 _PAGE = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*){0,4}", re.ASCII)
 
@@ -72,7 +72,7 @@ def _own(here: Context) -> Own:
     detail=lambda arguments: f"prompt:{_digest(arguments.get('new_prompt'))}",
     touches=touching("agent"),
 )
-async def self_edit_system_prompt(here: Context, new_prompt: Text) -> Result:
+async def self_edit_system_prompt(here: Context, new_prompt: PromptText) -> Result:
     """Replace your own system prompt from your next turn on; an empty one brings back the shipped one."""
     return await _section(here, _own(here), PROMPT, new_prompt)
 
@@ -83,7 +83,7 @@ async def self_edit_system_prompt(here: Context, new_prompt: Text) -> Result:
     detail=lambda arguments: f"docs:{arguments.get('path')}:{_digest(arguments.get('content'))}",
     touches=touching("agent"),
 )
-async def self_edit_docs(here: Context, path: Page, content: Text) -> Result:
+async def self_edit_docs(here: Context, path: Page, content: PromptText) -> Result:
     """Write a page of your own docs, which are part of your prompt; empty content removes it."""
     mine = _own(here)
     if not _PAGE.fullmatch(path):
@@ -128,7 +128,7 @@ async def self_edit_permissions(
             "the permissions cannot be changed here", mine.fixed_permissions, "change that instead"
         )
 
-    def changed(row: ProfileRow) -> tuple[Any, Changes]:
+    def changed(row: ProfileRow) -> tuple[Any, PromptChanges]:
         now = own.permissions(row, mine.folder)  # as they are, not as they were when this turn began
         _need_grant(mine, now, wanted)
         kept = {} if wanted == mine.folder else wanted.model_dump()
@@ -159,7 +159,7 @@ async def _wanted(
         if any(rules.values()):
             raise ToolError("rules need a profile behind them", "new_profile is empty", "name one")
         return mine.folder
-    base: Changes = {"preset": new_profile}
+    base: PromptChanges = {"preset": new_profile}
     if new_profile not in profiles.MODES:
         row = await lookup.first(here.store, ProfileRow, slug=new_profile)
         if row is None or new_profile.startswith(own.PREFIX):
@@ -178,7 +178,7 @@ async def _wanted(
 
 
 async def _section(here: Context, mine: Own, name: str, text: str) -> Result:
-    def changed(row: ProfileRow) -> tuple[Any, Changes]:
+    def changed(row: ProfileRow) -> tuple[Any, PromptChanges]:
         old = next((part.get("text") for part in row.sections if part.get("name") == name), None)
         kept = [part for part in row.sections if part.get("name") != name]
         if text:
@@ -196,7 +196,7 @@ async def _section(here: Context, mine: Own, name: str, text: str) -> Result:
 
 
 async def _keep(
-    here: Context, mine: Own, what: str, changed: Callable[[ProfileRow], tuple[Any, Changes]]
+    here: Context, mine: Own, what: str, changed: Callable[[ProfileRow], tuple[Any, PromptChanges]]
 ) -> Result:
     """Write a change as a new version, and tell all workers of this agent."""
     row = await _row(here.store, here.agent)

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from shared import failpoints
 from shared.bus.messages import RESERVED
 from shared.errors import Conflict, ToolError
-from shared.guard.permissions.touching import Kind, When, touching
+from shared.guard.permissions.touching import TouchKind, When, touching
 from shared.hooks import leave, steps
 from shared.hooks.triggers import upcoming
 from shared.store.origin import MADE, marked
@@ -33,7 +33,7 @@ Fire = Callable[[Context, Hook, str], Awaitable[Result]]  # the hook, and a key 
 Preview = Callable[[Hook, str], Awaitable[Result]]
 
 _AGENT = r"[a-z0-9][a-z0-9_.-]{0,63}"
-Name = Annotated[str, Field(min_length=1, max_length=100)]
+HookName = Annotated[str, Field(min_length=1, max_length=100)]
 Template = Annotated[str, Field(min_length=1, max_length=50_000)]
 Seconds = Annotated[int, Field(ge=0, le=366 * 24 * 3600)]
 Tokens = Annotated[int, Field(ge=1, le=10_000_000)]
@@ -77,7 +77,7 @@ def _looking(arguments: dict[str, Any]) -> str:
     return words(_hook(arguments), *_kinds(arguments.get("context_steps")), digest(arguments))
 
 
-_STEP: dict[str, Kind] = {"shell": "command", "http": "address"}
+_STEP: dict[str, TouchKind] = {"shell": "command", "http": "address"}
 _looks = When(tuple(_STEP.values()), lambda steps: [_STEP[kind] for kind in _kinds(steps) if kind in _STEP])
 
 
@@ -92,7 +92,7 @@ def _later(arguments: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 async def create_hook(
     here: Context,
     project_id: str,
-    name: Name,
+    name: HookName,
     trigger: dict[str, Any],
     prompt_template: Template,
     context_steps: list[dict[str, Any]] | None = None,
@@ -257,7 +257,7 @@ async def list_hooks(here: Context, project_id: str | None = None) -> Result:
 async def edit_hook(
     here: Context,
     hook_id: str,
-    name: Name | None = None,
+    name: HookName | None = None,
     enabled: bool | None = None,
     trigger: dict[str, Any] | None = None,
     context_steps: list[dict[str, Any]] | None = None,

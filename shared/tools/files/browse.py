@@ -21,7 +21,7 @@ from shared.guard.permissions.touching import touching
 from shared.tools import checkouts
 from shared.tools.categories import tier
 from shared.tools.context import Context
-from shared.tools.files.search import Found, Hit, Place, Query, search
+from shared.tools.files.search import FileHits, Hit, SearchRoot, TextQuery, search
 from shared.tools.paths import checked, full, one, own, read_lines, within
 from shared.tools.registry import Result
 
@@ -119,7 +119,7 @@ async def list_directory(
 @checkouts.wherever
 async def glob_files(context: Context, pattern: Pattern, path: str = "") -> Result:
     """Find files matching a glob pattern (e.g. `**/*.py`, `src/**/*.{ts,tsx}`, or `*.md` at any depth)."""
-    found = await _everywhere(context, path, Query(mode="files", globs=[pattern]), ENTRIES)
+    found = await _everywhere(context, path, TextQuery(mode="files", globs=[pattern]), ENTRIES)
     return _marked(found.truncated, files=[hit.path for hit in found.hits])
 
 
@@ -139,7 +139,7 @@ async def grep(
 
     Files that hold secrets (.env, keys) are searched only where `path` is one.
     """
-    query = Query(
+    query = TextQuery(
         pattern,
         mode="count" if output_mode == "count" else "lines",
         globs=[glob] if glob else [],
@@ -171,9 +171,9 @@ async def search_files(
     """
     if mode == "find":
         glob = pattern if set(pattern) & set("*?[{/") else f"*{pattern}*"
-        found = await _everywhere(context, path, Query(mode="files", globs=[glob]), ENTRIES)
+        found = await _everywhere(context, path, TextQuery(mode="files", globs=[glob]), ENTRIES)
         return _marked(found.truncated, files=[hit.path for hit in found.hits])
-    found = await _everywhere(context, path, Query(pattern), 100)
+    found = await _everywhere(context, path, TextQuery(pattern), 100)
     return _marked(found.truncated, matches=_matches(found.hits)) | await _passed_over(context, path)
 
 
@@ -194,11 +194,11 @@ def _matches(hits: tuple[Hit, ...]) -> list[dict[str, Any]]:
     return [{"path": hit.path, "line": hit.number, "text": hit.text} for hit in hits]
 
 
-async def _everywhere(context: Context, path: str, query: Query, limit: int) -> Found:
+async def _everywhere(context: Context, path: str, query: TextQuery, limit: int) -> FileHits:
     """Search in every root that `path` means; the hits' paths begin with the root's name."""
     context, path = await checkouts.opened(context, path)
     roots = within(context, path)
-    where = [Place(root.path, inner) for root, inner in roots]
+    where = [SearchRoot(root.path, inner) for root, inner in roots]
     found = await search(where, query, limit + 1, checkouts.sandbox(context))
     hits = [
         replace(hit, path=full(root, hit.path))
@@ -207,7 +207,7 @@ async def _everywhere(context: Context, path: str, query: Query, limit: int) -> 
     ]
     if any(hit.number and may_be_key(hit.text) for hit in hits):
         hits = await asyncio.to_thread(_without_keys, context, path, hits)
-    return Found(tuple(hits[:limit]), len(hits) > limit or any(one.truncated for one in found))
+    return FileHits(tuple(hits[:limit]), len(hits) > limit or any(one.truncated for one in found))
 
 
 def _without_keys(context: Context, path: str, hits: list[Hit]) -> list[Hit]:

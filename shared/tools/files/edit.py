@@ -24,7 +24,7 @@ from shared.tools.registry import Result
 category = tier("files")
 
 STDOUT, STDERR = 4000, 2000
-Text = Annotated[str, Field(max_length=2_000_000)]
+FileText = Annotated[str, Field(max_length=2_000_000)]
 
 
 def _path(arguments: dict[str, Any]) -> str:
@@ -39,7 +39,7 @@ async def _open(here: Context, path: str) -> tuple[Root, str, Jail]:
 
 
 @category.tool(effect="idempotent", detail=_path, touches=touching("files"))
-async def write_file(here: Context, path: str, content: Text) -> Result:
+async def write_file(here: Context, path: str, content: FileText) -> Result:
     """Write content to a file. It is made, or replaced as a whole; missing folders are made."""
     root, inner, jail = await _open(here, path)
     data = encoded(content)
@@ -52,7 +52,7 @@ async def write_file(here: Context, path: str, content: Text) -> Result:
 
 @category.tool(effect="once", detail=_path, probes=True, touches=touching("files", path=SHOWN))
 async def edit_file(
-    here: Context, path: str, old_string: Text, new_string: Text, replace_all: bool = False
+    here: Context, path: str, old_string: FileText, new_string: FileText, replace_all: bool = False
 ) -> Result:
     """Perform targeted string replacement in a file. Without `replace_all` the old text must occur once."""
     if not old_string:

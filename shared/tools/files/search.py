@@ -44,7 +44,7 @@ _NO_FOLDER = 9  # how the script below tells that there is no such folder
 # Whoever is in a folder stays in it; and where that is, `pwd -P` says without a link on the way.
 _IN = f'cd -- "$1" 2>/dev/null && [ "$(pwd -P)" = "$1" ] || exit {_NO_FOLDER}; shift; exec "$@"'
 
-Mode = Literal["lines", "count", "files"]
+SearchMode = Literal["lines", "count", "files"]
 _CUT = re.compile(r" \[\.\.\. (?:omitted end of long line|\d+ more match(?:es)?)\]$")
 
 
@@ -58,7 +58,7 @@ class Hit:
 
 
 @dataclass(frozen=True)
-class Found:
+class FileHits:
     """What a search found, ordered by path and line; `truncated` where a bound was reached."""
 
     hits: tuple[Hit, ...]
@@ -66,28 +66,30 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Query:
+class TextQuery:
     """What to look for; `pattern` is a regular expression (unused in mode files)."""
 
     pattern: str = ""
-    mode: Mode = "lines"
+    mode: SearchMode = "lines"
     globs: Sequence[str] = ()
     ignore_case: bool = False
     per_file: int = 1000
 
 
 @dataclass(frozen=True)
-class Place:
+class SearchRoot:
     """Where to look: below `under`, a folder or a file of the root."""
 
     root: Path
     under: str = ""
 
 
-async def search(places: Sequence[Place], query: Query, limit: int, sandbox: Sandbox) -> list[Found]:
+async def search(
+    places: Sequence[SearchRoot], query: TextQuery, limit: int, sandbox: Sandbox
+) -> list[FileHits]:
     """What each place holds, at most `limit` hits; ToolError for a bad pattern, glob or path."""
     _printable(query.pattern, *query.globs)
-    found: list[Found | None] = []
+    found: list[FileHits | None] = []
     for place in places:
         file = bool(place.under) and Jail(place.root).stat(place.under).kind == "file"
         found.append(await _in_file(place, query, limit) if file else None)
@@ -102,15 +104,15 @@ async def search(places: Sequence[Place], query: Query, limit: int, sandbox: San
     return [one or next(rest) for one in found]
 
 
-async def _in_file(place: Place, query: Query, limit: int) -> Found:
+async def _in_file(place: SearchRoot, query: TextQuery, limit: int) -> FileHits:
     """Search one file, which is handed over as text, so that no link can stand in for it meanwhile."""
     if query.mode == "files":
-        return Found((Hit(place.under),))
+        return FileHits((Hit(place.under),))
     data = Jail(place.root).read(place.under, READ, is_secret(place.under))
     finished = await run(_argv(query, stdin=True), cwd=place.root, timeout=SECONDS, limit=OUTPUT, stdin=data)
     _checked(finished)
     found = _kept(_hits(finished, query), limit, finished.truncated)
-    return Found(tuple(replace(hit, path=place.under) for hit in found.hits), found.truncated)
+    return FileHits(tuple(replace(hit, path=place.under) for hit in found.hits), found.truncated)
 
 
 def _printable(*texts: str) -> None:
@@ -126,7 +128,9 @@ def _printable(*texts: str) -> None:
 # In the sandbox -----------------------------------------------------------------------------------
 
 
-async def _confined(places: Sequence[Place], query: Query, limit: int, sandbox: Sandbox) -> list[Found]:
+async def _confined(
+    places: Sequence[SearchRoot], query: TextQuery, limit: int, sandbox: Sandbox
+) -> list[FileHits]:
     """In one sandbox for all places, as it takes longer to start than most searches run."""
     roots = [place.root.resolve() for place in places]
     command = BatchCommand(("PLACE", *_argv(query)))
@@ -156,7 +160,7 @@ async def _confined(places: Sequence[Place], query: Query, limit: int, sandbox: 
     return [_told(place, one, query, limit) for place, one in zip(places, ran, strict=True)]
 
 
-def _told(place: Place, done: Finished, query: Query, limit: int) -> Found:
+def _told(place: SearchRoot, done: Finished, query: TextQuery, limit: int) -> FileHits:
     if done.exit_code == _NO_FOLDER:
         raise _no_folder(place.under)
     _checked(done)
@@ -170,11 +174,13 @@ def _no_folder(under: str, why: str = "it is none, or a link leads to it") -> To
 # Without a sandbox --------------------------------------------------------------------------------
 
 
-async def _confirmed(places: Sequence[Place], query: Query, limit: int, _sandbox: Sandbox) -> list[Found]:
+async def _confirmed(
+    places: Sequence[SearchRoot], query: TextQuery, limit: int, _sandbox: Sandbox
+) -> list[FileHits]:
     return [await _confirmed_at(place, query, limit) for place in places]
 
 
-async def _confirmed_at(place: Place, query: Query, limit: int) -> Found:
+async def _confirmed_at(place: SearchRoot, query: TextQuery, limit: int) -> FileHits:
     """Search where links may lead out meanwhile, and tell what the jail reads at the same place."""
     # Counts cannot be looked at again: the lines are, and then counted.
     lines = replace(query, mode="lines", per_file=_EVERY) if query.mode == "count" else query
@@ -256,7 +262,7 @@ def _program() -> list[str]:
     return [rg] if rg else [os.path.realpath(sys.executable), scan.__file__]
 
 
-def _argv(query: Query, *, stdin: bool = False) -> list[str]:
+def _argv(query: TextQuery, *, stdin: bool = False) -> list[str]:
     rg = ripgrep()
     if rg is None:
         ignore = "1" if query.ignore_case else "0"
@@ -303,7 +309,7 @@ def _checked(finished: Finished) -> None:
         )
 
 
-def _hits(finished: Finished, query: Query) -> Iterator[Hit]:
+def _hits(finished: Finished, query: TextQuery) -> Iterator[Hit]:
     # Where the output was cut in the middle, what stands behind the cut may begin in the middle of a path.
     output = finished.stdout.partition("\n[… ")[0] if finished.truncated else finished.stdout
     records = output.split("\0" if query.mode == "files" else "\n")
@@ -317,14 +323,14 @@ def _below(under: str, hits: Iterable[Hit]) -> Iterator[Hit]:
     return (replace(hit, path=f"{under}/{hit.path}") for hit in hits) if under else iter(hits)
 
 
-def _found(hits: Iterable[Hit], limit: int, truncated: bool) -> Found:
+def _found(hits: Iterable[Hit], limit: int, truncated: bool) -> FileHits:
     """What may be told: names of files, and lines of those that hold no secrets."""
     return _kept((hit for hit in hits if not hit.number or not is_secret(hit.path)), limit, truncated)
 
 
-def _kept(hits: Iterable[Hit], limit: int, truncated: bool) -> Found:
+def _kept(hits: Iterable[Hit], limit: int, truncated: bool) -> FileHits:
     kept = list(islice(hits, limit + 1))
-    return Found(tuple(kept[:limit]), truncated or len(kept) > limit)
+    return FileHits(tuple(kept[:limit]), truncated or len(kept) > limit)
 
 
 def _hit(record: str) -> Hit | None:

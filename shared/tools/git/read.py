@@ -31,7 +31,7 @@ FILES = 2000
 _SOURCE: Result = {"source": "repository"}  # what comes back was written by others
 RECENT = 5  # commits that a status shows
 
-Line = Annotated[int, Field(ge=1)]
+LineNumber = Annotated[int, Field(ge=1)]
 
 
 def _detail(arguments: dict[str, Any]) -> str:
@@ -167,7 +167,7 @@ async def git_changed_files(
 @history.tool(effect="pure", detail=_detail, touches=touching("files", path=SHOWN))
 @checkouts.wherever
 async def git_blame(
-    context: Context, path: str, line_start: Line = 1, line_end: Line | None = None
+    context: Context, path: str, line_start: LineNumber = 1, line_end: LineNumber | None = None
 ) -> Result:
     """Show who wrote the lines of a file, when, and in which commit (200 lines without `line_end`)."""
     context, root, inner = await checkouts.root(context, path=path)

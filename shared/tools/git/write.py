@@ -25,7 +25,7 @@ from shared.tools.registry import Result
 category = tier("git")
 
 RUNNING = ("ASSIGNED", "IN_PROGRESS")
-Message = Annotated[str, Field(min_length=1, max_length=20_000)]
+CommitMessage = Annotated[str, Field(min_length=1, max_length=20_000)]
 Branch = Annotated[str, Field(min_length=1, max_length=240)]
 
 
@@ -136,7 +136,7 @@ async def _requested(
 
 @category.tool(effect="idempotent", detail=_words("commit"), touches=touching("files"))
 async def git_commit(
-    here: Context, message: Message, project_id: str = "", workspace: str = "", repo_id: str = ""
+    here: Context, message: CommitMessage, project_id: str = "", workspace: str = "", repo_id: str = ""
 ) -> Result:
     """Stage all changes and create a commit in a repository."""
     at = await _place(here, project_id, workspace, repo_id)
@@ -313,7 +313,9 @@ async def create_branch(
 
 
 @category.tool(effect="idempotent", detail=_words("commit"), older=True, touches=touching("files"))
-async def commit_changes(here: Context, message: Message, project_id: str = "", repo_id: str = "") -> Result:
+async def commit_changes(
+    here: Context, message: CommitMessage, project_id: str = "", repo_id: str = ""
+) -> Result:
     """Stage all changes and create a git commit in a project's repository."""
     at = await _place(here, project_id, "", repo_id)
     sha = await _commit(at, message)

@@ -31,7 +31,7 @@ category = tier("memory")
 TASKS = 500  # the newest tasks of a project whose outcomes are searched
 SHOWN = 1500  # characters of one hit
 HISTORY = 50  # completed tasks from which a profile can be written anew
-Profile = Annotated[str, Field(max_length=200_000)]
+MemoryText = Annotated[str, Field(max_length=200_000)]
 
 
 def _project(arguments: dict[str, Any]) -> str:
@@ -269,7 +269,7 @@ async def view_profile(here: Context, project_id: str) -> Result:
 
 
 @category.tool(effect="idempotent", detail=_project, touches=touching("records"))
-async def edit_project_profile(here: Context, project_id: str, content: Profile) -> Result:
+async def edit_project_profile(here: Context, project_id: str, content: MemoryText) -> Result:
     """Replace the project profile with new content."""
     project = await lookup.project(here.store, project_id)
     profile = await lookup.first(here.store, ProjectProfile, project_id=project.id)

@@ -39,7 +39,7 @@ category = tier("project")
 
 BUSY = ("ASSIGNED", "IN_PROGRESS", "WAITING_INPUT", "VERIFYING")
 DISCORD = "discord"
-Name = Annotated[str, Field(min_length=1, max_length=100)]
+ProjectName = Annotated[str, Field(min_length=1, max_length=100)]
 Weight = Annotated[float, Field(gt=0, le=1000)]
 Agents = Annotated[int, Field(ge=1, le=100)]
 
@@ -92,7 +92,7 @@ async def list_projects(here: Context) -> Result:
 )
 async def create_project(
     here: Context,
-    name: Name,
+    name: ProjectName,
     credit_weight: Weight = 1.0,
     max_concurrent_agents: Agents = 2,
     repo_url: str | None = None,
@@ -205,7 +205,7 @@ async def _leave(here: Context, row: Project) -> None:
 async def edit_project(
     here: Context,
     project_id: str,
-    name: Name | None = None,
+    name: ProjectName | None = None,
     credit_weight: Weight | None = None,
     max_concurrent_agents: Agents | None = None,
     budget_limit: Annotated[float, Field(ge=0, le=1_000_000)] | Literal[""] | None = "",

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from shared.errors import Conflict, ToolError, UsageError
 from shared.guard.files import roots
 from shared.guard.git.commands import Git, check_ref
-from shared.guard.permissions.touching import Kind, chosen, touching
+from shared.guard.permissions.touching import TouchKind, chosen, touching
 from shared.store.origin import marked
 from shared.store.records import Project, Repo, RepoKind, Task, TaskEvent, Workspace, derived
 from shared.tasks.worktree.mirrors import Mirrors
@@ -22,8 +22,8 @@ from shared.tools.registry import Category, Result
 category = tier("project")
 removing = Category("repos", "Take a repository out of a project")
 
-_PUSH: dict[str, Kind] = {"True": "address"}  # to push no more reaches nothing
-Source = Literal["clone", "link", "init"]
+_PUSH: dict[str, TouchKind] = {"True": "address"}  # to push no more reaches nothing
+RepositorySource = Literal["clone", "link", "init"]
 
 
 def _opened(arguments: dict[str, Any]) -> str:
@@ -42,7 +42,7 @@ def _opened(arguments: dict[str, Any]) -> str:
 )
 async def add_repo(
     here: Context,
-    source: Source,
+    source: RepositorySource,
     url: str | None = None,
     path: str | None = None,
     name: str | None = None,
@@ -160,7 +160,7 @@ async def remove_repo(
 
 
 async def _place(
-    here: Context, repos: Mirrors, source: Source, given: str | None, name: str | None, slug: str
+    here: Context, repos: Mirrors, source: RepositorySource, given: str | None, name: str | None, slug: str
 ) -> str:
     """Where the repository is; one that is to be made lies beneath this home, and is made."""
     if source == "init":

@@ -18,17 +18,17 @@ from pydantic import BaseModel, ConfigDict, Field
 from shared.errors import ToolError
 from shared.guard.sandbox.sandbox import Sandbox
 from shared.tools.context import Root
-from shared.tools.files.search import Place, Query, search
+from shared.tools.files.search import SearchRoot, TextQuery, search
 from shared.tools.paths import of_kind, read_text
 from shared.tools.research import routes_python, routes_script, shapes
 from shared.tools.research.pins import MANIFESTS, Pin, pins
-from shared.tools.research.routes import ANY, CALLS, SERVES, Facts, HttpCall, HttpRoute, fits, resolve
+from shared.tools.research.routes import ANY, CALLS, SERVES, CodeFacts, HttpCall, HttpRoute, fits, resolve
 from shared.tools.research.shapes import TypeShape
 
 FILES = 5000  # of one root that one detector reads
 MOST = 200
 
-Kind = Literal[
+ConflictKind = Literal[
     "missing_field", "type_mismatch", "extra_field", "duplicate_route", "version_mismatch", "naming"
 ]
 PYTHON = ("*.py",)
@@ -53,7 +53,7 @@ class SourceConflict(BaseModel):
 
     model_config = ConfigDict(extra="forbid", defer_build=True)
 
-    kind: Kind
+    kind: ConflictKind
     summary: str
     left: Citation
     right: Citation | None = None
@@ -82,8 +82,8 @@ async def detect_conflicts(roots: Mapping[str, Root], sandbox: Sandbox) -> list[
 
 async def _texts(root: Root, sandbox: Sandbox, pattern: str, globs: Sequence[str]) -> list[tuple[str, str]]:
     """(path, text) of the files that match the globs and hold the pattern (any text where it is empty)."""
-    query = Query(pattern, "lines" if pattern else "files", (*globs, *_TESTS), per_file=1)
-    (found,) = await search([Place(root.path)], query, FILES, sandbox)
+    query = TextQuery(pattern, "lines" if pattern else "files", (*globs, *_TESTS), per_file=1)
+    (found,) = await search([SearchRoot(root.path)], query, FILES, sandbox)
 
     def read() -> Iterator[tuple[str, str]]:
         for hit in found.hits:
@@ -110,7 +110,7 @@ async def _routes(root: Root, sandbox: Sandbox) -> list[HttpRoute]:
     texts = await _texts(root, sandbox, SERVES, (*PYTHON, *SCRIPT))
 
     def told() -> list[HttpRoute]:
-        facts: dict[str, Facts] = {}
+        facts: dict[str, CodeFacts] = {}
         for file, text in texts:
             python = file.endswith(".py")
             facts[file] = routes_python.facts(text) if python else routes_script.facts(file, text)

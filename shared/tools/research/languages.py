@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-Kind = Literal["function", "method", "class", "type", "constant", "route", "table", "module"]
+SymbolKind = Literal["function", "method", "class", "type", "constant", "route", "table", "module"]
 
 VERBS = "get|post|put|patch|delete|head|options|all|route|api_route|websocket"
 
@@ -21,7 +21,7 @@ class Language:
     """File endings, and the kinds of definitions with their patterns; the first that matches holds."""
 
     endings: tuple[str, ...]
-    rules: tuple[tuple[Kind, str], ...]
+    rules: tuple[tuple[SymbolKind, str], ...]
 
 
 _EXPORT = r"^\s*(?:export\s+)?(?:default\s+)?(?:declare\s+)?"
@@ -174,7 +174,7 @@ def filled(pattern: str, name: str, path: str) -> str:
 
 
 @cache
-def compiled(ending: str) -> tuple[tuple[Kind, re.Pattern[str]], ...]:
+def compiled(ending: str) -> tuple[tuple[SymbolKind, re.Pattern[str]], ...]:
     """The rules for files of this ending, for any name."""
     return tuple(
         (kind, re.compile(filled(pattern, r"[^\W\d][\w$]*", r"[^\"'`\n]*")))

@@ -73,7 +73,7 @@ class Mounted:
 
 
 @dataclass
-class Facts:
+class CodeFacts:
     """What one file says about routing."""
 
     routes: list[Raw] = field(default_factory=list)
@@ -107,7 +107,7 @@ def fits(route: str, call: str) -> bool:
     return all(a == b or "{}" in (a, b) for a, b in zip(served, called, strict=True))
 
 
-def resolve(facts: Mapping[str, Facts]) -> list[HttpRoute]:
+def resolve(facts: Mapping[str, CodeFacts]) -> list[HttpRoute]:
     """All routes of a root with the prefixes under which their routers are mounted; keys are file paths."""
     parents: dict[Key, list[tuple[Key, str]]] = {}
     for file, told in facts.items():
@@ -122,7 +122,7 @@ def resolve(facts: Mapping[str, Facts]) -> list[HttpRoute]:
     return sorted(set(found), key=lambda route: (route.file, route.line, route.method, route.path))
 
 
-def _target(facts: Mapping[str, Facts], file: str, name: str) -> Key:
+def _target(facts: Mapping[str, CodeFacts], file: str, name: str) -> Key:
     """The router that `name` means in `file`, through its imports."""
     imports = facts[file].imports
     head, _, rest = (name, "", "") if name in imports else name.partition(".")
@@ -137,7 +137,7 @@ def _target(facts: Mapping[str, Facts], file: str, name: str) -> Key:
     return Key(file, name)
 
 
-def _file_of(facts: Mapping[str, Facts], module: str) -> str:
+def _file_of(facts: Mapping[str, CodeFacts], module: str) -> str:
     tail = [part for part in re.split(r"[./\\]+", re.sub(r"\.[jt]sx?$", "", module)) if part]
     fitting = []
     for file in facts:
@@ -148,7 +148,7 @@ def _file_of(facts: Mapping[str, Facts], module: str) -> str:
 
 
 def _prefixes(
-    key: Key, facts: Mapping[str, Facts], parents: Mapping[Key, list[tuple[Key, str]]], depth: int = 0
+    key: Key, facts: Mapping[str, CodeFacts], parents: Mapping[Key, list[tuple[Key, str]]], depth: int = 0
 ) -> Iterable[tuple[Key, str]]:
     own = facts[key.file].prefixes.get(key.name, "")
     above = parents.get(key, []) if depth < 6 else []

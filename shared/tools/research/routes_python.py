@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import ast
 
-from shared.tools.research.routes import ANY, METHODS, Facts, Mounted, Raw
+from shared.tools.research.routes import ANY, METHODS, CodeFacts, Mounted, Raw
 
 _MOUNTS = {"include_router": "prefix", "register_blueprint": "url_prefix"}
 _ADDS = {"add_api_route", "add_url_rule", "add_route"}
 _BARE = "routes"  # the owner of Route(…) entries that stand in a list
 
 
-def facts(text: str) -> Facts:
+def facts(text: str) -> CodeFacts:
     """What this file declares; nothing where it is no Python that we can parse."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return Facts()
-    found = Facts()
+        return CodeFacts()
+    found = CodeFacts()
     _visit(tree, found, "")
     return found
 
 
-def _visit(node: ast.AST, found: Facts, prefix: str) -> None:
+def _visit(node: ast.AST, found: CodeFacts, prefix: str) -> None:
     """Walk the tree; `prefix` is that of the Mount(…) whose routes are being walked."""
     if isinstance(node, ast.ImportFrom):
         for name in node.names:
@@ -42,14 +42,14 @@ def _visit(node: ast.AST, found: Facts, prefix: str) -> None:
         _visit(child, found, prefix)
 
 
-def _assigned(node: ast.Assign, call: ast.Call, found: Facts) -> None:
+def _assigned(node: ast.Assign, call: ast.Call, found: CodeFacts) -> None:
     prefix = _string(call, "prefix") or _string(call, "url_prefix")
     for target in node.targets:
         if prefix and (name := dotted(target)):
             found.prefixes[name] = prefix
 
 
-def _decorated(call: ast.Call, found: Facts) -> None:
+def _decorated(call: ast.Call, found: CodeFacts) -> None:
     if not isinstance(call.func, ast.Attribute):
         return
     name, owner = call.func.attr, dotted(call.func.value)
@@ -60,7 +60,7 @@ def _decorated(call: ast.Call, found: Facts) -> None:
     found.routes += [Raw(owner, method, path, call.lineno) for method in methods]
 
 
-def _called(call: ast.Call, found: Facts, prefix: str) -> str:
+def _called(call: ast.Call, found: CodeFacts, prefix: str) -> str:
     """Note what a call declares; the prefix that holds for what stands inside of it."""
     name = dotted(call.func).rpartition(".")[2]
     owner = dotted(call.func.value) if isinstance(call.func, ast.Attribute) else _BARE

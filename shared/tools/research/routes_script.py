@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from shared.tools.research.grammar import Syntax, bare, line, syntax
-from shared.tools.research.routes import ANY, METHODS, Facts, HttpCall, Mounted, Raw, normal
+from shared.tools.research.routes import ANY, METHODS, CodeFacts, HttpCall, Mounted, Raw, normal
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -28,9 +28,9 @@ _NEXT_APP = re.compile(r"(?:^|/)app/(?P<path>.+)/route\.[jt]sx?$")
 _NEXT_PAGE = re.compile(r"(?:^|/)pages/(?P<path>api(?:/.+)?)\.[jt]sx?$")
 
 
-def facts(file: str, text: str) -> Facts:
+def facts(file: str, text: str) -> CodeFacts:
     """What this file declares about routing."""
-    found = Facts()
+    found = CodeFacts()
     page = _NEXT_PAGE.search(file)
     if page:
         found.routes.append(Raw("next", ANY, _next_path(page["path"]), 1))
@@ -185,7 +185,7 @@ def _imported(tree: Syntax, node: Node) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _declared(tree: Syntax, node: Node, found: Facts) -> None:
+def _declared(tree: Syntax, node: Node, found: CodeFacts) -> None:
     """What a variable holds: a router, or what was required."""
     name, value = node.child_by_field_name("name"), bare(node.child_by_field_name("value"))
     if name is None or value is None:
@@ -221,7 +221,7 @@ def _exported(tree: Syntax, node: Node) -> Iterator[str]:
         yield tree.text(value)
 
 
-def _routes(tree: Syntax, node: Node, found: Facts) -> Iterator[Raw]:
+def _routes(tree: Syntax, node: Node, found: CodeFacts) -> Iterator[Raw]:
     """`owner.get("/path", …)`, or a link of `owner.route("/path").get(…).post(…)`."""
     on, verb = _callee(tree, node)
     if verb not in _VERBS or on is None:
@@ -254,11 +254,11 @@ def _property(node: Node) -> Node | None:
     return function.child_by_field_name("property") if function is not None else None
 
 
-def _serves(owner: str, found: Facts) -> bool:
+def _serves(owner: str, found: CodeFacts) -> bool:
     return owner in found.prefixes or bool(_ROUTER.match(owner))
 
 
-def _mount(tree: Syntax, node: Node, found: Facts) -> None:
+def _mount(tree: Syntax, node: Node, found: CodeFacts) -> None:
     """`owner.use("/path", …, target)` and `owner.register(target, {prefix: "/path"})`."""
     on, what = _callee(tree, node)
     owner = _name(tree, on)

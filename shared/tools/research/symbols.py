@@ -22,12 +22,12 @@ from shared.guard.permissions.secret_files import SHOWN
 from shared.guard.permissions.touching import touching
 from shared.tools import checkouts
 from shared.tools.context import Context, Root
-from shared.tools.files.search import Hit, Place, Query, search
+from shared.tools.files.search import Hit, SearchRoot, TextQuery, search
 from shared.tools.paths import full, read_text, within
 from shared.tools.registry import Category, Result
 from shared.tools.research import symbols_script
 from shared.tools.research.grammar import ENDINGS as SCRIPTS
-from shared.tools.research.languages import LANGUAGES, Kind, compiled, filled
+from shared.tools.research.languages import LANGUAGES, SymbolKind, compiled, filled
 
 category = Category("symbols", "Find where functions, classes, types and routes are defined")
 
@@ -47,7 +47,7 @@ async def find_symbols(
     context: Context,
     name: Annotated[str, Field(max_length=200)] = "",
     path: str = "",
-    kind: Kind | None = None,
+    kind: SymbolKind | None = None,
     max_results: Annotated[int, Field(ge=1, le=1000)] = 100,
 ) -> Result:
     """Find definitions: functions, methods, classes, types, constants, routes, tables, modules.
@@ -59,8 +59,8 @@ async def find_symbols(
     found: list[Symbol] = []
     truncated = False
     roots = within(context, path)
-    where = [Place(root.path, inner) for root, inner in roots]
-    query = Query(_candidates(name, kind), globs=_globs())
+    where = [SearchRoot(root.path, inner) for root, inner in roots]
+    query = TextQuery(_candidates(name, kind), globs=_globs())
     looked = await search(where, query, CANDIDATES, checkouts.sandbox(context))
     for (root, _), hits in zip(roots, looked, strict=True):
         truncated = truncated or hits.truncated
@@ -70,7 +70,7 @@ async def find_symbols(
     return answer | {"truncated": True} if truncated or len(found) > max_results else answer
 
 
-def _candidates(name: str, kind: Kind | None) -> str:
+def _candidates(name: str, kind: SymbolKind | None) -> str:
     """One pattern for every definition that may be meant, in all languages."""
     part = f"(?i:{re.escape(name)})"
     word = rf"[\w$\x80-\xff]*{part}[\w$\x80-\xff]*" if name else r"[A-Za-z_$\x80-\xff][\w$\x80-\xff]*"
@@ -98,7 +98,7 @@ def _rank(found: str, name: str) -> int:
     return 0 if plain == wanted else 1 if plain.startswith(wanted) else 2
 
 
-def _symbols(root: Root, hits: Sequence[Hit], name: str, kind: Kind | None, most: int) -> list[Symbol]:
+def _symbols(root: Root, hits: Sequence[Hit], name: str, kind: SymbolKind | None, most: int) -> list[Symbol]:
     """The definitions on these lines that are meant; one more than `most` where there are more."""
     found: list[Symbol] = []
     parsed = 0
@@ -128,14 +128,14 @@ def _symbols(root: Root, hits: Sequence[Hit], name: str, kind: Kind | None, most
     return found
 
 
-Definitions = dict[int, list[tuple[Kind, str]]]
+Definitions = dict[int, list[tuple[SymbolKind, str]]]
 
 
-def _told(definitions: Definitions, hit: Hit) -> Iterator[tuple[Kind, str]]:
+def _told(definitions: Definitions, hit: Hit) -> Iterator[tuple[SymbolKind, str]]:
     yield from definitions.get(hit.number, ())
 
 
-def _matched(ending: str, hit: Hit) -> Iterator[tuple[Kind, str]]:
+def _matched(ending: str, hit: Hit) -> Iterator[tuple[SymbolKind, str]]:
     for kind, pattern in compiled(ending):
         match = pattern.search(hit.text)
         if match:
@@ -184,7 +184,7 @@ def _route(node: ast.expr) -> str:
     return ""
 
 
-def _assigned(node: ast.Assign | ast.AnnAssign) -> Iterator[tuple[str, Kind]]:
+def _assigned(node: ast.Assign | ast.AnnAssign) -> Iterator[tuple[str, SymbolKind]]:
     """Names that a module's assignment defines: constants in capitals, and type aliases."""
     called = node.value.func if isinstance(node.value, ast.Call) else None
     maker = (

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from shared.tools.research.grammar import Syntax, bare, line, syntax
-from shared.tools.research.languages import VERBS, Kind
+from shared.tools.research.languages import VERBS, SymbolKind
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_DECLARED: dict[str, Kind] = {
+_DECLARED: dict[str, SymbolKind] = {
     "class_declaration": "class",
     "abstract_class_declaration": "class",
     "interface_declaration": "type",
@@ -31,19 +31,19 @@ _ROUTER = re.compile(r"app|router|server|fastify|\w+[rR]outer")
 _VERB = re.compile(VERBS)
 
 
-def definitions(file: str, text: str) -> dict[int, list[tuple[Kind, str]]] | None:
+def definitions(file: str, text: str) -> dict[int, list[tuple[SymbolKind, str]]] | None:
     """Kinds and names by line; None where a part of the file cannot be read."""
     tree = syntax(file, text)
     if tree is None or tree.broken:
         return None
-    found: dict[int, list[tuple[Kind, str]]] = {}
+    found: dict[int, list[tuple[SymbolKind, str]]] = {}
     for node in tree.nodes(*_DECLARED, "variable_declarator", "call_expression"):
         for kind, at, name in _defined(tree, node):
             found.setdefault(line(at), []).append((kind, name))
     return found
 
 
-def _defined(tree: Syntax, node: Node) -> Iterator[tuple[Kind, Node, str]]:
+def _defined(tree: Syntax, node: Node) -> Iterator[tuple[SymbolKind, Node, str]]:
     if node.type == "call_expression":
         yield from _route(tree, node)
         return
@@ -66,7 +66,7 @@ def _is_const(tree: Syntax, node: Node) -> bool:
     return around is not None and tree.text(around.child_by_field_name("kind")) == "const"
 
 
-def _route(tree: Syntax, node: Node) -> Iterator[tuple[Kind, Node, str]]:
+def _route(tree: Syntax, node: Node) -> Iterator[tuple[SymbolKind, Node, str]]:
     function, given = node.child_by_field_name("function"), node.child_by_field_name("arguments")
     if function is None or function.type != "member_expression" or given is None:
         return

@@ -33,9 +33,9 @@ category = tier("core")
 
 MOST = 200
 Title = Annotated[str, Field(min_length=1, max_length=300), AfterValidator(lookup.one_line)]
-Text = Annotated[str, Field(max_length=100_000)]
+TaskText = Annotated[str, Field(max_length=100_000)]
 Priority = Annotated[int, Field(ge=0, le=100_000)]
-Override = Literal["DEFINED", "READY", "IN_PROGRESS", "COMPLETED", "FAILED", "BLOCKED"]
+StatusOverride = Literal["DEFINED", "READY", "IN_PROGRESS", "COMPLETED", "FAILED", "BLOCKED"]
 _HELD = (
     "it does not begin by itself: {who} did not answer in this conversation. Only the person can let it begin "
     "(approve_plan); or consult first, and make it then"
@@ -51,7 +51,7 @@ RESULT = {"summary", "commits", "files_changed", "diff_stat", "commands", "verif
 async def create_task(
     here: Context,
     title: Title,
-    description: Text = "",
+    description: TaskText = "",
     project_id: str | None = None,
     priority: Priority = 100,
     repo_id: str | None = None,
@@ -191,10 +191,10 @@ async def edit_task(
     task_id: str,
     project_id: str | None = None,
     title: Title | None = None,
-    description: Text | None = None,
+    description: TaskText | None = None,
     priority: Priority | None = None,
     task_type: TaskType | Literal["None"] | None = None,
-    status: Override | None = None,
+    status: StatusOverride | None = None,
     max_retries: Annotated[int, Field(ge=0, le=100)] | None = None,
     verification_type: Verification | None = None,
     profile_id: str | None = "",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from uuid import UUID
 
 from pydantic import Field
@@ -18,12 +18,12 @@ from shared.tools.context import Context
 from shared.tools.detail import words
 from shared.tools.registry import Result
 from shared.tools.tasks import plans
+from shared.tools.tasks.core import StatusOverride
 
 category = tier("system")
 
 BUSY = ("ASSIGNED", "IN_PROGRESS", "WAITING_INPUT", "VERIFYING")
 Feedback = Annotated[str, Field(min_length=1, max_length=50_000)]
-Override = Literal["DEFINED", "READY", "IN_PROGRESS", "COMPLETED", "FAILED", "BLOCKED"]
 
 
 def _task(arguments: dict[str, Any]) -> str:
@@ -279,7 +279,7 @@ async def _unblocked(here: Context, task: Task) -> Result:
 
 
 @category.tool(effect="idempotent", detail=_status, older=True, touches=touching("approval"))
-async def set_task_status(here: Context, task_id: str, status: Override) -> Result:
+async def set_task_status(here: Context, task_id: str, status: StatusOverride) -> Result:
     """Manually override the status of a task, bypassing its rules. It is audited."""
     task = await lookup.task(here.store, task_id)
     if task.status != status:

@@ -42,12 +42,11 @@ from shared.worker.runners import closing, inheriting, situation
 from shared.worker.runners.agent import AgentRunner, beside, model_name, waiting_notice
 from shared.worker.runners.consult import asked_for
 from shared.worker.runners.question import TaskQuestion
-from shared.worker.runners.task_run import TaskRun, apply_tasks
+from shared.worker.runners.task_run import Payload, TaskRun, apply_tasks
 
 __all__ = ["TaskRunner", "apply_tasks"]
 
 _NEWS = 10.0  # seconds between progress messages
-Payload = dict[str, Any]
 
 
 def _lasting(error: PromptDockError) -> Payload:

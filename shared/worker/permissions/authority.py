@@ -17,7 +17,7 @@ from shared import failpoints, log
 from shared.errors import ConfigurationError, PromptDockError
 from shared.guard.permissions import presets, safeguards, touching
 from shared.guard.permissions.policy import Policy, Ruling
-from shared.guard.permissions.touching import Kind
+from shared.guard.permissions.touching import TouchKind
 from shared.profiles.overrides import over
 from shared.profiles.profile import Profile, load
 from shared.store.base import Store
@@ -40,7 +40,7 @@ class Action:
     tool: Tool
     arguments: dict[str, Any]
     details: list[str]
-    kinds: tuple[Kind, ...]
+    kinds: tuple[TouchKind, ...]
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ from shared.guard.permissions import about, bound, grants, marks, safeguards
 from shared.guard.permissions.about import About
 from shared.guard.permissions.policy import SHELLS, Policy, Ruling, literal
 from shared.guard.permissions.requests import ApprovalRequest, Decided, fingerprint, storable
-from shared.guard.permissions.touching import Kind, spelled, told
+from shared.guard.permissions.touching import TouchKind, spelled, told
 from shared.guard.sandbox.sandbox import Sandbox
-from shared.loop import Call, Live, Verdict
+from shared.loop import Call, PublishEvent, Verdict
 from shared.loop.final import split
 from shared.store.base import Store
 from shared.store.origin import Origin
@@ -37,7 +37,7 @@ from shared.worker import incidents
 from shared.worker.permissions.authority import Action, Authority
 from shared.worker.permissions.service import AUDITED, ApprovalService, asks, decided_record
 
-Facts = Callable[[], Awaitable[dict[str, str]]]
+FactsReader = Callable[[], Awaitable[dict[str, str]]]
 _LOOK = 2.0  # seconds after which an answer is looked for without a bell
 _PATHS = frozenset({"files", "coding", "repository"})  # categories whose detail is a path
 _ANEW = 5  # questions about one call that changes each time
@@ -110,7 +110,7 @@ class PermissionGate:
     minutes: float
     turn: Turn
     asked: Approver
-    live: Live
+    live: PublishEvent
     roots: Collection[str] = ()
     registry: Registry = field(default_factory=catalog.registry)
     paused: Callable[[bool], None] = lambda _waits: None  # told when the turn begins and ends to wait
@@ -176,7 +176,7 @@ class PermissionGate:
         card = await self._card(wanted, action, why, shown)
         return await self._ask(wanted, card, facts, again=False)
 
-    def _facts(self, tool: Tool, checked: dict[str, Any], context: Context | None) -> Facts:
+    def _facts(self, tool: Tool, checked: dict[str, Any], context: Context | None) -> FactsReader:
         """What the call depends on beside its arguments, as it is when this is awaited."""
 
         async def now() -> dict[str, str]:
@@ -195,7 +195,7 @@ class PermissionGate:
         return list(dict.fromkeys([detail, plain, *([rest] if rest and head in self.roots else [])]))
 
     def _careful(
-        self, tool: Tool, detail: str, kinds: tuple[Kind, ...], ruling: Ruling, doubt: str
+        self, tool: Tool, detail: str, kinds: tuple[TouchKind, ...], ruling: Ruling, doubt: str
     ) -> Ruling:
         """The ruling with what holds whatever the rules say, and why a person is asked in words."""
         if ruling.vote != "deny" and (why := safeguards.never(tool.name, detail)):
@@ -209,7 +209,7 @@ class PermissionGate:
             return Ruling("ask", why if itself or not doubt else f"{why}; {doubt}", ruling.rule)
         return ruling
 
-    def _doubt(self, tool: Tool, detail: str, kinds: tuple[Kind, ...]) -> str:
+    def _doubt(self, tool: Tool, detail: str, kinds: tuple[TouchKind, ...]) -> str:
         """Why this is asked for whatever the rules and the standing permissions allow; "" where it is not."""
         if self.policy.unguarded:
             return ""
@@ -228,7 +228,7 @@ class PermissionGate:
         return ""
 
     async def _granted(
-        self, tool: Tool, details: list[str], exact: bool, facts: Facts
+        self, tool: Tool, details: list[str], exact: bool, facts: FactsReader
     ) -> dict[str, Any] | None:
         """The standing permission that covers a call, if people gave one."""
         if grants.needs_each_time(tool.name, self.sandbox.mode):
@@ -239,7 +239,7 @@ class PermissionGate:
             log.get().warning("Standing permissions cannot be read: a person is asked", why=str(error))
             return None
         person = self.asked.user_id if self.asked.alone() else ""
-        here = grants.Where(self.asked.session, self.agent, self.asked.project, person)
+        here = grants.CallOrigin(self.asked.session, self.agent, self.asked.project, person)
         given = grants.applying(found, here)
         try:
             exactly = literal(f"tool:{tool.name}:{details[0]}")
@@ -287,7 +287,9 @@ class PermissionGate:
         )
         return replace(card, about=told.kept())
 
-    async def _ask(self, wanted: _PendingCall, card: ApprovalRequest, facts: Facts, again: bool) -> Verdict:
+    async def _ask(
+        self, wanted: _PendingCall, card: ApprovalRequest, facts: FactsReader, again: bool
+    ) -> Verdict:
         """Ask; and ask anew where what the yes was for had changed until it came."""
         call, tool = wanted.call, wanted.tool
         # It may have been run already: then what it changed is no reason to ask, and whoever runs it again looks.

@@ -15,8 +15,9 @@ from shared.conversation import sessions
 from shared.errors import ConfigurationError, PromptDockError, ToolError
 from shared.guard.permissions import marks, presets
 from shared.guard.permissions.policy import Policy
-from shared.loop import Call, Done, Limits, Live, Outcome, Verdict, run
-from shared.models.base import Message, Request
+from shared.loop import Call, Done, Limits, Outcome, PublishEvent, Verdict, run
+from shared.loop.base import JoinedMessages
+from shared.models.base import ModelMessage, Request
 from shared.profiles.overrides import Overrides, changed
 from shared.profiles.profile import Profile
 from shared.store.origin import MADE
@@ -34,7 +35,6 @@ from shared.worker.permissions.gate import Approver, PermissionGate
 from shared.worker.resources import Resources
 
 _TOLD = 15.0  # seconds of waiting for a provider after which the person hears of it
-Joined = Callable[[], Awaitable[list[str]]]
 
 
 def model_name(parts: Resources, profile: Profile) -> str:
@@ -115,7 +115,7 @@ class AgentRunner:
         )
 
     def door(
-        self, turn: Turn, asked: Approver, context: Context, live: Live, policy: Policy | None = None
+        self, turn: Turn, asked: Approver, context: Context, live: PublishEvent, policy: Policy | None = None
     ) -> PermissionGate:
         """The door of a turn."""
         parts = self.parts
@@ -139,10 +139,10 @@ class AgentRunner:
         self,
         turn: Turn,
         system: tuple[str, ...],
-        messages: list[Message],
+        messages: list[ModelMessage],
         context: Context,
-        live: Live,
-        joined: Joined,
+        live: PublishEvent,
+        joined: JoinedMessages,
         asked: Approver,
         model: str | None = None,
         temperature: float | None = None,
@@ -239,7 +239,7 @@ class AgentRunner:
         call: Call,
         context: Context,
         asked: Approver,
-        live: Live,
+        live: PublishEvent,
         profile: str | None = None,
     ) -> dict[str, Any]:
         """One tool for a person: through the same door. To call it is to allow it, unless they name a profile."""
@@ -328,7 +328,9 @@ def _not_paused(_waits: bool) -> None:
     """Nobody counts the time of this turn."""
 
 
-def waiting_notice(live: Live, say: Callable[[str], Awaitable[None]], spawn: Callable[[Any], None]) -> Live:
+def waiting_notice(
+    live: PublishEvent, say: Callable[[str], Awaitable[None]], spawn: Callable[[Any], None]
+) -> PublishEvent:
     """`live`, which also tells the person when the provider makes us wait: at once, then every while."""
     told: list[float] = []
 

@@ -15,7 +15,7 @@ from shared.errors import BadMessage, Missing, PromptDockError, ToolError, sente
 from shared.guard.permissions import marks
 from shared.loop import Call, Done, final
 from shared.loop.transcript import Transcript
-from shared.models.base import Message
+from shared.models.base import ModelMessage
 from shared.tools.approvals.trust import CONVERSATION
 from shared.tools.context import Context
 from shared.turns.records import Record
@@ -345,7 +345,7 @@ class ChatRunner:
             agent = self.engine.profile.name
             await summary.ask(self.parts, agent, self.turn.session, added[-1]["seq"])
 
-    def _window(self, messages: Sequence[Message], seq: int) -> list[Record]:
+    def _window(self, messages: Sequence[ModelMessage], seq: int) -> list[Record]:
         """What this turn adds to the conversation, numbered on from `seq`."""
         said = self._given.said[0] if self._given.said else None
         foreign = marks.mark(self.turn.records)

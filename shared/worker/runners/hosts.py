@@ -26,7 +26,9 @@ _AGAIN = 5.0  # seconds after which a question that nobody answered is published
 _PATIENCE = 40.0  # seconds that a search, the slowest of these tools, may take with its ways
 
 
-Answer = Callable[[float], Awaitable[dict[str, Any] | None]]  # waits so many seconds for the answer's payload
+PeerAnswer = Callable[
+    [float], Awaitable[dict[str, Any] | None]
+]  # waits so many seconds for the answer's payload
 
 
 class HostCalls(Protocol):
@@ -36,7 +38,7 @@ class HostCalls(Protocol):
     def parts(self) -> Resources: ...
     @property
     def agent(self) -> str: ...
-    def awaiting(self, key: str, whom: str) -> AbstractAsyncContextManager[Answer]: ...
+    def awaiting(self, key: str, whom: str) -> AbstractAsyncContextManager[PeerAnswer]: ...
 
 
 def channel(home: str) -> str:

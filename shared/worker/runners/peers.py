@@ -16,7 +16,7 @@ from shared.bus.messages import now
 from shared.bus.presence import LIFE_MS
 from shared.errors import Busy, PromptDockError, ToolError
 from shared.guard.permissions import marks
-from shared.loop import Live
+from shared.loop import PublishEvent
 from shared.profiles import profile
 from shared.store.origin import Origin
 from shared.tasks.defaults import KINDS
@@ -45,7 +45,14 @@ class Peers:
     """The `Cluster` of one turn."""
 
     def __init__(
-        self, parts: Resources, agent: str, turn: Turn, who: dict[str, Any], hops: int, live: Live, say: Say
+        self,
+        parts: Resources,
+        agent: str,
+        turn: Turn,
+        who: dict[str, Any],
+        hops: int,
+        live: PublishEvent,
+        say: Say,
     ) -> None:
         self._parts, self._agent, self._turn = parts, agent, turn
         self._who, self._hops, self._live, self._say = who, hops, live, say
@@ -136,7 +143,7 @@ class Peers:
         return await hosts.ask(self, home, payload, key)
 
     @contextlib.asynccontextmanager
-    async def awaiting(self, key: str, whom: str) -> AsyncIterator[hosts.Answer]:
+    async def awaiting(self, key: str, whom: str) -> AsyncIterator[hosts.PeerAnswer]:
         """Around a request that is published inside: what is given waits so long for its answer's payload."""
         self._waits.add(key)
         self.asked[key] = whom

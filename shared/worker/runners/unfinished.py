@@ -7,13 +7,15 @@ from typing import Any
 
 from shared.errors import ModelError, ModelOverloaded, ModelRefused, PromptDockError
 from shared.loop.transcript import Transcript
-from shared.models.base import Message
+from shared.models.base import ModelMessage
 from shared.turns.turn import Turn
 
 _LONG = 2_000  # characters of words that the provider did not take
 
 
-def messages(turn: Turn, opening: Sequence[str], how: str, error: PromptDockError | None) -> list[Message]:
+def messages(
+    turn: Turn, opening: Sequence[str], how: str, error: PromptDockError | None
+) -> list[ModelMessage]:
     """The messages, the last of which says how it ended, as a note of the assistant."""
     script = Transcript(turn.id, turn.records)
     note = _said("assistant", [f"[This turn was ended: {how}.]".replace("..", ".")])

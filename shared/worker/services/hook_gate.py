@@ -18,7 +18,7 @@ from shared.guard.permissions import grants, presets
 from shared.guard.sandbox.addresses import Reach, Unknown, pin
 from shared.guard.sandbox.sandbox import Sandbox
 from shared.hooks import leave, queries
-from shared.hooks.steps import NOT_RUN, Found
+from shared.hooks.steps import NOT_RUN, StepResult
 from shared.store.base import Store
 from shared.store.origin import Origin
 from shared.store.records import Audit, Hook, HookRun, Project
@@ -66,7 +66,7 @@ class HookGate:
         self._made = Origin.of(hook.origin)
         self._allowed_by = leave.by(hook, project.slug)
 
-    async def __call__(self, tool: str, arguments: dict[str, Any]) -> Found:
+    async def __call__(self, tool: str, arguments: dict[str, Any]) -> StepResult:
         """Run one tool; Denied where it has no permission."""
         self._count += 1
         vote, why = await self._ruled(tool, arguments)
@@ -142,7 +142,7 @@ class HookGate:
         )
 
 
-async def _fetch(url: str, timeout: float) -> Found:
+async def _fetch(url: str, timeout: float) -> StepResult:
     """GET, without following elsewhere; what does not answer is told as `error`, with status 0."""
     import httpx
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shared.bus.messages import Output, now
-from shared.client.text.blocks import Block, Splitter, blocks
+from shared.client.text.blocks import Splitter, TextBlock, blocks
 from shared.client.text.drawn import draw
 from shared.client.text.stream import Stream
 from shared.client.types import Event
@@ -186,7 +186,7 @@ def test_an_answer_that_was_not_streamed_is_shown_whole_and_one_that_failed_as_f
 def test_blocks_are_drawn_apart_as_the_source_has_them() -> None:
     drawn = _bare(draw(blocks("One\n\nTwo\n- a\n- b\n\nThree"), 40))
     assert drawn == "One\n\nTwo\n • a\n • b\n\nThree\n"
-    assert isinstance(blocks("x")[0], Block)
+    assert isinstance(blocks("x")[0], TextBlock)
 
 
 def test_what_a_worker_that_died_did_not_tell_to_its_end_is_completed_and_not_repeated(

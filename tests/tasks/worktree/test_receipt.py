@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from shared.store.records import Repo
+from shared.store.records import Repo, Verified
 from shared.tasks.worktree.acquire import Worktree
 from shared.tasks.worktree.mirrors import Mirrors
-from shared.tasks.worktree.receipt import CheckRun, Receipt, Verified, build, digest, verdict
+from shared.tasks.worktree.receipt import CheckRun, Receipt, build, digest, verdict
 
 
 def check(command: str, exit_code: int, at: float = 10.0) -> CheckRun:

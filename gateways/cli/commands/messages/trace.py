@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gateways.cli import screen
 from shared.client import Client
+from shared.client.types import Card
 from shared.client.views import trace
 from shared.settings import Settings
 
@@ -22,7 +23,7 @@ async def show(settings: Settings, name: str, user: str, as_json: bool) -> None:
     screen.talk(f"… {len(turns)} turn{'' if len(turns) == 1 else 's'}, {tokens} tokens, ${cost:.4f}")
 
 
-def _turn(turn: trace.Card) -> None:
+def _turn(turn: Card) -> None:
     inset = "  " * turn["depth"]
     head = f"{inset}{turn['agent']}  {turn['state']}  {_seconds(turn['ms'])}  {turn['model'] or 'no model'}"
     used = f"{turn['input']} in, {turn['output']} out, ${turn['cost']:.4f}"

@@ -6,8 +6,8 @@ from typing import Any
 
 from gateways.cli import diffs, screen
 from shared.client import Client
+from shared.client.types import Card
 from shared.client.views import tasks as records
-from shared.client.views.tasks import Card
 from shared.settings import Settings
 
 _STYLES = {"state": screen.state, "moment": screen.faint, "failed": screen.bad}
@@ -40,7 +40,7 @@ async def one(settings: Settings, name: str, as_json: bool) -> None:
         _whole(card)
 
 
-def _whole(card: records.Card) -> None:
+def _whole(card: Card) -> None:
     state = screen.state(records.state(card))
     made = screen.since(card["created_at"])
     screen.out(screen.strong(card["id"]), "  ", state, f"  {card['assignee'] or ''}  made {made} ago")
@@ -79,7 +79,7 @@ def _receipt(result: dict[str, Any]) -> None:
         _out(line)
 
 
-def _out(line: records.Line) -> None:
+def _out(line: records.StyledLine) -> None:
     screen.out(*(_STYLES[what](text) if what else text for text, what in line))
 
 
