@@ -8,10 +8,10 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks import bus, cluster, door, idle, machine, search, shelf, tasks, turn, worker
+from benchmarks import bus, cluster, execute, idle, machine, search, tasks, turn, view, worker
 from benchmarks.bus import Size
 
-PARTS = ("bus", "turn", "worker", "cluster", "idle", "door", "shelf")
+PARTS = ("bus", "turn", "worker", "cluster", "idle", "execute", "view")
 ALONE = ("tasks", "search")  # measured only when it is named
 FULL = Size(rounds=9, seconds=0.4, levels=(1, 32, 256))
 QUICK = Size(rounds=3, seconds=0.1, levels=(1, 32))
@@ -48,10 +48,10 @@ def run(part: str, home: Path, size: Size) -> None:
             cluster.measure(home, few)
         case "idle":
             idle.measure(home, 60.0 if size is FULL else 15.0)
-        case "door":
-            uvloop.run(door.measure(home, 2 * size.seconds))
-        case "shelf":
-            shelf.measure()
+        case "execute":
+            uvloop.run(execute.measure(home, 2 * size.seconds))
+        case "view":
+            view.measure()
         case "search":
             uvloop.run(search.measure(home, search.FULL if size is FULL else search.QUICK, 100))
         case "tasks":

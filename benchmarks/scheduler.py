@@ -11,7 +11,7 @@ from shared.tasks.scheduler import AgentSlot, SchedulerSnapshot, SchedulerTask, 
 ROUNDS = 30
 
 
-def snapshot(tasks: int, edges: int, projects: int = 50, seats: int = 40) -> SchedulerSnapshot:
+def snapshot(tasks: int, edges: int, projects: int = 50, slots: int = 40) -> SchedulerSnapshot:
     """A board of tasks in some states, of which some wait for others."""
     chance = random.Random(7)
     names = [f"project{n}" for n in range(projects)]
@@ -27,7 +27,7 @@ def snapshot(tasks: int, edges: int, projects: int = 50, seats: int = 40) -> Sch
         for n in range(tasks)
     ]
     needs = {row.id: (chance.choice(rows).id,) for row in chance.sample(rows, edges)}
-    places = (AgentSlot("frontend", seats // 2), AgentSlot("backend", seats // 2))
+    places = (AgentSlot("frontend", slots // 2), AgentSlot("backend", slots // 2))
     return SchedulerSnapshot(0.0, rows, tuple(Share(name) for name in names), places, needs)
 
 

@@ -174,7 +174,7 @@ class Stop(Human):
 
 
 class CommandMessage(Human):
-    """One tool through the command handler."""
+    """One tool through the executor of tools."""
 
     type: Literal["command"]
     tool: str

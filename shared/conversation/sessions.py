@@ -35,7 +35,7 @@ def title(words: str) -> str:
 
 
 async def touch(store: Store, turns: list[dict[str, Any]]) -> None:
-    """Note that turns of these sessions ended (from the archive); what people set on them stays.
+    """Note that turns of these sessions ended (from the outbox); what people set on them stays.
 
     All that bear one mark at once: at a hundred turns a second a write for each would fall behind.
     """

@@ -50,7 +50,7 @@ class TaskWork:
     journal: ExecutorJournal
     lock: Lock
     sandbox: Sandbox
-    leave: AllowCall
+    permit: AllowCall
     ask: Ask
     live: PublishProgress
     joined: TaskMessages

@@ -30,7 +30,7 @@ from shared.models.base import Usage
 from shared.settings import Settings
 from shared.turns.records import Record
 
-_LEAVE = 8 * 24 * 3600.0  # seconds that a person may take; the door has its own, shorter bound
+_LEAVE = 8 * 24 * 3600.0  # seconds that a person may take; the gate has its own, shorter bound
 _STDOUT = 4000
 _FORBIDDEN = (401, 403)
 
@@ -179,7 +179,7 @@ class _Run:
             return {}  # asks for nothing but words, which `_asked` gives
         try:
             call = claude_tools.translate(name, given["tool_input"], self._work)
-            why = await self._work.leave(call.tool, call.arguments, f"{self._work.turn_id}.{id}")
+            why = await self._work.permit(call.tool, call.arguments, f"{self._work.turn_id}.{id}")
             # What was decided is stored before it is acted upon.
             await self._work.journal.step()
         except PromptDockError as error:

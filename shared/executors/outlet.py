@@ -164,8 +164,8 @@ class Outlet:
             sent["x-api-key"] = key
         address = given.get("ANTHROPIC_BASE_URL", PROVIDER).rstrip("/") + target
         asked = json.loads(body)
-        if (veiled := concealed(asked)) is not asked:
-            body = json.dumps(veiled, ensure_ascii=False).encode()
+        if (redacted := concealed(asked)) is not asked:
+            body = json.dumps(redacted, ensure_ascii=False).encode()
         try:
             async with self._client.stream("POST", address, headers=sent, content=body) as answer:
                 told = [f"{n}: {v}" for n, v in answer.headers.items() if n.lower() not in _THEIRS]

@@ -1,6 +1,6 @@
 """What a hook looks at before it asks an agent: context steps in order, and when they say that it need not ask.
 
-Steps run through the tool door that the worker hands over; a step that is not allowed fails the run.
+Steps run through the gate that the worker hands over; a step that is not allowed fails the run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from shared.errors import PromptDockError
 
 StepResult = dict[str, Any]
 # One tool, by its name and arguments, for a hook's project. PromptDockError where it is not allowed.
-Door = Callable[[str, dict[str, Any]], Awaitable[StepResult]]
+RunTool = Callable[[str, dict[str, Any]], Awaitable[StepResult]]
 KEPT = 64 * 1024  # characters of a text that a step found
 NOT_RUN = "not_run"  # in what a step found that was only tried out: what it would have done
 
@@ -32,13 +32,13 @@ class Looked:
     error: str = ""
 
 
-async def look(steps: Sequence[Mapping[str, Any]], project: str, door: Door) -> Looked:
+async def look(steps: Sequence[Mapping[str, Any]], project: str, run_tool: RunTool) -> Looked:
     """Run the steps until one fails or says that nothing need be done."""
     found: list[StepResult] = []
     for number, step in enumerate(steps):
         kind = str(step.get("type"))
         try:
-            result = await door(*_call(kind, step, project))
+            result = await run_tool(*_call(kind, step, project))
         except PromptDockError as error:
             return Looked(found, error=f"step {number} ({kind}): {error}")
         found.append({"type": kind, **_short(result)})

@@ -1,6 +1,6 @@
 """What the loop is handed, and what it gives back.
 
-Above stands the worker, which hands over a journal (the durable turn), a model, `leave` (may this call run?)
+Above stands the worker, which hands over a journal (the durable turn), a model, `permit` (may this call run?)
 and `act` (run it). The loop knows neither Redis, nor tools, nor the person who is asked.
 """
 

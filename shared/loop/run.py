@@ -41,7 +41,7 @@ class _Hands:
     journal: Journal
     model: Model
     act: Act
-    leave: AskPermission
+    permit: AskPermission
     live: PublishEvent
     joined: JoinedMessages
     side_by_side: Callable[[str], bool]
@@ -54,7 +54,7 @@ async def run(
     journal: Journal,
     model: Model,
     act: Act,
-    leave: AskPermission,
+    permit: AskPermission,
     limits: Limits,
     live: PublishEvent = lambda _kind, _payload: None,
     joined: JoinedMessages = _nothing,
@@ -65,7 +65,7 @@ async def run(
     `request` holds the conversation up to and including what the turn answers. `side_by_side` says which
     tools of one answer may run at the same time.
     """
-    hands = _Hands(journal, model, act, leave, live, joined, side_by_side)
+    hands = _Hands(journal, model, act, permit, live, joined, side_by_side)
     script = Transcript(turn_id, journal.records)
     while True:
         if script.pending:
@@ -159,7 +159,7 @@ async def _act(hands: _Hands, script: Transcript) -> None:
 async def _one(hands: _Hands, call: Call) -> dict[str, object]:
     started = time.monotonic()
     hands.live("tool_call", {"tool": call.tool, "arguments": call.arguments, "call_id": call.id})
-    verdict = await hands.leave(call)
+    verdict = await hands.permit(call)
     if verdict.allowed:
         outcome = await hands.act(call)
     else:

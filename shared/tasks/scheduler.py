@@ -76,7 +76,7 @@ class SchedulerSnapshot:
     now: float
     work: Sequence[SchedulerTask]
     shares: Sequence[Share]
-    seats: Sequence[AgentSlot]
+    slots: Sequence[AgentSlot]
     needs: Mapping[TaskId, Sequence[TaskId]] = field(default_factory=dict)  # what each task waits for
     lost: frozenset[TaskId] = frozenset()  # assigned or begun, and nobody has them any more
     paused: bool = False
@@ -185,18 +185,18 @@ class _Project:
             self.left -= work.cost
 
     def next(
-        self, seats: Mapping[tuple[str, str], str], left: float | None
+        self, slots: Mapping[tuple[str, str], str], left: float | None
     ) -> tuple[SchedulerTask, str] | None:
         """The task to begin, with its agent; those that cost more than is left are dropped for this time."""
         best: tuple[bool, float, float, TaskId, SchedulerTask] | None = None
         for wants, queue in self.queues.items():
-            if wants not in seats:
+            if wants not in slots:
                 continue
             while queue and not _fits(queue[0][-1].cost, self.left, left):
                 heapq.heappop(queue)
             if queue and (best is None or queue[0] < best):
                 best = queue[0]
-        return (best[-1], seats[best[-1].wants, best[-1].kind]) if best else None
+        return (best[-1], slots[best[-1].wants, best[-1].kind]) if best else None
 
 
 def _fits(cost: float, *lefts: float | None) -> bool:
@@ -206,7 +206,7 @@ def _fits(cost: float, *lefts: float | None) -> bool:
 def _assign(snapshot: SchedulerSnapshot, waiting: set[TaskId], timers: _Timers) -> Iterator[Assignment]:
     projects = {share.id: _Project(share) for share in snapshot.shares}
     left = _sort(snapshot, projects, waiting, timers)
-    rooms = {seat.agent: seat.room for seat in snapshot.seats if seat.room > 0}
+    rooms = {slot.agent: slot.room for slot in snapshot.slots if slot.room > 0}
     weights = sum(max(0.0, project.share.weight) for project in projects.values() if project.queues)
     while rooms:
         total = sum(project.used for project in projects.values())
@@ -275,7 +275,7 @@ def _places(
         if wants:
             fitting = [wants] if wants in rooms else []
         else:
-            fitting = [s.agent for s in snapshot.seats if s.agent in rooms and kind in s.takes]
+            fitting = [s.agent for s in snapshot.slots if s.agent in rooms and kind in s.takes]
         if fitting:
             found[wants, kind] = max(fitting, key=lambda agent: (rooms[agent], agent))
     return found

@@ -1,1 +1,1 @@
-"""Tools: typed async functions, their registry, and the one door through which all of them run."""
+"""Tools: typed async functions, their registry, and the executor through which all of them run."""

@@ -1,4 +1,4 @@
-"""Tools of category core: look at the shelf of tools, and load a part of it."""
+"""Tools of category core: look at the categories of tools, and load a part of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command handler: the one door through which all tools run, whoever calls.
+"""The one way in which all tools run, whoever calls.
 
 `execute` never raises for what a tool does: an unknown name, a wrong argument, any exception is a result
 with an `error` key. Success is the absence of `error`.

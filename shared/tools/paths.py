@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from shared.errors import Missing, ToolError
 from shared.guard.files.jail import Jail
-from shared.guard.permissions.secret_files import is_secret, veiled
+from shared.guard.permissions.secret_files import is_secret, redacted
 from shared.tools.context import Context, Root
 
 READ = 8 * 1024 * 1024  # bytes of a file that we read whole
@@ -76,7 +76,7 @@ def read_text(root: Root, inner: str, asked: bool = False) -> str:
     if b"\0" in data[:8192]:
         raise ToolError(f"{full(root, inner)} is a binary file", "", "read a text file instead")
     text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
-    return text if secrets else veiled(text)
+    return text if secrets else redacted(text)
 
 
 def read_lines(root: Root, inner: str, asked: bool = False) -> list[str]:

@@ -7,7 +7,7 @@
         '''Read a file's contents from a workspace.'''
 
 Name, description and JSON Schema come from the function; pydantic validates the arguments. What a tool
-returns is a JSON object; a failure is a ToolError, which the door turns into `{"error": …}`. What it touches is
+returns is a JSON object; a failure is a ToolError, which the executor turns into `{"error": …}`. What it touches is
 declared beside it, and from that the permissions follow (`shared/guard/permissions/touching.py`).
 """
 

@@ -81,7 +81,7 @@ class ToolView:
         return self._deferring
 
     def runs(self, name: str) -> bool:
-        """Whether a call of that name is one for this agent: shown or, on demand, anything on the shelf."""
+        """Whether a call of that name is one for this agent: shown or, on demand, anything in the view."""
         if name not in self.registry:
             return False
         tool = self.registry.get(name)
@@ -126,17 +126,17 @@ class ToolView:
         return list({tool.name: tool for tool in tools if not self.hidden(tool)}.values())
 
 
-class Shelved(Model):
-    """A model that is shown, with each request that has tools at all, what the shelf holds at that moment."""
+class ViewedModel(Model):
+    """A model that is shown, with each request that has tools at all, what the view holds at that moment."""
 
-    def __init__(self, model: Model, shelf: ToolView, records: Sequence[dict[str, Any]]) -> None:
-        self._model, self._shelf, self._records = model, shelf, records
+    def __init__(self, model: Model, view: ToolView, records: Sequence[dict[str, Any]]) -> None:
+        self._model, self._view, self._records = model, view, records
         self.name, self.demo = model.name, model.demo
 
     async def answer(self, request: Request, on_delta: OnDelta | None = None) -> Answer:
         if request.tools:
             defer = self._model.defers(request.model)
-            tools = self._shelf.specs(loaded(self._records), defer)
+            tools = self._view.specs(loaded(self._records), defer)
             later = frozenset(tool.name for tool in tools if tool.deferred)
             messages = tuple(_revealing(request.messages, later)) if later else request.messages
             request = replace(request, tools=tools, messages=messages)

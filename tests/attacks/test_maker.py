@@ -16,7 +16,7 @@ from shared.guard.permissions import marks
 from shared.guard.permissions.policy import policy
 from shared.guard.permissions.presets import preset
 from shared.guard.sandbox.sandbox import Sandbox
-from shared.hooks import leave
+from shared.hooks import permission
 from shared.profiles.profile import Profile
 from shared.store.origin import MADE, PERSON, Origin, mark
 from shared.store.records import Hook, HookRun, Note, Project, Repo, Task, project_key
@@ -165,7 +165,7 @@ async def test_no_model_allows_the_steps_of_a_hook(bench: Bench) -> None:
     await bench.store.insert(_hook(origin={"by": "chatter"}))
     await bench.run("allow_hook", hook_id="x")
     [row] = await bench.store.select(Hook)
-    assert not leave.by(row, "default")
+    assert not permission.by(row, "default")
 
 
 # -- hooks -------------------------------------------------------------------------------------------------
@@ -193,8 +193,10 @@ async def test_a_hook_is_not_made_without_leave_by_a_turn_that_goes_on_from_what
     [
         _hook(),  # of a release before
         _hook(origin={"by": "backend"}),  # whose maker may run commands
-        _hook(origin={"by": PERSON}, allowed=leave.given("ada", [], "default")),  # other steps were allowed
-        _hook(origin={"by": PERSON}, allowed=leave.given("ada", HARMFUL, "shop")),  # in another project
+        _hook(
+            origin={"by": PERSON}, allowed=permission.given("ada", [], "default")
+        ),  # other steps were allowed
+        _hook(origin={"by": PERSON}, allowed=permission.given("ada", HARMFUL, "shop")),  # in another project
     ],
     ids=["older", "by an agent", "changed since", "elsewhere"],
 )
@@ -210,7 +212,7 @@ async def test_a_run_takes_no_step_that_no_person_allowed(
 async def test_a_hook_that_is_tried_out_runs_nothing(
     bench: Bench, workspace: Path, strongest: Sandbox
 ) -> None:
-    hook = _hook(origin={"by": PERSON}, allowed=leave.given("ada", HARMFUL, "default"))
+    hook = _hook(origin={"by": PERSON}, allowed=permission.given("ada", HARMFUL, "default"))
     told = await hooks.preview(_tools(bench, strongest), hook, "k")
     assert not (workspace / "CANARY").exists()
     assert "touch CANARY" in told["steps"][0]["not_run"]
@@ -219,7 +221,7 @@ async def test_a_hook_that_is_tried_out_runs_nothing(
 async def test_exactly_the_steps_that_a_person_allowed_run(
     bench: Bench, workspace: Path, strongest: Sandbox
 ) -> None:
-    hook = _hook(origin={"by": PERSON}, allowed=leave.given("ada", HARMFUL, "default"))
+    hook = _hook(origin={"by": PERSON}, allowed=permission.given("ada", HARMFUL, "default"))
     await _runs(bench, strongest, hook)
     assert (workspace / "CANARY").exists()
 

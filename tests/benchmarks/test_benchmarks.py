@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import bus, door, search, shelf, turn
+from benchmarks import bus, execute, search, turn, view
 from benchmarks.peers import installed
 from benchmarks.peers.__main__ import PEERS
 from benchmarks.race import Lap, lap, ratio, summed, typical
@@ -33,10 +33,10 @@ async def test_a_turn_without_tools_costs_an_idle_worker_one_round_trip(
     assert "  commands of the worker to Redis: 1 until the answer" in capsys.readouterr().out
 
 
-async def test_the_door_adds_less_than_a_millisecond_to_a_tool(
+async def test_the_executor_adds_less_than_a_millisecond_to_a_tool(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    await door.measure(tmp_path, seconds=0.3)
+    await execute.measure(tmp_path, seconds=0.3)
     added = re.search(r"p50 ([\d.]+) us more", capsys.readouterr().out)
     assert added is not None and 0 < float(added[1]) < 1000
 
@@ -44,10 +44,10 @@ async def test_the_door_adds_less_than_a_millisecond_to_a_tool(
 def test_the_first_request_is_little_more_than_a_quarter_of_the_same_with_all_tools(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    tiered, full = shelf.sizes("tiered"), shelf.sizes("full")
+    tiered, full = view.sizes("tiered"), view.sizes("full")
     assert tiered["request"] <= 0.27 * full["request"], (tiered, full)
     assert full["index"] <= 2 and full["tools"] < full["request"]
-    shelf.measure()
+    view.measure()
     assert f"request {tiered['request']}" in capsys.readouterr().out
 
 

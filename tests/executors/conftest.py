@@ -49,7 +49,7 @@ class Person:
         self.events: list[tuple[str, dict[str, Any]]] = []
         self.words: list[str] = []
 
-    async def leave(self, tool: str, arguments: dict[str, Any], _key: str) -> str:
+    async def permit(self, tool: str, arguments: dict[str, Any], _key: str) -> str:
         self.asked.append((tool, arguments))
         return self.denies.get(tool, "")
 
@@ -90,7 +90,7 @@ async def work(tmp_path: Path, person: Person) -> AsyncIterator[TaskWork]:
         journal=Journal(),
         lock=lock,
         sandbox=found if found.confines else Sandbox.probe("none"),
-        leave=person.leave,
+        permit=person.permit,
         ask=person.ask,
         live=person.live,
         joined=person.joined,

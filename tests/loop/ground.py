@@ -100,7 +100,7 @@ class World:
         self.book.point("after act")
         return self.results.get(call.tool, Outcome({"did": call.tool}))
 
-    async def leave(self, call: Call) -> Verdict:
+    async def permit(self, call: Call) -> Verdict:
         return Verdict(call.tool not in self.denied, self.denied.get(call.tool, ""))
 
     async def joined(self) -> list[str]:
@@ -117,7 +117,7 @@ class World:
             journal=self.book,
             model=self.model,
             act=self.act,
-            leave=self.leave,
+            permit=self.permit,
             limits=self.limits,
             live=lambda kind, payload: self.events.append((kind, payload)),
             joined=self.joined,

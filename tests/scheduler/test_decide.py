@@ -54,24 +54,24 @@ def test_the_lowest_priority_number_begins_first_then_the_oldest() -> None:
         work("early", since=NOW - 20),
         work("urgent", priority=1, since=NOW),
     ]
-    decision = decide(scene(works, seats=(AgentSlot("backend", 2),)))
+    decision = decide(scene(works, slots=(AgentSlot("backend", 2),)))
     assert begun(decision) == [works[2].id, works[1].id]
 
 
 def test_a_task_goes_to_the_agent_that_it_names_and_waits_while_that_one_is_full_or_away() -> None:
     works = [work("page", wants="frontend"), work("api", wants="backend"), work("text", wants="writer")]
-    decision = decide(scene(works, seats=(AgentSlot("backend", 1), AgentSlot("frontend", 0))))
+    decision = decide(scene(works, slots=(AgentSlot("backend", 1), AgentSlot("frontend", 0))))
     assert [(one.task, one.agent) for one in decision.assign] == [(works[1].id, "backend")]
 
 
 def test_a_task_that_names_nobody_goes_to_whoever_takes_its_kind_and_has_the_most_room() -> None:
-    seats = (
+    slots = (
         AgentSlot("backend", 5, frozenset({"backend", "both"})),
         AgentSlot("frontend", 1, frozenset({"frontend", "both"})),
         AgentSlot("writer", 9, frozenset()),
     )
     works = [work("page", kind="frontend"), work("api", kind="backend"), work("either", kind="both")]
-    decision = decide(scene(works, seats=seats))
+    decision = decide(scene(works, slots=slots))
     agents = {assignment.task: assignment.agent for assignment in decision.assign}
     assert agents == {works[0].id: "frontend", works[1].id: "backend", works[2].id: "backend"}
 
@@ -96,13 +96,13 @@ def test_a_task_that_somebody_made_for_an_agent_is_left_to_them_for_a_minute() -
 def test_a_task_that_waits_too_long_goes_before_all_priorities() -> None:
     old = work("old", priority=900, since=NOW - PATIENCE)
     newer = [work(n, priority=1) for n in range(20)]
-    assert begun(decide(scene([*newer, old], seats=(AgentSlot("backend", 1),)))) == [old.id]
+    assert begun(decide(scene([*newer, old], slots=(AgentSlot("backend", 1),)))) == [old.id]
 
 
 def test_a_project_that_had_nothing_done_comes_before_one_that_is_further_behind() -> None:
     shares = (Share(SHOP, weight=9, used=10, done=1, cap=9), Share(BLOG, weight=1, used=0, done=0, cap=9))
     works = [work("a"), work("b", BLOG)]
-    assert begun(decide(scene(works, shares=shares, seats=(AgentSlot("backend", 1),)))) == [works[1].id]
+    assert begun(decide(scene(works, shares=shares, slots=(AgentSlot("backend", 1),)))) == [works[1].id]
 
 
 def test_what_costs_more_than_is_left_does_not_begin_and_what_costs_less_does() -> None:
@@ -207,11 +207,11 @@ def test_no_cap_no_room_no_budget_and_no_dependency_is_ever_broken(
     shares = tuple(
         Share(id, cap=cap, left=left) for id, cap, left in zip((SHOP, BLOG, WIKI), caps, lefts, strict=False)
     )
-    seats = (
+    slots = (
         AgentSlot("frontend", front, frozenset({"frontend", "both"})),
         AgentSlot("backend", back, frozenset({"backend", "both"})),
     )
-    snapshot = SchedulerSnapshot(NOW, rows, shares, seats, needs, left=lefts[3])
+    snapshot = SchedulerSnapshot(NOW, rows, shares, slots, needs, left=lefts[3])
     decision = decide(snapshot)
     assert (
         decide(replace(snapshot, work=list(reversed(rows)))).assign == decision.assign
@@ -227,7 +227,7 @@ def test_no_cap_no_room_no_budget_and_no_dependency_is_ever_broken(
         assert not started or share.left is None or sum(row.cost for row in at_once) <= share.left + 1e-9
     assert not given_ or lefts[3] is None or sum(r.cost for r in [*running, *given_]) <= lefts[3] + 1e-9
     used = Counter(assignment.agent for assignment in decision.assign)
-    assert all(used[seat.agent] <= seat.room for seat in seats)
+    assert all(used[slot.agent] <= slot.room for slot in slots)
     for assignment in decision.assign:
         row = by_id[assignment.task]
         assert row.status == "READY" and not row.archived
@@ -249,8 +249,8 @@ def test_over_time_each_project_gets_its_weight_within_five_percent_and_none_sta
                 for n, (_, id, _) in enumerate(running)
             ]
             shares = tuple(Share(id, weights[id], 99, used=used[id], done=done[id]) for id in weights)
-            seats = (AgentSlot("backend", 3 - len(running)),)
-            snapshot = SchedulerSnapshot(clock, [*backlog, *busy], shares, seats)
+            slots = (AgentSlot("backend", 3 - len(running)),)
+            snapshot = SchedulerSnapshot(clock, [*backlog, *busy], shares, slots)
             owners = {row.id: row.project for row in backlog}
             for task in begun(decide(snapshot)):
                 running.append((clock + chance.uniform(1, 60), owners[task], chance.uniform(100, 3000)))
@@ -272,11 +272,11 @@ def test_ten_thousand_tasks_with_a_thousand_edges_are_decided_in_under_20_ms() -
         for n in range(10_000)
     ]  # fmt: skip
     needs = {row.id: (chance.choice(rows).id,) for row in chance.sample(rows, 1000)}
-    seats = (
+    slots = (
         AgentSlot("frontend", 20, frozenset({"frontend", "both"})),
         AgentSlot("backend", 20, frozenset({"backend", "both"})),
     )
-    snapshot = SchedulerSnapshot(NOW, rows, tuple(Share(id) for id in projects), seats, needs)
+    snapshot = SchedulerSnapshot(NOW, rows, tuple(Share(id) for id in projects), slots, needs)
     took = []
     for _ in range(20):
         started = time.process_time()

@@ -13,7 +13,7 @@ from shared.models.base import Answer, Model, OnDelta, Request, ToolSpec, Usage
 from shared.tools import catalog
 from shared.tools.abridge import abridged
 from shared.tools.categories import CORE, TIERS
-from shared.tools.view import Shelved, ToolView, loaded
+from shared.tools.view import ToolView, ViewedModel, loaded
 from tests.tools.bench import Bench
 
 registry = catalog.registry()
@@ -185,7 +185,7 @@ def _request(*contents: str) -> Request:
 async def test_where_tools_can_be_deferred_loading_answers_with_references() -> None:
     model, records = Echo(True), [_record("hooks")]
     content = json.dumps({"tools_added": ["fire_hook", "create_task", "no_such_tool"]})
-    await Shelved(model, shelf(), records).answer(_request(content, "no JSON", "{}"))
+    await ViewedModel(model, shelf(), records).answer(_request(content, "no JSON", "{}"))
     [asked] = model.asked
     assert asked.tools == shelf().specs([], defer=True)
     contents = [message["content"][0]["content"] for message in asked.messages[2::2]]
@@ -194,7 +194,7 @@ async def test_where_tools_can_be_deferred_loading_answers_with_references() -> 
 
 async def test_elsewhere_the_tools_are_appended_and_a_call_without_tools_stays_so() -> None:
     model = Echo(False)
-    shelved = Shelved(model, shelf(), [_record("hooks")])
+    shelved = ViewedModel(model, shelf(), [_record("hooks")])
     await shelved.answer(_request("{}"))
     await shelved.answer(Request("m", ("s",), ({"role": "user", "content": "wrap up"},)))
     assert _names(model.asked[0].tools) == [*ALWAYS, *(tool.name for tool in registry.category("hooks"))]

@@ -132,7 +132,7 @@ class Policy:
     name: str
     # One set of rules behind the other: the first that has a vote on a spelling decides it.
     layers: tuple[Layer, ...] = field(repr=False)
-    # What its name says: nothing that the door asks for on its own account is asked under it.
+    # What its name says: nothing that the gate asks for on its own account is asked under it.
     unguarded: bool = False
 
     def decide(

@@ -42,7 +42,7 @@ class ApprovalRequest:
     """One question. `id` follows from the agent and the key of its call; times are the server's milliseconds.
 
     `session` and `user_id` are of the person who is asked; `turn` and `home` (a session of the agent's
-    desk) are where the answer is waited for. `in_turn`: that turn's closing output closes the answer too.
+    queue) are where the answer is waited for. `in_turn`: that turn's closing output closes the answer too.
     """
 
     id: str

@@ -77,7 +77,7 @@ def _shown(path: object) -> tuple[TouchKind, ...]:
 SHOWN = When(("secret",), _shown)
 
 
-def veiled(text: str) -> str:
+def redacted(text: str) -> str:
     """`text` without private keys and tokens, line by line the same."""
     if failpoints.without("secret-files"):
         return text
@@ -115,9 +115,11 @@ def without(diff: str, doubt: bool = False) -> tuple[str, list[str]]:
         head, cut, tail = part.partition("\n[… ")
         secret = is_secret(_path(part))
         kept += (
-            [part.split("\n", 1)[0] + "\n[left out: the file holds secrets]\n"] if secret else [veiled(head)]
+            [part.split("\n", 1)[0] + "\n[left out: the file holds secrets]\n"]
+            if secret
+            else [redacted(head)]
         )
-        kept += [cut + tail.split("\n", 1)[0] + "\n"] if cut and (doubt or secret) else [cut + veiled(tail)]
+        kept += [cut + tail.split("\n", 1)[0] + "\n"] if cut and (doubt or secret) else [cut + redacted(tail)]
     return "".join(kept), left
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from shared.errors import Missing
 from shared.guard.permissions.touching import touching
-from shared.hooks import leave
+from shared.hooks import permission
 from shared.store.origin import Origin
 from shared.store.records import (
     Hook,
@@ -92,8 +92,10 @@ async def allow_hook(here: Context, hook_id: str) -> Result:
     person = here.need_person()
     row = await lookup.hook(here.store, hook_id)
     project = (await lookup.projects(here.store)).get(row.project_id, "")
-    if leave.by(row, project) != person:
-        row = await lookup.change(here.store, row, allowed=leave.given(person, row.context_steps, project))
+    if permission.by(row, project) != person:
+        row = await lookup.change(
+            here.store, row, allowed=permission.given(person, row.context_steps, project)
+        )
     return {"allowed": row.slug, "by": person, "context_steps": row.context_steps}
 
 

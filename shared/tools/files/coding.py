@@ -15,7 +15,7 @@ from pydantic import Field
 from shared.errors import ToolError
 from shared.guard.files.jail import Jail
 from shared.guard.permissions.reading import only_reads
-from shared.guard.permissions.secret_files import SHOWN, is_secret, veiled
+from shared.guard.permissions.secret_files import SHOWN, is_secret, redacted
 from shared.guard.permissions.touching import touching
 from shared.guard.processes.process import run
 from shared.guard.processes.reserve import Reserve
@@ -136,7 +136,7 @@ async def view(
     if b"\0" in data[:8192]:
         return {**answer, "binary": True, "bytes": len(data)}
     text = data.decode("utf-8", "replace").removesuffix("\n")
-    lines = (text if secrets else veiled(text)).split("\n")
+    lines = (text if secrets else redacted(text)).split("\n")
     shown, content, room = lines[offset - 1 : offset - 1 + limit], [], CHARACTERS
     for number, line in enumerate(shown, offset):
         content.append(f"{number}\t{line[:LINE]}")

@@ -179,7 +179,7 @@ def _reaches(call: HttpCall, route: str) -> bool:
 
 
 def _alike(path: str) -> str:
-    """A path as one compares it by ear: no case, no separators, no plural."""
+    """A path as one compares it loosely: no case, no separators, no plural."""
     parts = (re.sub(r"[^a-z0-9{}]", "", part.lower()) for part in path.split("/"))
     return "/".join(re.sub(r"(?<=\w\w)s$", "", part) for part in parts)
 

@@ -65,7 +65,7 @@ class _Wrapped:
         door = engine.door(self._turn, self._asked, context, work.live)
         before = context.extras["changing"]
 
-        async def leave(tool: str, arguments: dict[str, Any], key: str) -> str:
+        async def permit(tool: str, arguments: dict[str, Any], key: str) -> str:
             verdict = await door.leave(Call(key, key, tool, arguments), engine.registry.get(tool), context)
             if verdict.allowed and tool in ("create_file", "str_replace"):
                 try:
@@ -74,7 +74,7 @@ class _Wrapped:
                     return str(error)
             return "" if verdict.allowed else verdict.reason
 
-        return await self._inner.run(dataclasses.replace(work, leave=leave, environment=_provider(engine)))
+        return await self._inner.run(dataclasses.replace(work, permit=permit, environment=_provider(engine)))
 
 
 def _provider(engine: AgentRunner) -> dict[str, str]:

@@ -253,7 +253,7 @@ class TaskRunner:
             journal=self.turn,
             lock=tree.lock,
             sandbox=self.parts.sandbox,
-            leave=executing.refuse,
+            permit=executing.refuse,
             ask=self._asked,
             live=waiting_notice(watch, lambda text: self._say(text, always=True), beside),
             joined=joined,

@@ -26,7 +26,7 @@ from shared.tools.categories import CORE
 from shared.tools.context import Context
 from shared.tools.execute import ToolExecutor
 from shared.tools.registry import Registry, Tool
-from shared.tools.view import Shelved, ToolView
+from shared.tools.view import ToolView, ViewedModel
 from shared.turns.turn import Turn
 from shared.worker import incidents
 from shared.worker.budgets.ledger import Ledger
@@ -188,9 +188,9 @@ class AgentRunner:
             turn.id,
             request,
             journal=turn,
-            model=MeteredModel(Shelved(parts.model, shelf, turn.records), purse, turn),
+            model=MeteredModel(ViewedModel(parts.model, shelf, turn.records), purse, turn),
             act=act,
-            leave=lambda call: self._leave(call, door, now()),
+            permit=lambda call: self._leave(call, door, now()),
             limits=purse.limits(limits),
             live=live,
             joined=news,

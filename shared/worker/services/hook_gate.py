@@ -17,7 +17,7 @@ from shared.errors import Denied, ToolError
 from shared.guard.permissions import grants, presets
 from shared.guard.sandbox.addresses import Reach, Unknown, pin
 from shared.guard.sandbox.sandbox import Sandbox
-from shared.hooks import leave, queries
+from shared.hooks import permission, queries
 from shared.hooks.steps import NOT_RUN, StepResult
 from shared.store.base import Store
 from shared.store.origin import Origin
@@ -64,7 +64,7 @@ class HookGate:
         self._dry = dry and not failpoints.without("dry-run")
         self._count = 0
         self._made = Origin.of(hook.origin)
-        self._allowed_by = leave.by(hook, project.slug)
+        self._allowed_by = permission.by(hook, project.slug)
 
     async def __call__(self, tool: str, arguments: dict[str, Any]) -> StepResult:
         """Run one tool; Denied where it has no permission."""

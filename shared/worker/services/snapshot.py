@@ -54,12 +54,12 @@ class SnapshotReader:
         """How things stand now."""
         await self.refresh()
         window = await self._money.window()
-        seats = await self._seats()
+        slots = await self._slots()
         return SchedulerSnapshot(
             now=time.time(),
             work=[self._work(task) for task in self.tasks.values()],
             shares=[self._share(project, window) for project in self.projects.values()],
-            seats=seats,
+            slots=slots,
             needs=self._needs,
             lost=frozenset(lost),
             paused=self._paused,
@@ -164,7 +164,7 @@ class SnapshotReader:
         limit = self.day_budget
         return None if limit is None else limit + window.raised - window.cost
 
-    async def _seats(self) -> list[AgentSlot]:
+    async def _slots(self) -> list[AgentSlot]:
         """The agents that are here, with the room that they have; paused ones have none."""
         rooms: dict[str, int] = {}
         takes: dict[str, frozenset[str]] = {}

@@ -1,4 +1,4 @@
-"""The door of the tools: what a call costs beside the tool itself."""
+"""The executor of tools: what a call costs beside the tool itself."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ async def echo(context: Context, text: str, times: int = 1) -> dict[str, Any]:
 
 
 async def measure(home: Path, seconds: float) -> None:
-    """Print the difference between a call through the door and the bare function."""
-    store = SqliteStore(home / "door.db")
+    """Print the difference between a call through the executor and the bare function."""
+    store = SqliteStore(home / "execute.db")
     await store.open()
     try:
         context = Context(agent="bench", session_id="s", turn_id="t", store=store)
-        handler = ToolExecutor(Registry([_bench]))
+        executor = ToolExecutor(Registry([_bench]))
         through, bare = [], []
         ends = time.perf_counter() + seconds
         while (started := time.perf_counter()) < ends:
-            result = await handler.execute("echo", {"text": "hello"}, context, "t.1.1")
+            result = await executor.execute("echo", {"text": "hello"}, context, "t.1.1")
             between = time.perf_counter()
             await echo(context, text="hello")
             through.append(between - started)
@@ -38,7 +38,7 @@ async def measure(home: Path, seconds: float) -> None:
             assert result == {"text": "hello"}, result
     finally:
         await store.close()
-    print(f"\nA tool that reads only, through the door ({len(through)} calls):")
+    print(f"\nA tool that reads only, through the executor ({len(through)} calls):")
     print(f"  p50 {_at(through, 50) - _at(bare, 50):.1f} us more than the bare function", end="")
     print(f", p99 {_at(through, 99) - _at(bare, 99):.1f} us")
 

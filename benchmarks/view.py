@@ -20,7 +20,7 @@ def sizes(mode: ToolMode) -> dict[str, int]:
     profile, registry = load(CHATTER), catalog.registry()
     core = [tool.name for tool in registry.category(CORE)]
     policy = preset(profile.permissions.preset or "locked")
-    shelf = ToolView(
+    view = ToolView(
         registry,
         list(dict.fromkeys([*core, *profile.tools])),
         on_demand=True,
@@ -30,12 +30,12 @@ def sizes(mode: ToolMode) -> dict[str, int]:
     )
     tools = [
         {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
-        for tool in shelf.specs()
+        for tool in view.specs()
     ]
     system = prompt.compose(profile.prompt, roster={}, repositories="")
     messages = [{"role": "user", "content": "[from Ada]: Hello"}]
-    request = {"system": [*system, shelf.index], "tools": tools, "messages": messages}
-    found = {"tools": tools, "index": shelf.index, "request": request}
+    request = {"system": [*system, view.index], "tools": tools, "messages": messages}
+    found = {"tools": tools, "index": view.index, "request": request}
     return {name: len(json.dumps(part, ensure_ascii=False).encode()) for name, part in found.items()}
 
 
