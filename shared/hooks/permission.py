@@ -10,14 +10,14 @@ from shared.store.records import Hook
 from shared.store.row import now
 
 
-def given(person: str, looks: Sequence[Mapping[str, Any]], project: str) -> dict[str, Any]:
+def grant(person: str, looks: Sequence[Mapping[str, Any]], project: str) -> dict[str, Any]:
     """As a hook's row keeps it; {} where no person allowed anything."""
     if not person:
         return {}
     return {"by": person, "at": now().isoformat(), "digest": steps.digest(looks, project)}
 
 
-def by(hook: Hook, project: str) -> str:
+def granted_by(hook: Hook, project: str) -> str:
     """The person who allowed the steps as they are now; "" where nobody did."""
     same = hook.allowed.get("digest") == steps.digest(hook.context_steps, project)
     return str(hook.allowed.get("by") or "") if same else ""

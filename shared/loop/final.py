@@ -30,11 +30,11 @@ def split(blocks: Iterable[Block], before: str = "") -> tuple[str, str]:
     sieve = Sieve()
     pieces = [*sieve.add(before + "\n".join(texts)), *sieve.end()]
     thoughts.append("\n".join(words.strip() for kind, words in pieces if kind == "thinking"))
-    said = "".join(words for kind, words in pieces if kind == "text")
-    return said.strip(), "\n".join(part.strip() for part in thoughts if part.strip())
+    spoken = "".join(words for kind, words in pieces if kind == "text")
+    return spoken.strip(), "\n".join(part.strip() for part in thoughts if part.strip())
 
 
-def said(answers: Iterable[tuple[Iterable[Block], bool]]) -> list[str]:
+def spoken(answers: Iterable[tuple[Iterable[Block], bool]]) -> list[str]:
     """What was streamed as text of each of these answers of a turn; `cut`: it goes on in the next."""
     sieve, texts = Sieve(), []
     for blocks, cut in answers:

@@ -19,7 +19,7 @@ Kinds = frozenset[str]  # of repositories
 KINDS: Kinds = frozenset(get_args(RepoKind))
 
 
-def meant(repos: Iterable[Repo], kinds: Kinds) -> list[Repo]:
+def best_for(repos: Iterable[Repo], kinds: Kinds) -> list[Repo]:
     """Those that fit an agent of these kinds best: its own one before `both`, the demo's own repository last.
 
     It is clear which one is meant where this is one.

@@ -25,7 +25,7 @@ from shared.tasks.defaults import lying, real
 from shared.tasks.worktree.mirrors import Mirrors
 from shared.tools import lookup
 from shared.tools.context import Context, Root
-from shared.tools.paths import one
+from shared.tools.paths import locate
 from shared.tools.registry import Function, Result
 
 
@@ -145,7 +145,7 @@ async def opened(
             await _need_here(here, wanted or head)
             await _need_ours(here, here.roots, head)
         return here, path
-    project = await lookup.meant(here, project_id, repo_id)
+    project = await lookup.project_for(here, project_id, repo_id)
     found = await _roots(here, project, wanted or head)
     if head and head not in found and not project_id and not repo_id:
         other = await lookup.first(here.store, Project, slug=head)
@@ -243,7 +243,7 @@ async def root(
     """The one root that a call means, and the path in it."""
     wanted = await named(here, workspace or repo_id, project_id)
     here, path = await opened(here, path, project_id, repo_id, wanted)
-    found, inner = one(here, project_id, wanted, path)
+    found, inner = locate(here, project_id, wanted, path)
     return here, found, inner
 
 

@@ -31,7 +31,7 @@ _TEXT = 200  # characters of one argument
 _NAMED = 8  # files that are named
 
 
-async def words(here: Context | None, tool: Tool, arguments: dict[str, Any], facts: Facts) -> list[str]:
+async def call(here: Context | None, tool: Tool, arguments: dict[str, Any], facts: Facts) -> list[str]:
     """What the call will do; `facts` are what a yes is bound to, as they are now."""
     teller = _TELLERS.get(tool.name)
     if here is not None and teller is not None:

@@ -99,7 +99,7 @@ async def project(store: Store, slug: str) -> Project:
     return row
 
 
-async def meant(here: Context, project_id: str | None, repo_id: str | None = None) -> Project:
+async def project_for(here: Context, project_id: str | None, repo_id: str | None = None) -> Project:
     """The project that a call means: the named one, that of the named repository, or the active one."""
     if repo_id and not project_id:
         owner = (await repo(here, repo_id)).project_id

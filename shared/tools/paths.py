@@ -30,7 +30,7 @@ def within(context: Context, path: str) -> list[tuple[Root, str]]:
     return [(root, "") for root in context.roots.values()]
 
 
-def one(context: Context, project_id: str = "", workspace: str = "", path: str = "") -> tuple[Root, str]:
+def locate(context: Context, project_id: str = "", workspace: str = "", path: str = "") -> tuple[Root, str]:
     """The root that is meant by a workspace's name, else by the path, else by there being only one."""
     own(context, project_id)
     workspace = workspace or (project_id if project_id in context.roots else "")

@@ -165,7 +165,7 @@ async def test_no_model_allows_the_steps_of_a_hook(bench: Bench) -> None:
     await bench.store.insert(_hook(origin={"by": "chatter"}))
     await bench.run("allow_hook", hook_id="x")
     [row] = await bench.store.select(Hook)
-    assert not permission.by(row, "default")
+    assert not permission.granted_by(row, "default")
 
 
 # -- hooks -------------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ async def test_a_hook_is_not_made_without_leave_by_a_turn_that_goes_on_from_what
     builder: Ground,
 ) -> None:
     builder.door.policy = MAKES
-    builder.turn.keep(marks.given("view", "in this conversation"))
+    builder.turn.keep(marks.mark_record("view", "in this conversation"))
     told = await builder.call("create_hook", **HOOK)
     assert told.get("error") == "not allowed", told
 
@@ -194,9 +194,9 @@ async def test_a_hook_is_not_made_without_leave_by_a_turn_that_goes_on_from_what
         _hook(),  # of a release before
         _hook(origin={"by": "backend"}),  # whose maker may run commands
         _hook(
-            origin={"by": PERSON}, allowed=permission.given("ada", [], "default")
+            origin={"by": PERSON}, allowed=permission.grant("ada", [], "default")
         ),  # other steps were allowed
-        _hook(origin={"by": PERSON}, allowed=permission.given("ada", HARMFUL, "shop")),  # in another project
+        _hook(origin={"by": PERSON}, allowed=permission.grant("ada", HARMFUL, "shop")),  # in another project
     ],
     ids=["older", "by an agent", "changed since", "elsewhere"],
 )
@@ -212,7 +212,7 @@ async def test_a_run_takes_no_step_that_no_person_allowed(
 async def test_a_hook_that_is_tried_out_runs_nothing(
     bench: Bench, workspace: Path, strongest: Sandbox
 ) -> None:
-    hook = _hook(origin={"by": PERSON}, allowed=permission.given("ada", HARMFUL, "default"))
+    hook = _hook(origin={"by": PERSON}, allowed=permission.grant("ada", HARMFUL, "default"))
     told = await hooks.preview(_tools(bench, strongest), hook, "k")
     assert not (workspace / "CANARY").exists()
     assert "touch CANARY" in told["steps"][0]["not_run"]
@@ -221,7 +221,7 @@ async def test_a_hook_that_is_tried_out_runs_nothing(
 async def test_exactly_the_steps_that_a_person_allowed_run(
     bench: Bench, workspace: Path, strongest: Sandbox
 ) -> None:
-    hook = _hook(origin={"by": PERSON}, allowed=permission.given("ada", HARMFUL, "default"))
+    hook = _hook(origin={"by": PERSON}, allowed=permission.grant("ada", HARMFUL, "default"))
     await _runs(bench, strongest, hook)
     assert (workspace / "CANARY").exists()
 

@@ -133,7 +133,7 @@ async def test_a_push_sends_the_commit_that_was_shown_and_none_that_came_after(
     assert first.bound["commit"] == shown and first.bound["changes"].startswith("1 commit: 1 file changed")
     assert "2 commits" in second.why
     assert first.shown()["bound"] == first.bound, "every surface shows it"
-    assert shown[:12] in bound.told(first.bound) and "/ours" in bound.told(first.bound)
+    assert shown[:12] in bound.describe(first.bound) and "/ours" in bound.describe(first.bound)
 
 
 @guarded("bound-yes")

@@ -49,7 +49,7 @@ def reader_of(store: SqliteStore, home: Path, cards: list[dict[str, Any]]) -> Sn
 async def taken(store: SqliteStore, home: Path, *cards: dict[str, Any]) -> dict[str, set[str]]:
     """By agent, the kinds of tasks that it takes where they name nobody."""
     found = await reader_of(store, home, list(cards)).snapshot()
-    return {seat.agent: set(seat.takes) for seat in found.seats}
+    return {slot.agent: set(slot.takes) for slot in found.slots}
 
 
 async def test_a_heartbeat_says_which_tasks_its_agent_takes(store: SqliteStore, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shared.store.records import Repo, RepoKind, project_key
-from shared.tasks.defaults import KINDS, SCRATCH_ID, for_all, meant
+from shared.tasks.defaults import KINDS, SCRATCH_ID, best_for, for_all
 
 SCRATCH: tuple[str, RepoKind] = ("the demo's", "both")
 
@@ -29,7 +29,7 @@ def test_the_exact_kind_is_meant_before_both_and_the_demos_own_repository_last(
 ) -> None:
     repos = [Repo(project_id=project_key("default"), name=name, kind=kind) for name, kind in there]
     repos = [repo.model_copy(update={"id": SCRATCH_ID} if repo.name == SCRATCH[0] else {}) for repo in repos]
-    assert [repo.name for repo in meant(repos, frozenset({"backend", "both"}))] == fitting
+    assert [repo.name for repo in best_for(repos, frozenset({"backend", "both"}))] == fitting
 
 
 def test_who_works_in_all_repositories_prefers_none_of_them() -> None:
@@ -37,5 +37,5 @@ def test_who_works_in_all_repositories_prefers_none_of_them() -> None:
         Repo(project_id=project_key("default"), name=kind, kind=kind)
         for kind in ("frontend", "backend", "both")
     ]
-    assert meant(repos, KINDS) == repos
+    assert best_for(repos, KINDS) == repos
     assert for_all(repos, [KINDS, frozenset({"frontend", "both"})]) == [repos[0], repos[2]]

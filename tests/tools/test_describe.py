@@ -20,7 +20,7 @@ async def told(bench: Bench, name: str, /, **arguments: Any) -> str:
     tool, here = REGISTRY.get(name), bench.context()
     checked = tool.check(arguments)
     facts = await tool.binds(here, **checked) if tool.binds else {}
-    return "\n".join(await describe.words(here, tool, checked, facts))
+    return "\n".join(await describe.call(here, tool, checked, facts))
 
 
 async def branched(bench: Bench, path: Path, change: str = "three\n") -> Task:

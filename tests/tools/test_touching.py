@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from shared.guard.permissions import safeguards
-from shared.guard.permissions.touching import UNKNOWN, TouchKind, class_of, spelled, told, touching
+from shared.guard.permissions.touching import UNKNOWN, TouchKind, class_of, in_words, spelled, touching
 from shared.tools import catalog
 from shared.tools.context import Context
 from shared.tools.registry import Category, Result, Tool
@@ -187,7 +187,7 @@ def test_the_class_follows_from_the_kind() -> None:
     assert class_of("files", reads=False) == class_of("loss", reads=False) == "change"
     assert class_of("address", reads=True) == class_of("money", reads=False) == "widen"
     assert spelled(("files", "money"), reads=True) == ("tool:@read:files", "tool:@widen:money")
-    assert told(("files", "records")) == ""
-    assert told(("money", "address", "loss")) == (
+    assert in_words(("files", "records")) == ""
+    assert in_words(("money", "address", "loss")) == (
         "changes what may be spent, connects to an address and deletes what cannot be brought back"
     )

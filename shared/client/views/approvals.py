@@ -79,7 +79,7 @@ def _listed(row: Approval, card: Asked) -> Card:
         "arguments": row.arguments,
         "why": row.why,
         "bound": row.bound,
-        "bound_to": bound.told(row.bound),
+        "bound_to": bound.describe(row.bound),
         "state": row.state,
         "decided_by": row.decided_by,
         "reason": row.reason,
@@ -183,7 +183,7 @@ async def waiting(client: Client, session: str, user_id: str) -> list[Output]:
 async def standing(client: Client) -> list[Card]:
     """What people allowed for good, the oldest first."""
     found = await grants.read(await client.store())
-    return [{**one, "bound_to": bound.told(one.get("bound") or {})} for one in found]
+    return [{**one, "bound_to": bound.describe(one.get("bound") or {})} for one in found]
 
 
 async def answer(

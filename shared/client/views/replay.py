@@ -14,7 +14,7 @@ from typing import Any
 from shared.client.types import Card
 from shared.errors import ToolError
 from shared.guard.permissions.policy import Policy, Ruling
-from shared.guard.permissions.touching import UNKNOWN, spelled, told
+from shared.guard.permissions.touching import UNKNOWN, in_words, spelled
 from shared.store.base import Store
 from shared.store.query import IN_LIMIT
 from shared.store.records import Audit, TurnStep
@@ -56,7 +56,7 @@ class Check:
     @property
     def does(self) -> str:
         """In words, what of it a person has to know."""
-        return told(one.rpartition(":")[2] for one in self.touched)  # type: ignore[misc]
+        return in_words(one.rpartition(":")[2] for one in self.touched)  # type: ignore[misc]
 
 
 def read(row: Audit, registry: Registry, journal: CheckJournal) -> Check:
@@ -155,4 +155,4 @@ def _widens(action: str, registry: Registry) -> bool:
     """Whether some call of that tool does more than work inside of what is open."""
     name = action.split(":")[1] if ":" in action else ""
     tool = registry.get(name) if name in registry else None
-    return bool(tool and tool.touches and told(tool.touches.possible))
+    return bool(tool and tool.touches and in_words(tool.touches.possible))

@@ -81,7 +81,7 @@ def lines(card: ApprovalRequest, verb: str = "asks for permission") -> list[str]
     if about.reason:
         told.append(f"  {card.agent.capitalize()}'s own words: “{about.reason}”")
     told.append(f"  Why you are asked: {shown['why']}")
-    if held := bound.told(shown["bound"]):
+    if held := bound.describe(shown["bound"]):
         told.append(f"  Bound to: {held}")
     told.append(f"  Always would cover: {about.always or always(card)}")
     return [log.redact(line) for line in told]

@@ -23,7 +23,7 @@ _NAMES = {
 _DIGESTS = frozenset({"commit", "into", "files", "steps"})
 
 
-def told(facts: Facts) -> str:
+def describe(facts: Facts) -> str:
     """The facts in words, for whoever is asked; "" where there are none."""
     parts = [
         f"{_NAMES.get(name, name)} {_shown(name, value)}" for name, value in facts.items() if name not in TOLD

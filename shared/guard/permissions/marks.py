@@ -20,7 +20,7 @@ KIND = "foreign"
 _LONGEST = 300
 
 
-def given(text: str, whence: str) -> Record:
+def mark_record(text: str, whence: str) -> Record:
     """The record that what came to the turn bears a mark: what was read, and where: `in this conversation`."""
     return {
         "k": KIND,
@@ -33,7 +33,7 @@ def given(text: str, whence: str) -> Record:
 def note(records: Sequence[Record], keep: Callable[[Record], None], text: str, whence: str) -> None:
     """Keep that record where there is something to keep; once is enough, also after a crash."""
     if text and not any(record["k"] == KIND for record in records):
-        keep(given(text, whence))
+        keep(mark_record(text, whence))
 
 
 def mark(records: Iterable[Mapping[str, Any]]) -> str:
@@ -43,7 +43,7 @@ def mark(records: Iterable[Mapping[str, Any]]) -> str:
     return found or safeguards.read_outside(known)
 
 
-def told(records: Iterable[Mapping[str, Any]]) -> str:
+def describe(records: Iterable[Mapping[str, Any]]) -> str:
     """The same as a clause, for the person who is asked: `the turn has read view`, or where it was read before."""
     known = list(records)
     if read := safeguards.read_outside(known):
@@ -56,7 +56,7 @@ def told(records: Iterable[Mapping[str, Any]]) -> str:
 
 def beside(why: str, records: Iterable[Mapping[str, Any]]) -> str:
     """Why a person is asked, and what was read until now: it may be that which asks."""
-    found = told(records)
+    found = describe(records)
     return why if not found or found in why else f"{why}; {found}"
 
 

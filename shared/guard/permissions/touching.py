@@ -138,7 +138,7 @@ def of(tool: str) -> tuple[str, ...]:
     return _declared.get(tool) or spelled(UNKNOWN.always, reads=False)
 
 
-def told(kinds: Iterable[TouchKind]) -> str:
+def in_words(kinds: Iterable[TouchKind]) -> str:
     """In words, what of it a person has to know: `changes what may be spent and connects to an address`."""
     words = [_WORDS[kind] for kind in kinds if kind in _WORDS]
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -60,7 +60,7 @@ class Ran:
         return self.command.exit_code == 0
 
 
-def given(commands: Any, origin: str) -> CheckPlan | None:
+def parse(commands: Any, origin: str) -> CheckPlan | None:
     """The plan that a task carries; None where it carries none."""
     if not isinstance(commands, list):
         return None

@@ -22,7 +22,7 @@ from shared.tasks.worktree.lock import WorktreeLock
 from shared.tasks.worktree.message import merge as message
 from shared.tasks.worktree.message import title
 from shared.tasks.worktree.mirrors import Mirrors
-from shared.tasks.worktree.receipt import Clash, Receipt, told
+from shared.tasks.worktree.receipt import Clash, Receipt, describe
 
 DONE = ("COMPLETED", "AWAITING_APPROVAL", "FAILED", "BLOCKED")
 _MERGED = ("COMPLETED", "AWAITING_APPROVAL")
@@ -141,8 +141,8 @@ async def _again(
     trial = await git.without(old, taken, (await git.parents(taken))[0])
     if trial.clashes:
         raise _clashing(repo, task, str(task.branch), trial.clashes)
-    told = f"Bring back {task.slug}: {title(task.description, task.title)}\n"
-    return await git.undo(old, trial.tree, told, actor), trial.changed
+    text = f"Bring back {task.slug}: {title(task.description, task.title)}\n"
+    return await git.undo(old, trial.tree, text, actor), trial.changed
 
 
 @dataclass(frozen=True)
@@ -203,10 +203,10 @@ async def _out(
     if trial.clashes:
         why = f"what came after it changed the same: {', '.join(trial.clashes[:10])}"
         raise ToolError(f"the merge of {task.slug} cannot be undone", why, f"git revert -m 1 {merged[:12]}")
-    told = (
+    text = (
         f"Undo the merge of {task.slug}: {title(task.description, task.title)}\n\nThis takes out {merged}.\n"
     )
-    made = await git.undo(old, trial.tree, told, actor)
+    made = await git.undo(old, trial.tree, text, actor)
     with _saying(f"the merge of {task.slug} is not undone in {into!r}"):
         await _put(repos, repo, git, old, made)
     return made
@@ -219,7 +219,7 @@ async def _message(store: Store, task: Task) -> str:
     proof = ""
     if found and found[0].receipt:
         with contextlib.suppress(ValidationError):
-            proof = told(Receipt.model_validate(found[0].receipt))
+            proof = describe(Receipt.model_validate(found[0].receipt))
     head = title(task.description, task.title)
     return message(task.slug, head, task.description, found[0].summary if found else "", proof)
 

@@ -75,7 +75,7 @@ def verdict(commands: Iterable[CheckRun], committed: bool, changed: float = 0.0)
     return "verified" if all(last.values()) else "partly"
 
 
-def told(receipt: Receipt) -> str:
+def describe(receipt: Receipt) -> str:
     """What stands behind the work, in a sentence for a person."""
     ours = [run for run in receipt.commands if run.check and run.by == "harness"]
     checks = {run.command: run.exit_code for run in ours or receipt.commands if run.check}

@@ -11,7 +11,7 @@ from shared.guard.permissions.touching import touching
 from shared.store.records import Agent, Project, Repo, RepoKind, Task, TaskEvent
 from shared.store.row import derived
 from shared.tasks import states
-from shared.tasks.defaults import KINDS, Kinds, meant
+from shared.tasks.defaults import KINDS, Kinds, best_for
 from shared.tasks.estimate import estimate, recall
 from shared.tasks.worktree import message
 from shared.tools import lookup
@@ -185,7 +185,7 @@ async def _repo_for(here: Context, agent: str, kinds: Kinds, name: str | None) -
     )
     if name is not None:
         return await lookup.repo(here, name)
-    fitting = meant(repos, kinds)
+    fitting = best_for(repos, kinds)
     if len(fitting) == 1:
         return fitting[0]
     names = ", ".join(repo.name for repo in (fitting or repos)) or "none"

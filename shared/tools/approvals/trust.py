@@ -92,9 +92,9 @@ async def allow_hook(here: Context, hook_id: str) -> Result:
     person = here.need_person()
     row = await lookup.hook(here.store, hook_id)
     project = (await lookup.projects(here.store)).get(row.project_id, "")
-    if permission.by(row, project) != person:
+    if permission.granted_by(row, project) != person:
         row = await lookup.change(
-            here.store, row, allowed=permission.given(person, row.context_steps, project)
+            here.store, row, allowed=permission.grant(person, row.context_steps, project)
         )
     return {"allowed": row.slug, "by": person, "context_steps": row.context_steps}
 

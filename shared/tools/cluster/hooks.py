@@ -122,7 +122,7 @@ async def create_hook(
         daily_cap=daily_cap,
         origin=here.origin.kept(),
     )
-    row = row.model_copy(update={"allowed": permission.given(_person(here), row.context_steps, project.slug)})
+    row = row.model_copy(update={"allowed": permission.grant(_person(here), row.context_steps, project.slug)})
     known = await lookup.first(here.store, Hook, slug=slug)
     if known is None or known.id != row.id:
         try:
@@ -242,7 +242,7 @@ async def list_hooks(here: Context, project_id: str | None = None) -> Result:
                 "last_launched": row.launched_at.isoformat() if row.launched_at else None,
                 "next_runs": [at.isoformat() for at in upcoming(row, now(), 3)] if row.enabled else [],
                 "made_by": row.origin.get("by") or None,
-                "allowed_by": permission.by(row, slugs[row.id]) or None,
+                "allowed_by": permission.granted_by(row, slugs[row.id]) or None,
                 **marked([row]),
             }
             for row in found
@@ -288,7 +288,7 @@ async def edit_hook(
     )
     if "context_steps" in changes:
         project = (await lookup.projects(here.store)).get(row.project_id, "")
-        made["allowed"] = permission.given(_person(here), context_steps or [], project)
+        made["allowed"] = permission.grant(_person(here), context_steps or [], project)
     row = await lookup.change(here.store, row, **changes, **made)
     told = {"updated": row.slug, "fields": list(changes)}
     return told | _idle(here) | await _nobody(here, llm_config or {})

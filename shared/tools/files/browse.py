@@ -22,7 +22,7 @@ from shared.tools import checkouts
 from shared.tools.categories import tier
 from shared.tools.context import Context
 from shared.tools.files.search import FileHits, Hit, SearchRoot, TextQuery, search
-from shared.tools.paths import checked, full, one, own, read_lines, within
+from shared.tools.paths import checked, full, locate, own, read_lines, within
 from shared.tools.registry import Result
 
 category = tier("files")
@@ -105,7 +105,7 @@ async def list_directory(
             for root in context.roots.values()
         ]
         return _marked(path="", entries=repositories)
-    root, inner = one(context, project_id, workspace, path)
+    root, inner = locate(context, project_id, workspace, path)
     found = await asyncio.to_thread(Jail(root.path).list, checked(root, inner) or ".")
     entries = [
         {"name": entry.name, "kind": entry.kind, "size": entry.size}
@@ -202,12 +202,12 @@ async def _everywhere(context: Context, path: str, query: TextQuery, limit: int)
     found = await search(where, query, limit + 1, checkouts.sandbox(context))
     hits = [
         replace(hit, path=full(root, hit.path))
-        for (root, _), one in zip(roots, found, strict=True)
-        for hit in one.hits
+        for (root, _), part in zip(roots, found, strict=True)
+        for hit in part.hits
     ]
     if any(hit.number and may_be_key(hit.text) for hit in hits):
         hits = await asyncio.to_thread(_without_keys, context, path, hits)
-    return FileHits(tuple(hits[:limit]), len(hits) > limit or any(one.truncated for one in found))
+    return FileHits(tuple(hits[:limit]), len(hits) > limit or any(part.truncated for part in found))
 
 
 def _without_keys(context: Context, path: str, hits: list[Hit]) -> list[Hit]:

@@ -7,7 +7,7 @@ from shared.guard.permissions import secret_files
 from shared.tools.registry import Result
 
 
-async def told(git: Git, diff: str, base: str, to: str = "") -> Result:
+async def without_secrets(git: Git, diff: str, base: str, to: str = "") -> Result:
     """`{diff}`, and `left_out`, the files of which nothing is told, where there are some."""
     # Where the middle of the diff is missing, the lines behind may be those of any file that differs.
     cut = "\n[… " in diff

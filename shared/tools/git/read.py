@@ -19,8 +19,8 @@ from shared.guard.permissions.touching import touching
 from shared.tools import checkouts
 from shared.tools.categories import tier
 from shared.tools.context import Context, Root
-from shared.tools.git.diffs import told
-from shared.tools.paths import checked, full, one, own
+from shared.tools.git.diffs import without_secrets
+from shared.tools.paths import checked, full, locate, own
 from shared.tools.registry import Category, Result
 
 category = tier("git")
@@ -56,20 +56,20 @@ async def _meant(
     workspace = await checkouts.named(context, workspace or repo_id, project_id)
     context, _ = await checkouts.opened(context, "", project_id, repo_id, wanted=workspace)
     if workspace or project_id in context.roots or len(context.roots) < 2:
-        return context, [one(context, project_id, workspace)[0]]
+        return context, [locate(context, project_id, workspace)[0]]
     own(context, project_id)
     return context, list(context.roots.values())
 
 
 async def _each(roots: list[Root], read: Callable[[Root], Awaitable[Result]]) -> Result:
     """What is read of each of several repositories; one that cannot be read says why."""
-    told: list[Result] = []
+    results: list[Result] = []
     for root in roots:
         try:
-            told.append(await read(root))
+            results.append(await read(root))
         except PromptDockError as error:
-            told.append({"workspace": root.name, "error": str(error)})
-    return {"repos": told, "source": "repository"}
+            results.append({"workspace": root.name, "error": str(error)})
+    return {"repos": results, "source": "repository"}
 
 
 async def _status(context: Context, root: Root) -> dict[str, Any]:
@@ -77,7 +77,7 @@ async def _status(context: Context, root: Root) -> dict[str, Any]:
     try:
         changes = await git.status()
         commits = await git.log(RECENT) if await git.head() else []
-        told: dict[str, Any] = {
+        result: dict[str, Any] = {
             "repo_id": root.name,
             "path": root.name,
             "branch": await git.branch(),
@@ -88,7 +88,7 @@ async def _status(context: Context, root: Root) -> dict[str, Any]:
         }
     except PromptDockError as error:
         return {"repo_id": root.name, "error": str(error)}
-    return told | ({"truncated": True} if len(changes) > FILES else {})
+    return result | ({"truncated": True} if len(changes) > FILES else {})
 
 
 @category.tool(effect="pure", detail=_detail, touches=touching("files"))
@@ -106,8 +106,8 @@ async def git_log(
     async def log(root: Root, inner: str = "") -> Result:
         git = checkouts.checkout(context, root)
         commits = await git.log(count, _inside(root, inner))
-        told = [asdict(commit) for commit in commits]
-        return {"workspace": root.name, "branch": await git.branch(), "log": told}
+        entries = [asdict(commit) for commit in commits]
+        return {"workspace": root.name, "branch": await git.branch(), "log": entries}
 
     if not path:
         context, roots = await _meant(context, project_id, workspace, repo_id)
@@ -134,7 +134,7 @@ async def git_diff(
         text = await git.diff(base, _inside(root, inner), limit=most)
         answer: Result = {"workspace": root.name, "base_branch": base}
         answer |= {"truncated": True} if len(text.encode()) > most else {}
-        return answer | ({"diff": text} if is_secret(inner) else await told(git, text, base))
+        return answer | ({"diff": text} if is_secret(inner) else await without_secrets(git, text, base))
 
     if not path:
         context, roots = await _meant(context, project_id, workspace, repo_id)

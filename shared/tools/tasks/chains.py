@@ -125,7 +125,7 @@ async def get_chain_health(
             "stuck_downstream": _brief(stuck),
             "stuck_count": len(stuck),
         }
-    project: Project = await lookup.meant(here, project_id)
+    project: Project = await lookup.project_for(here, project_id)
     where = {"project_id": project.id, "status": ("in", list(STUCK)), "archived": False}
     chains = []
     for task in await here.store.select(Task, where, limit=MOST):

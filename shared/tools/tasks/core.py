@@ -68,7 +68,7 @@ async def create_task(
     `attachments` are paths in its repository that its agent is to read first. A workspace stands for its repository.
     A task with a `parent_id` stands below that one in trees.
     """
-    project = await lookup.meant(here, project_id, repo_id)
+    project = await lookup.project_for(here, project_id, repo_id)
     repo = await lookup.repo(here, repo_id, project.slug) if repo_id else None
     parent = await lookup.task(here.store, parent_id) if parent_id else None
     profile = await lookup.profile(here.store, profile_id) if profile_id else None
@@ -162,7 +162,7 @@ async def list_tasks(
     tasks = [format.line(task, names.get(task.project_id, "")) for task in found]
     if show_dependencies:
         for told, task in zip(tasks, found, strict=True):
-            whole = await format.whole(here.store, task, "")
+            whole = await format.full(here.store, task, "")
             told["depends_on"] = whole.get("depends_on", [])
     return {"tasks": tasks, "total": total} | left | _cut(total) | marked(found)
 
@@ -262,7 +262,7 @@ async def get_task(here: Context, task_id: str) -> Result:
     """Get a task in full: its description and, once it has one, its result."""
     task = await lookup.task(here.store, task_id)
     project = (await lookup.projects(here.store)).get(task.project_id, "")
-    told = await format.whole(here.store, task, project)
+    told = await format.full(here.store, task, project)
     if task.repo_id and (repo := await lookup.first(here.store, Repo, id=task.repo_id)):
         told["repo"] = repo.name
     order: list[tuple[str, Literal["asc", "desc"]]] = [("created_at", "desc")]

@@ -30,7 +30,7 @@ def line(task: Task, project: str) -> dict[str, Any]:
     }
 
 
-async def whole(store: Store, task: Task, project: str) -> dict[str, Any]:
+async def full(store: Store, task: Task, project: str) -> dict[str, Any]:
     """Everything about one task but its result."""
     edges = await store.select(TaskDependency, {"task_id": task.id}, limit=100)
     needs = [await store.select(Task, {"id": edge.depends_on_id}, limit=1) for edge in edges]

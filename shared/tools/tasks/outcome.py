@@ -92,7 +92,7 @@ async def get_task_diff(here: Context, task_id: str) -> Result:
     base = task.base_commit or await git.merge_base(await checkouts.repos(here).base(repo), branch)
     diff = await git.diff(base, to=branch, limit=TEXT)
     told: Result = {"task_id": task.slug, "branch": task.branch, "base": base, "source": "repository"}
-    told |= await diffs.told(git, diff, base, branch)
+    told |= await diffs.without_secrets(git, diff, base, branch)
     return told | ({"truncated": True} if len(diff.encode()) > TEXT else {})
 
 

@@ -24,7 +24,7 @@ from shared.store.records import (
     derived,
     project_key,
 )
-from shared.tasks.defaults import KINDS, Kinds, for_all, meant, named
+from shared.tasks.defaults import KINDS, Kinds, best_for, for_all, named
 from shared.tools.context import Context
 from shared.tools.lookup import one_line, projects
 from shared.tools.tasks import format
@@ -208,7 +208,7 @@ def _repos(tasks: list[PlannedTask], known: list[Repo], kinds: Mapping[str, Kind
     found: list[Repo | None] = []
     wrong = []
     for index, task in enumerate(tasks):
-        fitting = named(known, task.repo) if task.repo else meant(known, kinds[task.agent])
+        fitting = named(known, task.repo) if task.repo else best_for(known, kinds[task.agent])
         if task.repo and not fitting:
             there = ", ".join(repo.name for repo in known) or "none"
             wrong.append(f"task {index} names {task.repo!r}, and there are: {there}")

@@ -412,7 +412,7 @@ class TaskRunner:
                 "tokens": tokens,
                 "cost": self._usage.cost,
                 "verified": made.verified,
-                "proof": receipt.told(made),
+                "proof": receipt.describe(made),
                 "receipt": made.model_dump(),
             }
         )

@@ -46,12 +46,12 @@ class Verifier:
         return plan
 
     async def _plan(self, payload: dict[str, Any], task: Task | None) -> CheckPlan:
-        if (given := checks.given(payload.get("checks"), "the task")) is not None:
+        if (given := checks.parse(payload.get("checks"), "the task")) is not None:
             return given
         # Not at the base: that holds other agents' work, and none of them decides what others are measured by.
         begun = await self._tree.begun(self._repos, self._repo)
         standing = await checks.of_repository(self._tree.git, begun)
-        planned = checks.given(task.plan.get("checks"), "the plan") if task is not None else None
+        planned = checks.parse(task.plan.get("checks"), "the plan") if task is not None else None
         return checks.both(standing, planned)
 
     async def commit(self, title: str, text: str, mark: str) -> str | None:

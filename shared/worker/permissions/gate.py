@@ -21,7 +21,7 @@ from shared.guard.permissions import about, bound, grants, marks, safeguards
 from shared.guard.permissions.about import About
 from shared.guard.permissions.policy import SHELLS, Policy, Ruling, literal
 from shared.guard.permissions.requests import ApprovalRequest, Decided, fingerprint, storable
-from shared.guard.permissions.touching import TouchKind, spelled, told
+from shared.guard.permissions.touching import TouchKind, in_words, spelled
 from shared.guard.sandbox.sandbox import Sandbox
 from shared.loop import Call, PublishEvent, Verdict
 from shared.loop.final import split
@@ -204,7 +204,7 @@ class PermissionGate:
             return Ruling("ask", doubt, ruling.rule) if doubt else ruling
         if ruling.vote == "ask":
             itself = doubt.startswith("it ")
-            does = doubt.removeprefix("it ") if itself else told(kinds)
+            does = doubt.removeprefix("it ") if itself else in_words(kinds)
             why = f"{tool.name} {does}: {ruling.why}" if does else ruling.why
             return Ruling("ask", why if itself or not doubt else f"{why}; {doubt}", ruling.rule)
         return ruling
@@ -223,8 +223,8 @@ class PermissionGate:
             return why
         if tool.name in SHELLS or tool.name in safeguards.WRITERS:
             return safeguards.writes_settings(tool.name, detail)
-        if safeguards.lasting(kinds) and (source := marks.told(self.turn.records)):
-            return f"it {told(kinds)}, and {source}"
+        if safeguards.lasting(kinds) and (source := marks.describe(self.turn.records)):
+            return f"it {in_words(kinds)}, and {source}"
         return ""
 
     async def _granted(
@@ -257,7 +257,7 @@ class PermissionGate:
         call, tool = wanted.call, wanted.tool
         from shared.tools import describe
 
-        does, *more = await describe.words(wanted.context, tool, wanted.checked, facts)
+        does, *more = await describe.call(wanted.context, tool, wanted.checked, facts)
         now = await self.approvals.now()
         asked = len(asks(self.turn.records, call.key))
         card = ApprovalRequest(

@@ -164,7 +164,7 @@ class ChatRunner:
         model = (self._given.said[0].model if self._given.said else None) or self.engine.model
         told = {"turn_id": self.turn.id, "task_id": self.turn.id, "model": model}
         answers = [record for record in self.turn.records if record["k"] == "model"]
-        said = final.said((one["content"], one["stop"] in ("max_tokens", "pause_turn")) for one in answers)
+        said = final.spoken((one["content"], one["stop"] in ("max_tokens", "pause_turn")) for one in answers)
         again = {"again": True, "from": len(said) + 1, "said": said}
         self._live("start", told | (again if said or self.turn.tries > 1 else {}))
 

@@ -15,7 +15,7 @@ from shared.store.origin import Origin
 from shared.store.records import Project, Repo, Task, TaskResult
 from shared.store.row import derived, now
 from shared.tasks import scheduler, states
-from shared.tasks.defaults import KINDS, Kinds, meant, named
+from shared.tasks.defaults import KINDS, Kinds, best_for, named
 from shared.tasks.worktree import bases, message
 from shared.turns.outbox import RowChange
 from shared.turns.turn import Turn
@@ -114,7 +114,7 @@ class TaskRun:
         store = self._parts.store
         projects = await store.select(Project, {"slug": self.project}, limit=1)
         repos = await store.select(Repo, {"project_id": projects[0].id}) if projects else []
-        fitting = named(repos, str(name)) if name else meant(repos, self._kinds)
+        fitting = named(repos, str(name)) if name else best_for(repos, self._kinds)
         if len(fitting) != 1:
             names = [row.name for row in fitting or repos]
             first = "" if names else "register one with promptdock repo add PATH, then: "

@@ -64,7 +64,7 @@ class HookGate:
         self._dry = dry and not failpoints.without("dry-run")
         self._count = 0
         self._made = Origin.of(hook.origin)
-        self._allowed_by = permission.by(hook, project.slug)
+        self._allowed_by = permission.granted_by(hook, project.slug)
 
     async def __call__(self, tool: str, arguments: dict[str, Any]) -> StepResult:
         """Run one tool; Denied where it has no permission."""

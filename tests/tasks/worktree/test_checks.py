@@ -57,14 +57,14 @@ def test_what_an_agent_ran_does_not_count_where_we_ran_checks() -> None:
     assert receipt.verdict([agents, ours], True, 5) == "unverified"
     work = [receipt.Produced(sha="a" * 40, subject="Work")]
     made = receipt.Receipt(commits=work, commands=[agents, ours], verified="unverified")
-    assert receipt.told(made) == "Unverified: `make test` exit 2."
-    assert receipt.told(receipt.Receipt(commits=work)) == "Unverified: no check ran."
-    assert receipt.told(receipt.Receipt()) == "Nothing was changed."
+    assert receipt.describe(made) == "Unverified: `make test` exit 2."
+    assert receipt.describe(receipt.Receipt(commits=work)) == "Unverified: no check ran."
+    assert receipt.describe(receipt.Receipt()) == "Nothing was changed."
 
 
 @pytest.mark.parametrize("value", [None, "make test", [], [""], [3], ["a\0b"]])
 def test_a_task_without_usable_commands_carries_no_checks(value: object) -> None:
-    assert checks.given(value, "the plan") is None
+    assert checks.parse(value, "the plan") is None
 
 
 def test_a_plan_adds_to_the_checks_of_the_repository_and_takes_none_away() -> None:
