@@ -77,8 +77,8 @@ async def active_project(store: Store, session: str) -> str:
     down."""
     try:
         where = {"scope": f"session:{session}", "key": ACTIVE}
-        found = await store.select(Setting, where, limit=1)
-        project = str((found[0].value.get("project") if found else None) or DEFAULT)
+        rows = await store.select(Setting, where, limit=1)
+        project = str((rows[0].value.get("project") if rows else None) or DEFAULT)
         if project != DEFAULT and not await store.count(Project, {"slug": project}):
             return DEFAULT
     except StoreUnavailable:

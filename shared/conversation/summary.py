@@ -55,8 +55,8 @@ def after(window: list[Record], last: int) -> list[Record]:
 def request(model: str, agent: str, before: str, items: list[Record]) -> Request:
     """The call that buys it; `before` is the summary of what came earlier."""
     lines = ([f"(earlier) {before}"] if before else []) + [_line(item) for item in items]
-    told = "\n".join(line for line in lines if line)[-_WHOLE:]
-    content = [{"type": "text", "text": _ASK}, {"type": "text", "text": told}]
+    text = "\n".join(line for line in lines if line)[-_WHOLE:]
+    content = [{"type": "text", "text": _ASK}, {"type": "text", "text": text}]
     message = {"role": "user", "content": content}
     return Request(model, (_SYSTEM,), (message,), max_tokens=TOKENS, agent=agent)
 
@@ -68,12 +68,12 @@ def record(text: str, first: int, last: int) -> Record:
 
 def opening(summary: Record | None, untold: int) -> list[ModelMessage]:
     """What stands before the window: what came earlier, said to be a summary, and what is in neither."""
-    told = [f"{_MARK}\n{summary['text']}"] if summary else []
-    told += [_UNTOLD.format(count=untold)] if untold else []
-    if not told:
+    lines = [f"{_MARK}\n{summary['text']}"] if summary else []
+    lines += [_UNTOLD.format(count=untold)] if untold else []
+    if not lines:
         return []
     return [
-        {"role": "user", "content": [{"type": "text", "text": text} for text in told]},
+        {"role": "user", "content": [{"type": "text", "text": text} for text in lines]},
         {"role": "assistant", "content": [{"type": "text", "text": _UNDERSTOOD}]},
     ]
 
@@ -81,18 +81,18 @@ def opening(summary: Record | None, untold: int) -> list[ModelMessage]:
 async def stored(store: Store, session: str) -> Record | None:
     """The newest summary of a session that the Store has, since it was last cleared."""
     where: dict[str, Any] = {"session_id": session, "kind": "summary"}
-    found = await store.select(SnapshotRow, where, order=[("last_seq", "desc")], limit=1)
-    if not found or found[0].last_seq is None:
+    rows = await store.select(SnapshotRow, where, order=[("last_seq", "desc")], limit=1)
+    if not rows or rows[0].last_seq is None:
         return None
     known = await store.select(Session, {"key": session}, limit=1)
-    if known and known[0].clear_at and known[0].clear_at >= found[0].created_at:
+    if known and known[0].clear_at and known[0].clear_at >= rows[0].created_at:
         return None
-    return record(found[0].summary, found[0].first_seq or 1, found[0].last_seq)
+    return record(rows[0].summary, rows[0].first_seq or 1, rows[0].last_seq)
 
 
 def _line(item: Record) -> str:
-    told = " ".join(part for block in item["content"] if (part := _told(block)))
-    return told if item["role"] == "user" or not told else f"[assistant]: {told}"
+    text = " ".join(part for block in item["content"] if (part := _told(block)))
+    return text if item["role"] == "user" or not text else f"[assistant]: {text}"
 
 
 def _told(block: Block) -> str:

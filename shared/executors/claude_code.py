@@ -252,10 +252,10 @@ class _Run:
 
 
 def _decision(how: str, why: str, changed: dict[str, Any] | None = None) -> dict[str, Any]:
-    told: dict[str, Any] = {"hookEventName": "PreToolUse", "permissionDecision": how}
+    fields: dict[str, Any] = {"hookEventName": "PreToolUse", "permissionDecision": how}
     if why:
-        told["permissionDecisionReason"] = why[:2000]
-    return {"hookSpecificOutput": told | ({"updatedInput": changed} if changed is not None else {})}
+        fields["permissionDecisionReason"] = why[:2000]
+    return {"hookSpecificOutput": fields | ({"updatedInput": changed} if changed is not None else {})}
 
 
 def _result(id: str, command: str, told: Any, failed: bool, seconds: float) -> Record:

@@ -168,8 +168,8 @@ class Outlet:
             body = json.dumps(redacted, ensure_ascii=False).encode()
         try:
             async with self._client.stream("POST", address, headers=sent, content=body) as answer:
-                told = [f"{n}: {v}" for n, v in answer.headers.items() if n.lower() not in _THEIRS]
-                writer.write(_head(answer.status_code, told))
+                lines = [f"{n}: {v}" for n, v in answer.headers.items() if n.lower() not in _THEIRS]
+                writer.write(_head(answer.status_code, lines))
                 async for piece in answer.aiter_raw():
                     writer.write(piece)
                     await writer.drain()
@@ -207,8 +207,8 @@ class Outlet:
             done = Finished(126, "", f"{error}\n", False, False, 0)
         late = f"\nit was ended after {seconds:g} s\n" if done.timed_out else ""
         code = 124 if done.timed_out else 128 - done.exit_code if done.exit_code < 0 else done.exit_code
-        told = {"stdout": done.stdout, "stderr": done.stderr + late, "exit_code": code}
-        return json.dumps(told).encode("utf-8", "replace")
+        fields = {"stdout": done.stdout, "stderr": done.stderr + late, "exit_code": code}
+        return json.dumps(fields).encode("utf-8", "replace")
 
 
 def _head(status: int, lines: list[str]) -> bytes:

@@ -90,8 +90,8 @@ async def depth_in(store: Store, session: str | None) -> int:
         id = UUID(str(session)[len(SESSION) :][:36])
     except ValueError:
         return 0
-    found = await store.select(HookRun, {"id": id}, limit=1)
-    return found[0].depth + 1 if found else 1
+    rows = await store.select(HookRun, {"id": id}, limit=1)
+    return rows[0].depth + 1 if rows else 1
 
 
 def waits(run: HookRun) -> bool:

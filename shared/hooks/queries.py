@@ -19,7 +19,7 @@ HookQuery = Callable[[Store, UUID], Awaitable[list[dict[str, Any]]]]
 def _tasks(*states: str) -> HookQuery:
     async def run(store: Store, project: UUID) -> list[dict[str, Any]]:
         where = {"project_id": project, "status": ("in", list(states)), "archived": False}
-        found = await store.select(Task, where, order=[("updated_at", "desc")], limit=MOST)
+        rows = await store.select(Task, where, order=[("updated_at", "desc")], limit=MOST)
         return [
             {
                 "task_id": task.slug,
@@ -29,7 +29,7 @@ def _tasks(*states: str) -> HookQuery:
                 "error": task.error,
                 "since": task.updated_at.isoformat(),
             }
-            for task in found
+            for task in rows
         ]
 
     return run
@@ -37,10 +37,10 @@ def _tasks(*states: str) -> HookQuery:
 
 async def _events(store: Store, project: UUID) -> list[dict[str, Any]]:
     where = {"project_id": project, "created_at": ("ge", now() - timedelta(days=1))}
-    found = await store.select(TaskEvent, where, order=[("created_at", "desc")], limit=MOST)
+    rows = await store.select(TaskEvent, where, order=[("created_at", "desc")], limit=MOST)
     return [
         {"at": event.created_at.isoformat(), "event": event.event, "to": event.to_status, "by": event.actor}
-        for event in found
+        for event in rows
     ]
 
 

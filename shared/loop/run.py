@@ -232,10 +232,10 @@ def _told(hands: _Hands, script: Transcript, kind: str) -> Done:
 
 def _kept(messages: tuple[ModelMessage, ...], text: str) -> tuple[ModelMessage, ...]:
     """With words of ours as the assistant's: what the person was told is what the conversation goes on from."""
-    said = {"type": "text", "text": text}
+    block = {"type": "text", "text": text}
     if messages and messages[-1]["role"] == "assistant":  # which only thought
-        return *messages[:-1], {"role": "assistant", "content": [*messages[-1]["content"], said]}
-    return *messages, {"role": "assistant", "content": [said]}
+        return *messages[:-1], {"role": "assistant", "content": [*messages[-1]["content"], block]}
+    return *messages, {"role": "assistant", "content": [block]}
 
 
 def _words(script: Transcript) -> tuple[str, str]:

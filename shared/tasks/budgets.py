@@ -19,8 +19,8 @@ _SHARED = ("the budget for today", "the budget of the project")
 
 async def day(store: Store, configured: float | None) -> float | None:
     """Dollars that a day may cost; None is without a bound."""
-    found = await store.select(Setting, {"scope": SCOPE, "key": DAY}, limit=1)
-    dollars = found[0].value.get("dollars") if found else None
+    rows = await store.select(Setting, {"scope": SCOPE, "key": DAY}, limit=1)
+    dollars = rows[0].value.get("dollars") if rows else None
     return configured if dollars is None else float(dollars)
 
 

@@ -46,9 +46,9 @@ async def of(store: Store, task: Task) -> Open | None:
     if task.status != "WAITING_INPUT":
         return None
     where: dict[str, Any] = {"task_id": task.id, "event": ASKED}
-    found = await store.select(TaskEvent, where, order=[("created_at", "desc")], limit=1)
-    kept = found[0].detail if found else {}
-    at = found[0].created_at if found else None
+    rows = await store.select(TaskEvent, where, order=[("created_at", "desc")], limit=1)
+    kept = rows[0].detail if rows else {}
+    at = rows[0].created_at if rows else None
     if kept.get("asked") != task.question:
         return Open(task.question, at=at)
     return Open(task.question, list(map(str, kept.get("options") or [])), str(kept.get("context") or ""), at)

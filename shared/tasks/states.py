@@ -101,10 +101,10 @@ async def move(
     history keeps beside it. ToolError where the state does not allow it, or where a later epoch owns the task.
     """
     for _ in range(_TRIES):
-        found = await store.select(Task, {"id": task_id}, limit=1)
-        if not found:
+        rows = await store.select(Task, {"id": task_id}, limit=1)
+        if not rows:
             return None
-        task = found[0]
+        task = rows[0]
         if await store.select(TaskEvent, {"id": derived("task-event", key, event)}, limit=1):
             await _settled(store, task, actor)
             return task
@@ -154,11 +154,11 @@ async def promote(store: Store, task: Task, actor: str) -> list[Task]:
     """Make ready whoever waited for this completed task alone; those that are ready now."""
     ready = []
     for edge in await store.select(TaskDependency, {"depends_on_id": task.id}):
-        found = await store.select(Task, {"id": edge.task_id}, limit=1)
-        if found and found[0].status == "DEFINED" and not await waits_for(store, found[0]):
+        rows = await store.select(Task, {"id": edge.task_id}, limit=1)
+        if rows and rows[0].status == "DEFINED" and not await waits_for(store, rows[0]):
             # The version is in the key: a task may wait again later, for something else.
-            key = f"promote:{found[0].id}:{found[0].version}"
-            moved = await free(store, found[0], actor, key)
+            key = f"promote:{rows[0].id}:{rows[0].version}"
+            moved = await free(store, rows[0], actor, key)
             ready += [moved] if moved else []
     return ready
 
@@ -172,10 +172,10 @@ async def free(store: Store, task: Task, actor: str, key: str) -> Task | None:
     try:
         return await move(store, task.id, "dependencies_met", actor, key)
     except ToolError:
-        found = await store.select(Task, {"id": task.id}, limit=1)
-        if found and found[0].status == "DEFINED":
+        rows = await store.select(Task, {"id": task.id}, limit=1)
+        if rows and rows[0].status == "DEFINED":
             raise
-        return found[0] if found else None
+        return rows[0] if rows else None
 
 
 async def waits_for(store: Store, task: Task) -> list[Task]:

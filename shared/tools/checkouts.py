@@ -225,12 +225,12 @@ async def _need_ours(here: Context, roots: Mapping[str, Root], head: str) -> Non
     if not head or head in roots or _holds(roots, head):
         return
     try:
-        found = await here.store.select(Repo, {"name": head}, limit=5)
+        rows = await here.store.select(Repo, {"name": head}, limit=5)
     except StoreUnavailable:
         return  # what lies here can be read without the Store
     own = project_key(here.project_id)
-    if found and all(repo.project_id != own for repo in found):
-        raise await lookup.another(here.store, found, here.project_id)
+    if rows and all(repo.project_id != own for repo in rows):
+        raise await lookup.another(here.store, rows, here.project_id)
 
 
 def _holds(roots: Mapping[str, Root], name: str) -> bool:

@@ -71,39 +71,39 @@ def _some(names: list[str]) -> str:
 async def _merge_task(here: Context, facts: Facts, given: dict[str, Any]) -> list[str]:
     task = await lookup.task(here.store, given["task_id"])
     repo = await review.repo_of(here, task)
-    told = [
+    lines = [
         f"merge {task.branch or 'the branch of the task'} into {repo.default_branch} of {repo.name}",
         f"it is the work of the task {task.slug} ({task.title}), which is {task.status}",
     ]
-    told += [_changes(facts), await _proof(here, task)]
+    lines += [_changes(facts), await _proof(here, task)]
     git = checkouts.repos(here).here(repo)
     if git is not None and facts.get("commit") and facts.get("into"):
-        told.append(await _conflicts(git, facts))
+        lines.append(await _conflicts(git, facts))
     if facts.get("address"):
-        told.append(f"{repo.default_branch} is then pushed to {facts['address']}")
-    return [line for line in told if line]
+        lines.append(f"{repo.default_branch} is then pushed to {facts['address']}")
+    return [line for line in lines if line]
 
 
 async def _unmerge_task(here: Context, facts: Facts, given: dict[str, Any]) -> list[str]:
     task = await lookup.task(here.store, given["task_id"])
     repo = await review.repo_of(here, task)
-    told = [
+    lines = [
         f"take the merged work of the task {task.slug} ({task.title}) out of {repo.default_branch} of {repo.name}"
     ]
     if facts.get("address"):
-        told.append(f"{repo.default_branch} is then pushed to {facts['address']}")
-    return told
+        lines.append(f"{repo.default_branch} is then pushed to {facts['address']}")
+    return lines
 
 
 async def _proof(here: Context, task: Task) -> str:
     """Whether the harness has seen the work pass its checks."""
     order: Any = [("created_at", "desc")]
-    found = await here.store.select(TaskResult, {"task_id": task.id}, order=order, limit=1)
-    if not found:
+    rows = await here.store.select(TaskResult, {"task_id": task.id}, order=order, limit=1)
+    if not rows:
         return "there is no receipt: nobody has checked it"
-    ran = [command for command in found[0].commands if command.get("by") == "harness"]
+    ran = [command for command in rows[0].commands if command.get("by") == "harness"]
     checks = "; ".join(f"{one.get('command')} exit {one.get('exit_code')}" for one in ran[:3])
-    return f"its receipt says {found[0].verified}" + (f": {checks}" if checks else "")
+    return f"its receipt says {rows[0].verified}" + (f": {checks}" if checks else "")
 
 
 def _changes(facts: Facts) -> str:
@@ -124,21 +124,21 @@ async def _root(here: Context, given: dict[str, Any]) -> tuple[Context, Root, Ch
 async def _merge_branch(here: Context, facts: Facts, given: dict[str, Any]) -> list[str]:
     here, root, git = await _root(here, given)
     into = given.get("default_branch") or await checkouts.default_branch(here, root, git)
-    told = [f"merge the branch {given['branch_name']} into {into} of {root.name}", _changes(facts)]
+    lines = [f"merge the branch {given['branch_name']} into {into} of {root.name}", _changes(facts)]
     if facts.get("commit") and facts.get("into"):
-        told.append(await _conflicts(git, facts))
-    return [line for line in told if line]
+        lines.append(await _conflicts(git, facts))
+    return [line for line in lines if line]
 
 
 async def _push(here: Context, facts: Facts, given: dict[str, Any]) -> list[str]:
     _, root, git = await _root(here, given)
     branch = given.get("branch") or given.get("branch_name") or await git.branch()
-    told = [f"push the branch {branch} of {root.name} to {facts.get('address', 'its remote')}"]
+    lines = [f"push the branch {branch} of {root.name} to {facts.get('address', 'its remote')}"]
     commit = facts.get("commit", "")
     if commit:
-        told.append(f"what the remote does not have yet: {_changes(facts)}")
-        told += [f"{one.sha[:10]} {one.subject}" for one in await git.log(3, ref=commit)]
-    return told
+        lines.append(f"what the remote does not have yet: {_changes(facts)}")
+        lines += [f"{one.sha[:10]} {one.subject}" for one in await git.log(3, ref=commit)]
+    return lines
 
 
 async def _pull(here: Context, facts: Facts, given: dict[str, Any]) -> list[str]:
@@ -151,22 +151,22 @@ async def _request(here: Context, facts: Facts, given: dict[str, Any]) -> list[s
     _, root, git = await _root(here, given)
     branch = given.get("branch") or await git.branch()
     into = given.get("base") or "the default branch"
-    told = [
+    lines = [
         f"open a pull request for {branch} of {root.name} into {into} at {facts.get('address', 'its remote')}"
     ]
-    return [*told, f"title: {given.get('title', '')}", *([_changes(facts)] if _changes(facts) else [])]
+    return [*lines, f"title: {given.get('title', '')}", *([_changes(facts)] if _changes(facts) else [])]
 
 
 async def _discard(here: Context, _facts: Facts, given: dict[str, Any]) -> list[str]:
     task = await lookup.task(here.store, given["task_id"])
     repo = await review.repo_of(here, task)
-    told = [
+    lines = [
         f"throw away the branch {task.branch or '(none)'} of the task {task.slug} ({task.title}), and its files"
     ]
     git = checkouts.repos(here).here(repo)
     if git is not None and task.branch and (head := await git.commit_of(f"refs/heads/{task.branch}")):
-        told.append(await git.amount(await checkouts.repos(here).base(repo, git), head))
-    return [*told, f"it is {task.status}; its receipt stays"]
+        lines.append(await git.amount(await checkouts.repos(here).base(repo, git), head))
+    return [*lines, f"it is {task.status}; its receipt stays"]
 
 
 # Commands and files --------------------------------------------------------------------------------
@@ -190,8 +190,8 @@ async def _write(_here: Context, _facts: Facts, given: dict[str, Any]) -> list[s
     if isinstance(text, str):
         return [f"write the file {path}: {len(text.splitlines())} lines", f"it begins: {_short(text)}"]
     old, new = (next((given[key] for key in keys if key in given), "") for keys in _PAIR)
-    told = [f"change the file {path}", f"from: {_short(old)}", f"to: {_short(new)}"]
-    return [*told, *(["it holds secrets, and the model is shown what it reads"] if is_secret(path) else [])]
+    lines = [f"change the file {path}", f"from: {_short(old)}", f"to: {_short(new)}"]
+    return [*lines, *(["it holds secrets, and the model is shown what it reads"] if is_secret(path) else [])]
 
 
 _PAIR = (("old_string", "old_str"), ("new_string", "new_str"))
@@ -207,13 +207,13 @@ async def _read(_here: Context, _facts: Facts, given: dict[str, Any]) -> list[st
 
 async def _task_edit(here: Context, _facts: Facts, given: dict[str, Any]) -> list[str]:
     task = await lookup.task(here.store, given["task_id"])
-    told = [f"change the task {task.slug} ({task.title})"]
+    lines = [f"change the task {task.slug} ({task.title})"]
     if given.get("budget", "") != "":
-        told.append(f"its budget from {_dollars(task.budget)} to {_dollars(given['budget'])}")
+        lines.append(f"its budget from {_dollars(task.budget)} to {_dollars(given['budget'])}")
     if given.get("status"):
-        told.append(f"its status from {task.status} to {given['status']}, past all rules")
+        lines.append(f"its status from {task.status} to {given['status']}, past all rules")
     rest = {name: value for name, value in given.items() if name not in ("task_id", "budget", "status")}
-    return [*told, *_arguments(rest)]
+    return [*lines, *_arguments(rest)]
 
 
 async def _status(here: Context, _facts: Facts, given: dict[str, Any]) -> list[str]:
@@ -225,10 +225,10 @@ async def _status(here: Context, _facts: Facts, given: dict[str, Any]) -> list[s
 
 async def _project_edit(here: Context, _facts: Facts, given: dict[str, Any]) -> list[str]:
     row: Project = await lookup.project(here.store, given["project_id"])
-    told = [f"change the project {row.slug}"]
+    lines = [f"change the project {row.slug}"]
     if given.get("budget_limit", "") != "":
-        told.append(f"its budget from {_dollars(row.budget)} to {_dollars(given['budget_limit'])}")
-    return [*told, *_arguments({k: v for k, v in given.items() if k not in ("project_id", "budget_limit")})]
+        lines.append(f"its budget from {_dollars(row.budget)} to {_dollars(given['budget_limit'])}")
+    return [*lines, *_arguments({k: v for k, v in given.items() if k not in ("project_id", "budget_limit")})]
 
 
 async def _day(here: Context, _facts: Facts, given: dict[str, Any]) -> list[str]:
@@ -251,8 +251,8 @@ def _decides(does: str) -> Callable[[Context, Facts, dict[str, Any]], Awaitable[
     async def told(here: Context, _facts: Facts, given: dict[str, Any]) -> list[str]:
         task = await lookup.task(here.store, given["task_id"])
         rest = {name: value for name, value in given.items() if name != "task_id"}
-        asked = [f"it asked: {task.question}"] if task.question else []
-        return [does.format(f"{task.slug} ({task.title})"), f"it is {task.status}", *asked, *_arguments(rest)]
+        lines = [f"it asked: {task.question}"] if task.question else []
+        return [does.format(f"{task.slug} ({task.title})"), f"it is {task.status}", *lines, *_arguments(rest)]
 
     return told
 
@@ -262,11 +262,11 @@ async def _plan(here: Context, _facts: Facts, given: dict[str, Any]) -> list[str
     planned = task.plan.get("tasks") or []
     if not planned:
         return [f"let the task {task.slug} ({task.title}) begin, which waits for you", f"it is {task.status}"]
-    told = [
+    lines = [
         f"approve the plan of the task {task.slug} ({task.title}): its {len(planned)} tasks are written and begin"
     ]
     return [
-        *told,
+        *lines,
         *(f"{number}. {one.get('title')} ({one.get('agent')})" for number, one in enumerate(planned, 1)),
     ]
 
@@ -278,12 +278,12 @@ async def _repository(_here: Context, facts: Facts, given: dict[str, Any]) -> li
     where = (
         facts.get("address") or facts.get("folder") or await _real(given) or "a new folder of the data folder"
     )
-    told = [f"register the repository {where}: agents may read it, and work on it in branches of their own"]
+    lines = [f"register the repository {where}: agents may read it, and work on it in branches of their own"]
     if (path := given.get("path")) and path != where:
-        told.append(f"it was given as {path}")
+        lines.append(f"it was given as {path}")
     rest = {name: given.get(name) for name in ("name", "project_id", "kind")}
     push = ["its tasks' branches are pushed to it after each step"] if given.get("push_tasks") else []
-    return [*told, *_arguments(rest), *push]
+    return [*lines, *_arguments(rest), *push]
 
 
 async def _workspace(_here: Context, _facts: Facts, given: dict[str, Any]) -> list[str]:
@@ -309,13 +309,13 @@ async def _hook(here: Context, _facts: Facts, given: dict[str, Any]) -> list[str
     looks = given.get("context_steps")
     looks = (row.context_steps if row else []) if looks is None else looks
     name = row.slug if row else given.get("name", "")
-    told = [f"{'change' if row else 'make'} the hook {name}, which acts by itself {_times(trigger)}"]
-    told += [f"step {number}: {_step(step)}" for number, step in enumerate(looks, 1)]
-    told.append(
+    lines = [f"{'change' if row else 'make'} the hook {name}, which acts by itself {_times(trigger)}"]
+    lines += [f"step {number}: {_step(step)}" for number, step in enumerate(looks, 1)]
+    lines.append(
         f"then it tells its agent: {_short(given.get('prompt_template') or (row.prompt_template if row else ''))}"
     )
     cap = given.get("daily_cap") or (row.daily_cap if row else None)
-    return [*told, *([f"at most {cap} times a day"] if cap else [])]
+    return [*lines, *([f"at most {cap} times a day"] if cap else [])]
 
 
 def _times(trigger: Mapping[str, Any]) -> str:

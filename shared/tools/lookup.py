@@ -83,8 +83,8 @@ async def removing(here: Context, told: dict[str, Any]) -> dict[str, Any]:
 
 async def first(store: Store, kind: type[R], **where: Any) -> R | None:
     """The one row that matches, or None."""
-    found = await store.select(kind, where, limit=1)
-    return found[0] if found else None
+    rows = await store.select(kind, where, limit=1)
+    return rows[0] if rows else None
 
 
 async def project(store: Store, slug: str) -> Project:
@@ -116,10 +116,10 @@ async def projects(store: Store) -> dict[UUID, str]:
 
 def project_event(here: Context, row: Project, id: UUID, change: str, **detail: Any) -> TaskEvent:
     """That a project was changed: hooks of that project, and who listens, hear of it by this row."""
-    told = {"project": row.slug, "name": row.name, **detail}
+    result = {"project": row.slug, "name": row.name, **detail}
     actor = here.user_id or here.agent
     return TaskEvent(
-        id=id, task_id=row.id, project_id=row.id, event=f"project_{change}", actor=actor, detail=told
+        id=id, task_id=row.id, project_id=row.id, event=f"project_{change}", actor=actor, detail=result
     )
 
 
@@ -170,14 +170,14 @@ async def workspace(here: Context, workspace_id: str, project_id: str | None = N
     """A workspace by its key or name, as a repository is found."""
     owner = await project(here.store, project_id or here.project_id)
     where: dict[str, Any] = {"id": key} if (key := _uuid(workspace_id)) else {"name": workspace_id}
-    found = await here.store.select(Workspace, where, limit=20)
-    own = [row for row in found if row.project_id == owner.id]
-    if own or (found and key and not project_id):
-        return (own or found)[0]
-    if found:
-        slug = (await projects(here.store)).get(found[0].project_id, "")
+    rows = await here.store.select(Workspace, where, limit=20)
+    own = [row for row in rows if row.project_id == owner.id]
+    if own or (rows and key and not project_id):
+        return (own or rows)[0]
+    if rows:
+        slug = (await projects(here.store)).get(rows[0].project_id, "")
         raise ToolError(
-            f"the workspace {found[0].name!r} belongs to project {slug!r}",
+            f"the workspace {rows[0].name!r} belongs to project {slug!r}",
             f"this is about project {owner.slug!r}",
             f"name project_id {slug!r} in the call, or go there with set_active_project",
         )

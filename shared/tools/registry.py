@@ -104,12 +104,12 @@ class Tool:
         try:
             checked = self.arguments.model_validate(arguments)
         except ValidationError as error:
-            told = "; ".join(
+            text = "; ".join(
                 f"{'.'.join(map(str, item['loc'])) or 'arguments'}: {item['msg']}"
                 for item in error.errors()[:5]
             )
             raise ToolError(
-                f"{self.name} cannot take these arguments", told, "correct them and call it again"
+                f"{self.name} cannot take these arguments", text, "correct them and call it again"
             ) from None
         return {name: getattr(checked, name) for name in type(checked).model_fields}
 
@@ -119,10 +119,10 @@ def _plain(schema: Any) -> Any:
         return [_plain(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    told = {k: _plain(v) for k, v in schema.items() if not (k == "title" and isinstance(v, str))}
-    if told.get("additionalProperties") is True:  # so it is anyway
-        del told["additionalProperties"]
-    return _short(told) if "anyOf" in told else told
+    result = {k: _plain(v) for k, v in schema.items() if not (k == "title" and isinstance(v, str))}
+    if result.get("additionalProperties") is True:  # so it is anyway
+        del result["additionalProperties"]
+    return _short(result) if "anyOf" in result else result
 
 
 def _short(schema: dict[str, Any]) -> dict[str, Any]:

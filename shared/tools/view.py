@@ -106,8 +106,8 @@ class ToolView:
         lines = [f"{name}: {abridged(tool.name for tool in tools)}" for name, tools in self._tiers()]
         if more := self._visible(self.registry.pick(self.loadable)):
             lines.append(f"by name only: {abridged(tool.name for tool in more)}")
-        told = "Further tools ({a,b}_c: a_c, b_c). Before you use one, load its category, or it alone, with load_tools:"
-        return "\n".join([told, *lines])
+        text = "Further tools ({a,b}_c: a_c, b_c). Before you use one, load its category, or it alone, with load_tools:"
+        return "\n".join([text, *lines])
 
     def _tiers(self) -> Iterator[tuple[str, list[Tool]]]:
         for name in TIERS:

@@ -126,8 +126,8 @@ def without(diff: str, doubt: bool = False) -> tuple[str, list[str]]:
 def _path(part: str) -> str:
     """The file that a part of a diff is about."""
     line = part.split("\n", 1)[0]
-    found = re.fullmatch(r'diff --(?:git "?a/.*? "?b/|cc "?|combined "?)(.*?)"?', line)
-    return found[1] if found else ""
+    match = re.fullmatch(r'diff --(?:git "?a/.*? "?b/|cc "?|combined "?)(.*?)"?', line)
+    return match[1] if match else ""
 
 
 def named(command: str) -> frozenset[str]:

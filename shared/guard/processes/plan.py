@@ -126,9 +126,9 @@ def kept(home: Path) -> ClusterPlan:
 
 def words(plan: ClusterPlan) -> list[str]:
     """The options of `up` that ask for it."""
-    told = [f"--scale {name}={count}" for name, count in plan.scale.items() if count > 1]
-    told += [f"--with {name}" for name in plan.agents if name not in (*AGENTS, *plan.scale)]
-    return told + [f"--without {name}" for name in plan.without]
+    lines = [f"--scale {name}={count}" for name, count in plan.scale.items() if count > 1]
+    lines += [f"--with {name}" for name in plan.agents if name not in (*AGENTS, *plan.scale)]
+    return lines + [f"--without {name}" for name in plan.without]
 
 
 def write(home: Path, plan: ClusterPlan) -> None:

@@ -191,8 +191,8 @@ def why(error: OSError) -> str:
 
 
 def _refused(path: Path, error: OSError) -> ToolError:
-    told = f"the workers are root, and {path} cannot be shown to another user: {why(error)}"
-    return ToolError("commands cannot be run here", told, FIX.format(what="it"))
+    text = f"the workers are root, and {path} cannot be shown to another user: {why(error)}"
+    return ToolError("commands cannot be run here", text, FIX.format(what="it"))
 
 
 @functools.cache

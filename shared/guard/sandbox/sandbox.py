@@ -255,9 +255,9 @@ def _bubblewrap(shared: Sandbox) -> tuple[Sandbox | None, str]:
             return None, f"as root, bubblewrap cannot give commands another user ({idmap.why(error)})"
     why = "bubblewrap is not installed"
     for program, namespace in itertools.product(programs(), (True, False) if place else (True,)):
-        told = "bubblewrap: own files, no network"
-        told += "" if seccomp.known() else ", no filter of system calls"
-        sandbox = replace(shared, mode="bwrap", program=program, why=told, mapped=place, namespace=namespace)
+        text = "bubblewrap: own files, no network"
+        text += "" if seccomp.known() else ", no filter of system calls"
+        sandbox = replace(shared, mode="bwrap", program=program, why=text, mapped=place, namespace=namespace)
         failed = _fails(sandbox)
         if not failed:
             return sandbox, ""

@@ -98,8 +98,8 @@ async def _one(git: Git, sandbox: Sandbox, command: str, seconds: float, lock: L
     argv = sandbox.wrap(["bash", "-c", command], git.path, writable=True)
     reserve = Reserve.of(git.path)
     done = await run(argv, cwd=git.path, timeout=seconds, limit=_KEPT, lock=lock, reserve=reserve)
-    told = f"\n[ended after {seconds:g} s]" if done.timed_out else ""
-    told += f"\n[{done.ended}]" if done.ended else ""
+    text = f"\n[ended after {seconds:g} s]" if done.timed_out else ""
+    text += f"\n[{done.ended}]" if done.ended else ""
     record = CheckRun(
         command=command,
         exit_code=done.exit_code if done.ok or done.exit_code else -9,
@@ -109,7 +109,7 @@ async def _one(git: Git, sandbox: Sandbox, command: str, seconds: float, lock: L
         by="harness",
         at=time.time(),
     )
-    return Ran(record, f"{done.stdout}\n{done.stderr}".strip()[-_KEPT:] + told)
+    return Ran(record, f"{done.stdout}\n{done.stderr}".strip()[-_KEPT:] + text)
 
 
 def feedback(ran: Sequence[Ran]) -> str:

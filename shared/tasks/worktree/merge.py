@@ -215,13 +215,13 @@ async def _out(
 async def _message(store: Store, task: Task) -> str:
     """What the merge says: the task, what was asked, what its agent says of it, and what stands behind that."""
     order: list[tuple[str, Literal["asc", "desc"]]] = [("created_at", "desc")]
-    found = await store.select(TaskResult, {"task_id": task.id}, order=order, limit=1)
+    rows = await store.select(TaskResult, {"task_id": task.id}, order=order, limit=1)
     proof = ""
-    if found and found[0].receipt:
+    if rows and rows[0].receipt:
         with contextlib.suppress(ValidationError):
-            proof = describe(Receipt.model_validate(found[0].receipt))
+            proof = describe(Receipt.model_validate(rows[0].receipt))
     head = title(task.description, task.title)
-    return message(task.slug, head, task.description, found[0].summary if found else "", proof)
+    return message(task.slug, head, task.description, rows[0].summary if rows else "", proof)
 
 
 async def _along(store: Store, repo: Repo, git: Merger, task: Task, actor: str, key: str) -> list[str]:

@@ -70,8 +70,8 @@ def _asked(head: str, text: str) -> str:
 
 
 def _checked(commands: Iterable[str]) -> str:
-    told = [f"- {' '.join(command.split())}" for command in commands]
-    return "\n".join(["Checked with:", "", *told]) if told else ""
+    lines = [f"- {' '.join(command.split())}" for command in commands]
+    return "\n".join(["Checked with:", "", *lines]) if lines else ""
 
 
 def _named(text: str) -> str:

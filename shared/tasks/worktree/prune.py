@@ -40,14 +40,14 @@ async def prune(
     Work that is not merged stays, whatever its age.
     """
     where = {"status": ("in", list(states.ENDED))} | ({"project_id": project} if project else {})
-    found = await store.select(Task, where, order=[("created_at", "asc")], limit=_MOST)
-    became = await fate.fates(store, [task.id for task in found])
+    rows = await store.select(Task, where, order=[("created_at", "asc")], limit=_MOST)
+    became = await fate.fates(store, [task.id for task in rows])
     told = Leftovers()
-    for repo_id, tasks in _by_repo(found).items():
+    for repo_id, tasks in _by_repo(rows).items():
         for repo in await store.select(Repo, {"id": repo_id}, limit=1):
             await _branches(repos, repo, store, tasks, became, told, really)
     if before is not None:
-        await _tasks(store, found, became, before, told, really)
+        await _tasks(store, rows, became, before, told, really)
     return told
 
 

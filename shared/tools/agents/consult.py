@@ -196,9 +196,9 @@ async def _repo_for(here: Context, agent: str, kinds: Kinds, name: str | None) -
 
 async def _write(here: Context, agent: str, command_file: str, priority: Urgency, repo: Repo) -> Task:
     identity = derived("task", here.step_id)
-    found = await here.store.select(Task, {"id": identity}, limit=1)
-    if found:  # written before a crash
-        return await _assigned(here, found[0], agent) if found[0].status == "READY" else found[0]
+    rows = await here.store.select(Task, {"id": identity}, limit=1)
+    if rows:  # written before a crash
+        return await _assigned(here, rows[0], agent) if rows[0].status == "READY" else rows[0]
     person, conversation = here.owner
     task = Task(
         id=identity,

@@ -82,8 +82,8 @@ def manifest(given: Any) -> dict[str, list[str]]:
     for kind, names in given.items():
         wrong = [name for name in names if not isinstance(name, str) or not _NAMES[kind].fullmatch(name)]
         if not isinstance(names, list) or wrong or len(names) > 50:
-            told = ", ".join(repr(name)[:60] for name in wrong[:5])
-            raise ToolError("the install manifest cannot be used", f"{kind}: {told or 'too many names'}")
+            text = ", ".join(repr(name)[:60] for name in wrong[:5])
+            raise ToolError("the install manifest cannot be used", f"{kind}: {text or 'too many names'}")
     return {kind: list(names) for kind, names in given.items()}
 
 
@@ -124,9 +124,9 @@ async def check_profile(here: Context, profile_id: str) -> Result:
     missing = await asyncio.to_thread(_missing, _folder(here, row), manifest(row.install))
     commands = [str(server["command"]) for server in row.mcp_servers.values() if server.get("command")]
     absent = sorted({name for name in commands if starts.program(name) is None})
-    told: Result = {"profile_id": row.slug, "valid": not missing and not absent, "missing": missing}
-    told |= {"mcp_commands_missing": absent} if absent else {}
-    return told | {"note": _UNREAD} | profiles.unknown(here, row.tools)
+    result: Result = {"profile_id": row.slug, "valid": not missing and not absent, "missing": missing}
+    result |= {"mcp_commands_missing": absent} if absent else {}
+    return result | {"note": _UNREAD} | profiles.unknown(here, row.tools)
 
 
 @category.tool(effect="idempotent", detail=_profile, touches=touching("code", "address"))
@@ -142,14 +142,14 @@ async def install_profile(here: Context, profile_id: str) -> Result:
             failed[kind] = why
     left = await asyncio.to_thread(_missing, folder, manifest(row.install))
     installed = [name for kind, names in missing.items() for name in names if name not in left.get(kind, [])]
-    told: Result = {"profile_id": row.slug, "installed": installed, "missing": left, "note": _UNREAD}
+    result: Result = {"profile_id": row.slug, "installed": installed, "missing": left, "note": _UNREAD}
     if failed:
         raise ToolError(
             f"not everything of profile {row.slug!r} was installed",
             "; ".join(f"{kind}: {why}" for kind, why in failed.items()),
             "correct its install manifest, or install it by hand",
         )
-    return told | ({"warning": "commands are installed by hand"} if left.get("commands") else {})
+    return result | ({"warning": "commands are installed by hand"} if left.get("commands") else {})
 
 
 async def _install(kind: str, names: list[str], folder: Path) -> str:
@@ -178,10 +178,10 @@ async def export_profile(here: Context, profile_id: str, create_gist: bool = Fal
     row = await lookup.profile(here.store, profile_id)
     content = {key: value for key, value in profiles.shown(row).items() if value not in (None, "", [], {})}
     text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
-    told: Result = {"profile_id": row.slug, "yaml": text}
+    result: Result = {"profile_id": row.slug, "yaml": text}
     if create_gist:
-        told["gist_url"] = await pulls.gist(f"{row.slug}.yaml", text)
-    return told
+        result["gist_url"] = await pulls.gist(f"{row.slug}.yaml", text)
+    return result
 
 
 @category.tool(
@@ -213,8 +213,8 @@ async def import_profile(
         await lookup.change(here.store, old, **fields)
     else:
         await profiles.insert(here, row)
-    told: Result = {"imported": row.slug, "name": row.name, "overwritten": bool(old and old.id != row.id)}
-    return told | profiles.unknown(here, row.tools)
+    result: Result = {"imported": row.slug, "name": row.name, "overwritten": bool(old and old.id != row.id)}
+    return result | profiles.unknown(here, row.tools)
 
 
 def _row(here: Context, content: dict[str, Any], id: str | None, name: str | None) -> ProfileRow:

@@ -58,7 +58,7 @@ def _written(arguments: dict[str, Any]) -> str:
 @category.tool(effect="pure", touches=touching("records"))
 async def list_profiles(here: Context) -> Result:
     """List all agent profiles."""
-    found = await here.store.select(ProfileRow, order=[("slug", "asc")])
+    rows = await here.store.select(ProfileRow, order=[("slug", "asc")])
     return {
         "profiles": [
             {
@@ -69,7 +69,7 @@ async def list_profiles(here: Context) -> Result:
                 "permission_mode": row.permission_profile,
                 "tools": len(row.tools),
             }
-            for row in found
+            for row in rows
         ],
         "message": "the agents that ship with PromptDock have profiles of their own, in their folders",
     }
@@ -242,8 +242,8 @@ async def edit_profile(
         "tools": "allowed_tools",
         "sections": "system_prompt_suffix",
     }
-    told: Result = {"updated": row.slug, "fields": [renamed.get(key, key) for key in changes]}
-    return told | unknown(here, allowed_tools or [])
+    result: Result = {"updated": row.slug, "fields": [renamed.get(key, key) for key in changes]}
+    return result | unknown(here, allowed_tools or [])
 
 
 @category.tool(effect="idempotent", detail=_profile, touches=touching("permission", "loss"))

@@ -87,8 +87,8 @@ async def create_agent(
             await here.store.insert(row)
         except Conflict:
             raise ToolError(f"there is an agent {called!r} already", "", "choose another name") from None
-    told: Result = {"created": called, "name": called} | ({"repo_id": repo.name} if repo else {})
-    return told | {"message": f"it takes work once a worker runs: python -m agents --name {called}"}
+    result: Result = {"created": called, "name": called} | ({"repo_id": repo.name} if repo else {})
+    return result | {"message": f"it takes work once a worker runs: python -m agents --name {called}"}
 
 
 def _called(name: str) -> str:

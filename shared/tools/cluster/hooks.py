@@ -129,8 +129,8 @@ async def create_hook(
             await here.store.insert(row)
         except Conflict:
             raise ToolError(f"there is a hook {slug!r} already", "", "choose another name") from None
-    told = {"created": slug, "name": name, "project_id": project.slug}
-    return told | _idle(here) | await _nobody(here, row.llm_config)
+    result = {"created": slug, "name": name, "project_id": project.slug}
+    return result | _idle(here) | await _nobody(here, row.llm_config)
 
 
 def _person(here: Context) -> str:
@@ -223,9 +223,9 @@ async def list_hooks(here: Context, project_id: str | None = None) -> Result:
     """List hooks, optionally filtered by project."""
     where = {"project_id": (await lookup.project(here.store, project_id)).id} if project_id else None
     names = await lookup.projects(here.store)
-    found = await here.store.select(Hook, where, order=[("slug", "asc")])
-    slugs = {row.id: names.get(row.project_id, "") for row in found}
-    told: Result = {
+    rows = await here.store.select(Hook, where, order=[("slug", "asc")])
+    slugs = {row.id: names.get(row.project_id, "") for row in rows}
+    result: Result = {
         "hooks": [
             {
                 "id": row.slug,
@@ -245,10 +245,10 @@ async def list_hooks(here: Context, project_id: str | None = None) -> Result:
                 "allowed_by": permission.granted_by(row, slugs[row.id]) or None,
                 **marked([row]),
             }
-            for row in found
+            for row in rows
         ]
     }
-    return told | _idle(here) | marked(found)
+    return result | _idle(here) | marked(rows)
 
 
 @category.tool(
@@ -290,8 +290,8 @@ async def edit_hook(
         project = (await lookup.projects(here.store)).get(row.project_id, "")
         made["allowed"] = permission.grant(_person(here), context_steps or [], project)
     row = await lookup.change(here.store, row, **changes, **made)
-    told = {"updated": row.slug, "fields": list(changes)}
-    return told | _idle(here) | await _nobody(here, llm_config or {})
+    result = {"updated": row.slug, "fields": list(changes)}
+    return result | _idle(here) | await _nobody(here, llm_config or {})
 
 
 @category.tool(effect="idempotent", detail=_hook, touches=touching("loss"))

@@ -49,8 +49,8 @@ async def get_status(here: Context) -> Result:
 
 async def _tasks(here: Context, states: tuple[str, ...], names: dict[UUID, str]) -> list[dict[str, Any]]:
     where = {"status": ("in", list(states)), "archived": False}
-    found = await here.store.select(Task, where, order=[("priority", "asc")], limit=SHOWN)
-    return [format.line(task, names.get(task.project_id, "")) for task in found]
+    rows = await here.store.select(Task, where, order=[("priority", "asc")], limit=SHOWN)
+    return [format.line(task, names.get(task.project_id, "")) for task in rows]
 
 
 async def _agents(here: Context) -> list[dict[str, Any]]:
@@ -61,15 +61,15 @@ async def _agents(here: Context) -> list[dict[str, Any]]:
             {"name": told["agent"], "state": told["status"], "working_on": told.get("current") or []}
             for told in known
         ]
-    found = await here.store.select(Agent, order=[("name", "asc")])
-    return [{"name": row.name, "state": row.state} for row in found]
+    rows = await here.store.select(Agent, order=[("name", "asc")])
+    return [{"name": row.name, "state": row.state} for row in rows]
 
 
 @category.tool(effect="pure", touches=touching("records"))
 async def get_recent_events(here: Context, limit: Annotated[int, Field(ge=1, le=200)] = 10) -> Result:
     """Get recent system events (task completions, failures, etc.), the newest first."""
-    found = await here.store.select(TaskEvent, order=[("created_at", "desc")], limit=limit)
-    tasks = {id: await lookup.first(here.store, Task, id=id) for id in {event.task_id for event in found}}
+    rows = await here.store.select(TaskEvent, order=[("created_at", "desc")], limit=limit)
+    tasks = {id: await lookup.first(here.store, Task, id=id) for id in {event.task_id for event in rows}}
     names = await lookup.projects(here.store)
     return {
         "events": [
@@ -83,7 +83,7 @@ async def get_recent_events(here: Context, limit: Annotated[int, Field(ge=1, le=
                 "to": event.to_status,
                 "actor": event.actor,
             }
-            for event in found
+            for event in rows
         ]
     }
 
@@ -120,17 +120,17 @@ async def get_token_usage(here: Context, project_id: str | None = None, task_id:
 
 
 async def _usage(here: Context, where: dict[str, Any], group: Any, ours: Any = lambda _row: True) -> Result:
-    found = await here.store.select(TokenUsage, where, order=[("created_at", "desc")], limit=COUNTED)
+    rows = await here.store.select(TokenUsage, where, order=[("created_at", "desc")], limit=COUNTED)
     groups: dict[tuple[Any, ...], list[TokenUsage]] = {}
-    for row in filter(ours, found):
+    for row in filter(ours, rows):
         groups.setdefault(tuple(group(row).items()), []).append(row)
     breakdown = [dict(key) | _sum(group) for key, group in groups.items()]
     breakdown.sort(key=lambda part: -part["tokens"])
-    told: Result = {
+    result: Result = {
         "breakdown": breakdown[:500],
         "total": _sum(row for group in groups.values() for row in group),
     }
-    return told | ({"warning": f"only the newest {COUNTED} calls count"} if len(found) == COUNTED else {})
+    return result | ({"warning": f"only the newest {COUNTED} calls count"} if len(rows) == COUNTED else {})
 
 
 def _sum(found: Iterable[TokenUsage]) -> dict[str, Any]:
@@ -166,12 +166,12 @@ async def orchestrator_control(here: Context, action: Literal["pause", "resume",
     running = await here.store.count(Task, {"status": ("in", list(RUNNING)), "archived": False})
     paused = await _paused(here)
     waiting = await here.store.count(Project, {"status": "PAUSED"})
-    told = "no task is begun by itself while it is paused" if paused else "tasks that are ready may begin"
+    text = "no task is begun by itself while it is paused" if paused else "tasks that are ready may begin"
     return {
         "status": "paused" if paused else "running",
         "running_tasks": running,
         "paused_projects": waiting,
-        "message": told,
+        "message": text,
     }
 
 

@@ -109,10 +109,10 @@ async def str_replace(context: Context, path: str, old_str: str, new_str: str) -
             )
         after = text.replace(old, new)
         line = text[: text.index(old)].count(b"\n") + 1
-        told = {"path": full(root, path), "line": line, "before": digest(text), "after": digest(after)}
-        await context.intend(told)
+        result = {"path": full(root, path), "line": line, "before": digest(text), "after": digest(after)}
+        await context.intend(result)
         jail.write(path, after)
-    return told
+    return result
 
 
 @category.tool(

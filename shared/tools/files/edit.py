@@ -72,11 +72,11 @@ async def edit_file(
             raise ToolError(f"old_string was not replaced in {path!r}", why, fix)
         after = text.replace(old, new)
         line = text[: text.index(old)].count(b"\n") + 1
-        told: Result = {"path": full(root, inner), "replacements": count, "line": line}
-        told |= {"before": digest(text), "after": digest(after)}
-        await here.intend(told)
+        result: Result = {"path": full(root, inner), "replacements": count, "line": line}
+        result |= {"before": digest(text), "after": digest(after)}
+        await here.intend(result)
         jail.write(inner, after)
-    return told
+    return result
 
 
 async def _checkout(here: Context, working_dir: str, **_arguments: Any) -> dict[str, str]:
@@ -114,12 +114,17 @@ async def run_command(
         argv, cwd=root.path, timeout=timeout, limit=STDOUT, error_limit=STDERR, lock=lock_of(here),
         reserve=Reserve.of(root.path) if root.writable else None,
     )  # fmt: skip
-    told: Result = {"returncode": done.exit_code, "stdout": done.stdout, "stderr": done.stderr, "ms": done.ms}
+    result: Result = {
+        "returncode": done.exit_code,
+        "stdout": done.stdout,
+        "stderr": done.stderr,
+        "ms": done.ms,
+    }
     if done.timed_out:
-        told |= {"timed_out": True, "warning": f"it was ended after {timeout} s"}
+        result |= {"timed_out": True, "warning": f"it was ended after {timeout} s"}
     if done.ended:
-        told |= {"warning": done.ended}
-    return told | {"truncated": done.truncated, "sandbox": sandbox.mode}
+        result |= {"warning": done.ended}
+    return result | {"truncated": done.truncated, "sandbox": sandbox.mode}
 
 
 async def _folder(here: Context, working_dir: str) -> tuple[Root, str]:

@@ -62,11 +62,11 @@ async def gist(name: str, text: str) -> str:
 
 
 def _address(done: Finished, failed: str) -> str:
-    found = re.search(r"https://\S+", done.stdout)
-    if not done.ok or found is None:
+    match = re.search(r"https://\S+", done.stdout)
+    if not done.ok or match is None:
         why = done.stderr.strip()[-500:] or f"gh ended with {done.exit_code}"
         raise ToolError(failed, why, "see gh auth status on the machine of the worker")
-    return found[0]
+    return match[0]
 
 
 async def gh(*arguments: str, stdin: bytes | None = None) -> Finished:

@@ -205,8 +205,8 @@ async def git_merge(
     at = await _place(here, project_id, workspace, repo_id)
     into, conflicts = await _merge(at, branch_name, default_branch)
     if conflicts:
-        told = f"conflicts in {', '.join(conflicts[:20])}: the merge was taken back"
-        return {"merged": False, "into": into, "message": told, "conflicts": conflicts}
+        text = f"conflicts in {', '.join(conflicts[:20])}: the merge was taken back"
+        return {"merged": False, "into": into, "message": text, "conflicts": conflicts}
     return {"merged": True, "branch": branch_name, "into": into, "commit": await at.git.head()}
 
 
@@ -319,9 +319,9 @@ async def commit_changes(
     """Stage all changes and create a git commit in a project's repository."""
     at = await _place(here, project_id, "", repo_id)
     sha = await _commit(at, message)
-    told: Result = {"status": "committed", "commit": sha} if sha else {"status": "nothing_to_commit"}
-    told |= {"left_out": at.git.left_out.told()} if at.git.left_out else {}
-    return told | await at.warning()
+    result: Result = {"status": "committed", "commit": sha} if sha else {"status": "nothing_to_commit"}
+    result |= {"left_out": at.git.left_out.told()} if at.git.left_out else {}
+    return result | await at.warning()
 
 
 @category.tool(
@@ -351,5 +351,5 @@ async def merge_branch(here: Context, branch_name: Branch, project_id: str = "",
     """Merge a branch into the default branch (e.g., main)."""
     at = await _place(here, project_id, "", repo_id)
     into, conflicts = await _merge(at, branch_name, "")
-    told: Result = {"status": "conflict" if conflicts else "merged", "target": into}
-    return told | ({"conflicts": conflicts} if conflicts else {}) | await at.warning()
+    result: Result = {"status": "conflict" if conflicts else "merged", "target": into}
+    return result | ({"conflicts": conflicts} if conflicts else {}) | await at.warning()

@@ -81,11 +81,11 @@ async def memory_search(
 
 
 def _hit(text: _Text) -> dict[str, Any]:
-    told: dict[str, Any] = {"kind": text.kind, "title": text.title, "text": text.body[:SHOWN]}
-    told |= {"score": float(f"{text.score:.4g}"), "at": text.at}
-    told |= {"source": text.source} if text.source else {}
-    told |= {MADE: text.foreign} if text.foreign else {}
-    return told | ({"truncated": True} if len(text.body) > SHOWN else {})
+    result: dict[str, Any] = {"kind": text.kind, "title": text.title, "text": text.body[:SHOWN]}
+    result |= {"score": float(f"{text.score:.4g}"), "at": text.at}
+    result |= {"source": text.source} if text.source else {}
+    result |= {MADE: text.foreign} if text.foreign else {}
+    return result | ({"truncated": True} if len(text.body) > SHOWN else {})
 
 
 async def _memories(here: Context, project: Project, query: str, top_k: int) -> Hits:
@@ -264,8 +264,8 @@ async def view_profile(here: Context, project_id: str) -> Result:
     if profile is None:
         message = "there is no profile yet: write one with edit_project_profile"
         return {"project_id": project.slug, "content": "", "message": message}
-    told = {"content": profile.body, "version": profile.version, "modified": _at(profile.updated_at)}
-    return {"project_id": project.slug, **told, **marked([profile])}
+    result = {"content": profile.body, "version": profile.version, "modified": _at(profile.updated_at)}
+    return {"project_id": project.slug, **result, **marked([profile])}
 
 
 @category.tool(effect="idempotent", detail=_project, touches=touching("records"))

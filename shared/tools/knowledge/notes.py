@@ -63,7 +63,7 @@ def _first(notes: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 async def _list(here: Context, project: Project) -> list[dict[str, Any]]:
-    found = await here.store.select(Note, {"project_id": project.id}, order=[("slug", "asc")])
+    rows = await here.store.select(Note, {"project_id": project.id}, order=[("slug", "asc")])
     return [
         {
             "name": f"{note.slug}.md",
@@ -73,7 +73,7 @@ async def _list(here: Context, project: Project) -> list[dict[str, Any]]:
             "path": _path(note),
             **marked([note]),
         }
-        for note in found
+        for note in rows
     ]
 
 
@@ -141,8 +141,8 @@ async def read_note(here: Context, project_id: str, title: str) -> Result:
     """Read a note's full contents."""
     project = await lookup.project(here.store, project_id)
     note = await _note(here, project, title)
-    told = {"content": note.body, "title": note.title, "path": _path(note), "size_bytes": _size(note)}
-    return told | marked([note])
+    result = {"content": note.body, "title": note.title, "path": _path(note), "size_bytes": _size(note)}
+    return result | marked([note])
 
 
 @category.tool(effect="idempotent", detail=_title, touches=touching("loss"))

@@ -60,8 +60,8 @@ async def render_prompt(
     given |= variables or {}
     text = _VARIABLE.sub(lambda found: str(given.get(found[1], found[0])), prompt.body)
     missing = [key for key in dict.fromkeys(_VARIABLE.findall(prompt.body)) if key not in given]
-    told: Result = {"name": prompt.name, "rendered": text} | marked([prompt])
-    return told | ({"warning": f"not given: {', '.join(missing)}"} if missing else {})
+    result: Result = {"name": prompt.name, "rendered": text} | marked([prompt])
+    return result | ({"warning": f"not given: {', '.join(missing)}"} if missing else {})
 
 
 def _head(prompt: Prompt) -> dict[str, Any]:

@@ -119,18 +119,20 @@ async def create_project(
     await _insert(here, row)
     if place:
         await asyncio.to_thread(place.mkdir, parents=True, exist_ok=True)
-    told: Result = {"created": slug, "name": row.name, "workspace": row.workspace}
-    told["auto_create_channels"] = auto_create_channels
+    result: Result = {"created": slug, "name": row.name, "workspace": row.workspace}
+    result["auto_create_channels"] = auto_create_channels
     if repo_url:
         repo = known or await checkouts.repos(here).add(repo_url, row.id)
         repo = await checkouts.branched(here, row, repo)
         await here.store.upsert([repo])
-        told |= {"repo": repo.name, "default_branch": repo.default_branch}
+        result |= {"repo": repo.name, "default_branch": repo.default_branch}
         if default_branch and repo.default_branch != default_branch:
-            told["warning"] = f"{repo.name} has no branch {default_branch!r}: its own is used"
+            result["warning"] = f"{repo.name} has no branch {default_branch!r}: its own is used"
     if auto_create_channels:
-        told["warning"] = "no channel was made: nothing here may make channels; link one: set_project_channel"
-    return told
+        result["warning"] = (
+            "no channel was made: nothing here may make channels; link one: set_project_channel"
+        )
+    return result
 
 
 async def _insert(here: Context, row: Project) -> None:
@@ -269,8 +271,8 @@ async def set_default_branch(here: Context, project_id: str, branch: str) -> Res
     row, branch = await lookup.project(here.store, project_id), check_ref(branch)
     await lookup.project_changed(here, row, "edited", fields=["default_branch"])
     missing = await _set_branch(here, row, branch)
-    told: Result = {"project_id": row.slug, "default_branch": branch}
-    return told | ({"warning": f"not there yet in: {', '.join(missing)}"} if missing else {})
+    result: Result = {"project_id": row.slug, "default_branch": branch}
+    return result | ({"warning": f"not there yet in: {', '.join(missing)}"} if missing else {})
 
 
 async def _set_branch(here: Context, project: Project, branch: str) -> list[str]:
@@ -294,8 +296,8 @@ def _home(here: Context) -> str | None:
 async def get_project_channels(here: Context, project_id: str) -> Result:
     """Get the Discord channel ID configured for a project."""
     row = await lookup.project(here.store, project_id)
-    found = await here.store.select(Channel, {"surface": DISCORD, "project_id": row.id, "note": None})
-    return {"project_id": row.slug, "channel_id": found[0].channel_id if found else None}
+    rows = await here.store.select(Channel, {"surface": DISCORD, "project_id": row.id, "note": None})
+    return {"project_id": row.slug, "channel_id": rows[0].channel_id if rows else None}
 
 
 @category.tool(
@@ -324,10 +326,10 @@ async def set_active_project(here: Context, project_id: str | None = None) -> Re
     scope = lookup.session_scope(here)
     await lookup.keep_setting(here.store, scope, lookup.ACTIVE, {"project": row.slug if row else None})
     now = row or await lookup.project(here.store, lookup.DEFAULT)
-    found = await here.store.select(Repo, {"project_id": now.id}, order=[("name", "asc")])
-    told: Result = {"active_project": row.slug if row else None, "name": row.name if row else None}
-    told |= {"repositories": [repo.name for repo in found]}
-    return told | {"conversation": scope.removeprefix("session:")}
+    rows = await here.store.select(Repo, {"project_id": now.id}, order=[("name", "asc")])
+    result: Result = {"active_project": row.slug if row else None, "name": row.name if row else None}
+    result |= {"repositories": [repo.name for repo in rows]}
+    return result | {"conversation": scope.removeprefix("session:")}
 
 
 @category.tool(effect="idempotent", detail=_project, touches=touching("loss"))
@@ -339,23 +341,23 @@ async def delete_project(here: Context, project_id: str, archive_channels: bool 
     await _idle(here, row, "deleted")
     tasks = await here.store.select(Task, {"project_id": row.id})
     channels = await here.store.select(Channel, {"project_id": row.id})
-    told: Result = {"deleted": row.slug, "name": row.name}
+    result: Result = {"deleted": row.slug, "name": row.name}
     if here.project_id == row.slug:
-        told[lookup.ACTIVE] = lookup.DEFAULT
+        result[lookup.ACTIVE] = lookup.DEFAULT
     if channels:
-        told["channel_ids"] = [channel.channel_id for channel in channels]
-        told["archive_channels"] = archive_channels
+        result["channel_ids"] = [channel.channel_id for channel in channels]
+        result["archive_channels"] = archive_channels
         if archive_channels:
-            told["warning"] = (
+            result["warning"] = (
                 "no channel was archived, nothing here may do that; they belong to no project now"
             )
-    told = await lookup.removing(here, told | ({"files_kept": row.workspace} if row.workspace else {}))
+    result = await lookup.removing(here, result | ({"files_kept": row.workspace} if row.workspace else {}))
     await _clear(here, row, [task.id for task in tasks])
     if not await here.store.delete(Project, {"id": row.id, "version": row.version}):
         raise Conflict("the project was changed meanwhile", "", "look at it, then try again")
     mark = derived("project-event", str(row.id), str(row.created_at), "deleted")
     await here.store.upsert([lookup.project_event(here, row, mark, "deleted")])
-    return told
+    return result
 
 
 async def _clear(here: Context, project: Project, tasks: list[UUID]) -> None:
@@ -388,11 +390,11 @@ async def set_project_channel(here: Context, project_id: str, channel_id: str) -
 async def set_control_interface(here: Context, project_id: str, channel_name: str) -> Result:
     """Set a project's Discord channel by the channel's name."""
     name = channel_name.strip().removeprefix("#")
-    found = await here.store.select(Channel, {"surface": DISCORD, "name": name}, limit=2)
-    if len(found) != 1:
+    rows = await here.store.select(Channel, {"surface": DISCORD, "name": name}, limit=2)
+    if len(rows) != 1:
         raise ToolError(
-            f"the channel {name!r} is not known" if not found else f"several channels are called {name!r}",
+            f"the channel {name!r} is not known" if not rows else f"several channels are called {name!r}",
             "channels are known once somebody has written in them",
             "give its id with set_project_channel",
         )
-    return await set_project_channel(here, project_id, found[0].channel_id)
+    return await set_project_channel(here, project_id, rows[0].channel_id)

@@ -85,10 +85,10 @@ async def add_repo(
         await here.store.upsert([row])
     except Conflict as error:
         raise ToolError(error.what, error.why, error.fix) from error
-    told: Result = (
+    result: Result = (
         {"created": row.name} if event == "repo_added" else {"updated": row.name, "changed": changed}
     )
-    return told | {
+    return result | {
         "name": row.name,
         "kind": row.kind,
         "source_type": source,
@@ -147,16 +147,16 @@ async def remove_repo(
             f"its mirror holds commits that are nowhere else: {', '.join(left[:10])}",
             "push them, or discard these tasks, first; with force they are lost",
         )
-    told: Result = {"removed": row.name, "project_id": project.slug if project else ""}
-    told |= {"files_kept": row.path} if row.path else {"files_removed": mirror is not None}
-    told = await lookup.removing(here, told)
+    result: Result = {"removed": row.name, "project_id": project.slug if project else ""}
+    result |= {"files_kept": row.path} if row.path else {"files_removed": mirror is not None}
+    result = await lookup.removing(here, result)
     if project is not None:
         mark = derived("project-event", here.step_id or str(lookup.identity(here)), "repo")
         await here.store.upsert([lookup.project_event(here, project, mark, "repo_removed", repo=row.name)])
     await here.store.update(Workspace, {"repo_id": None}, {"repo_id": row.id})
     await here.store.delete(Repo, {"id": row.id})
     await checkouts.repos(here).forget(row)
-    return told
+    return result
 
 
 async def _place(
@@ -203,7 +203,7 @@ async def list_repos(here: Context, project_id: str | None = None) -> Result:
     """List registered repositories, optionally filtered by project."""
     names = await lookup.projects(here.store)
     where = {"project_id": (await lookup.project(here.store, project_id)).id} if project_id else None
-    found = await here.store.select(Repo, where, order=[("name", "asc")])
+    rows = await here.store.select(Repo, where, order=[("name", "asc")])
     return {
         "repos": [
             {
@@ -215,6 +215,6 @@ async def list_repos(here: Context, project_id: str | None = None) -> Result:
                 "home": row.home,
                 "default_branch": row.default_branch,
             }
-            for row in found
+            for row in rows
         ]
-    } | marked(found)
+    } | marked(rows)

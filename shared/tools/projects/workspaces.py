@@ -108,12 +108,12 @@ async def _cloned(here: Context, project: Project, path: str | None, name: str |
 
 
 async def _source(here: Context, project: Project) -> Repo:
-    found = await here.store.select(Repo, {"project_id": project.id}, order=[("created_at", "asc")], limit=2)
-    if not found:
+    rows = await here.store.select(Repo, {"project_id": project.id}, order=[("created_at", "asc")], limit=2)
+    if not rows:
         raise ToolError(f"the project {project.slug!r} has no repository", "", "register one with add_repo")
-    if found[0].url is None and found[0].home != checkouts.repos(here).home_id:
-        raise ToolError(f"the repository {found[0].name!r} lies on another machine", "", "give it a url")
-    return found[0]
+    if rows[0].url is None and rows[0].home != checkouts.repos(here).home_id:
+        raise ToolError(f"the repository {rows[0].name!r} lies on another machine", "", "give it a url")
+    return rows[0]
 
 
 async def _count(here: Context, project: Project) -> int:
@@ -191,8 +191,8 @@ async def find_merge_conflict_workspaces(here: Context, project_id: str | None =
         if clashes:
             branches = [{"branch": branch, "files": files[:50]} for branch, files in clashes.items()]
             found.append({"workspace_id": row.name, "base": await _base(here, row), "branches": branches})
-    told: Result = {"conflicts": found, "scanned": len(workspaces) - len(failed), "source": "repository"}
-    return told | ({"failed": failed} if failed else {})
+    result: Result = {"conflicts": found, "scanned": len(workspaces) - len(failed), "source": "repository"}
+    return result | ({"failed": failed} if failed else {})
 
 
 @category.tool(effect="idempotent", detail=_workspace, touches=touching("records"))

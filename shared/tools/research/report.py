@@ -145,9 +145,9 @@ def _wrong(citation: Citation, roots: Mapping[str, Root], texts: dict[tuple[str,
     quoted = _plain(citation.text)
     if quoted and quoted in _plain(_standing(lines, citation)):
         return ""
-    told = f"{where} reads {lines[citation.line - 1].strip()[:200]!r}, not {citation.text.strip()[:200]!r}"
+    text = f"{where} reads {lines[citation.line - 1].strip()[:200]!r}, not {citation.text.strip()[:200]!r}"
     places = [str(n) for n, line in enumerate(lines, 1) if quoted and quoted in _plain(line)][:_NEAR]
-    return f"{told} (that stands on line {', '.join(places)})" if places else told
+    return f"{text} (that stands on line {', '.join(places)})" if places else text
 
 
 def _standing(lines: list[str], citation: Citation) -> str:

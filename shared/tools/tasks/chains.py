@@ -32,20 +32,20 @@ async def list_active_tasks_all_projects(here: Context, include_completed: bool 
     if not include_completed:
         where["status"] = ("ne", "COMPLETED")
     order = [("priority", "asc"), ("created_at", "asc")]
-    found = await here.store.select(Task, where, order=order, limit=MOST)  # type: ignore[arg-type]
+    rows = await here.store.select(Task, where, order=order, limit=MOST)  # type: ignore[arg-type]
     groups: dict[str, list[dict[str, Any]]] = {}
     names = await lookup.projects(here.store)
-    for task in found:
+    for task in rows:
         slug = names.get(task.project_id, "")
         groups.setdefault(slug, []).append(format.line(task, slug))
-    told: Result = {
+    result: Result = {
         "projects": [
             {"project_id": slug, "tasks": tasks, "count": len(tasks)}
             for slug, tasks in sorted(groups.items())
         ],
         "total": await here.store.count(Task, where),
     }
-    return told | ({"warning": f"only {MOST} are listed"} if told["total"] > MOST else {})
+    return result | ({"warning": f"only {MOST} are listed"} if result["total"] > MOST else {})
 
 
 @category.tool(effect="pure", detail=_task, touches=touching("records"))

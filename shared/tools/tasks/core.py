@@ -104,18 +104,18 @@ async def create_task(
     task = await format.insert(here, task)
     for other in needs:
         task = await graph.connect(here.store, task, other, here.agent, f"{here.step_id}:{other.slug}")
-    told: Result = {"created": task.slug, "title": task.title, "project_id": project.slug}
-    told |= {"status": task.status, "depends_on": [other.slug for other in needs]} if needs else {}
-    told |= {"repo_id": repo.name} if repo else {}
-    told |= {"parent": parent.slug} if parent else {}
-    told |= {"requires_approval": True} if requires_approval else {}
+    result: Result = {"created": task.slug, "title": task.title, "project_id": project.slug}
+    result |= {"status": task.status, "depends_on": [other.slug for other in needs]} if needs else {}
+    result |= {"repo_id": repo.name} if repo else {}
+    result |= {"parent": parent.slug} if parent else {}
+    result |= {"requires_approval": True} if requires_approval else {}
     if project.status != "ACTIVE":
-        told["warning"] = (
+        result["warning"] = (
             f"project {project.slug} is {project.status.lower()}: the task waits until it is resumed"
         )
     if task.status == "AWAITING_PLAN_APPROVAL":
-        told |= {"status": task.status, "warning": _HELD.format(who=" and ".join(held))}
-    return told
+        result |= {"status": task.status, "warning": _HELD.format(who=" and ".join(held))}
+    return result
 
 
 async def _repo_of(here: Context, space: Workspace) -> Repo:
@@ -151,20 +151,20 @@ async def list_tasks(
         done = await here.store.count(Task, {**where, "status": "COMPLETED"})
         left = {"left_out": {"completed": done, "see": "include_completed"}} if done else {}
         where["status"] = ("ne", "COMPLETED")
-    found = await here.store.select(Task, where, order=[("created_at", "desc")], limit=MOST)
+    rows = await here.store.select(Task, where, order=[("created_at", "desc")], limit=MOST)
     total = await here.store.count(Task, where)
     if display_mode != "flat":
-        ids = {task.id for task in found}
-        tops = [task for task in found if task.parent_id not in ids]
-        text = format.compact(found) if display_mode == "compact" else format.tree(found, tops)
-        return {"display": text, "total": total} | left | _cut(total) | marked(found)
+        ids = {task.id for task in rows}
+        tops = [task for task in rows if task.parent_id not in ids]
+        text = format.compact(rows) if display_mode == "compact" else format.tree(rows, tops)
+        return {"display": text, "total": total} | left | _cut(total) | marked(rows)
     names = await lookup.projects(here.store)
-    tasks = [format.line(task, names.get(task.project_id, "")) for task in found]
+    tasks = [format.line(task, names.get(task.project_id, "")) for task in rows]
     if show_dependencies:
-        for told, task in zip(tasks, found, strict=True):
+        for told, task in zip(tasks, rows, strict=True):
             whole = await format.full(here.store, task, "")
             told["depends_on"] = whole.get("depends_on", [])
-    return {"tasks": tasks, "total": total} | left | _cut(total) | marked(found)
+    return {"tasks": tasks, "total": total} | left | _cut(total) | marked(rows)
 
 
 def _edited(arguments: dict[str, Any]) -> str:

@@ -36,7 +36,7 @@ async def full(store: Store, task: Task, project: str) -> dict[str, Any]:
     needs = [await store.select(Task, {"id": edge.depends_on_id}, limit=1) for edge in edges]
     parent = await store.select(Task, {"id": task.parent_id}, limit=1) if task.parent_id else []
     profiles = await store.select(ProfileRow, {"id": task.profile_id}, limit=1) if task.profile_id else []
-    told: dict[str, Any] = {
+    result: dict[str, Any] = {
         **line(task, project),
         "description": task.description,
         "acceptance": task.acceptance,
@@ -59,7 +59,7 @@ async def full(store: Store, task: Task, project: str) -> dict[str, Any]:
         "question": asked.card() if (asked := await questions.of(store, task)) else "",
         "archived": task.archived,
     }
-    return {key: value for key, value in told.items() if value not in ("", [], {})}
+    return {key: value for key, value in result.items() if value not in ("", [], {})}
 
 
 def compact(tasks: Iterable[Task]) -> str:
@@ -104,9 +104,9 @@ def _mark(status: TaskStatus) -> str:
 
 async def insert(here: Context, task: Task) -> Task:
     """Write a new task under a name that is free, and that it was created; a replay finds what it wrote."""
-    found = await here.store.select(Task, {"id": task.id}, limit=1)
-    if found:
-        return found[0]
+    rows = await here.store.select(Task, {"id": task.id}, limit=1)
+    if rows:
+        return rows[0]
     for attempt in range(6):
         fresh = task.model_copy(update={"slug": names.slug(task.id, attempt)})
         try:

@@ -51,16 +51,16 @@ async def stop_task(here: Context, task_id: str) -> Result:
         return dict(here.intended["told"])  # stopped by this very call, before a crash
     if task.status in ("COMPLETED", "FAILED", "BLOCKED"):
         raise ToolError(f"the task {task_id} does not run", f"it is {task.status}")
-    told = {"stopped": task_id, "was": "running" if task.status in BUSY[1:] else "waiting"}
-    await here.intend({"told": told})
+    result = {"stopped": task_id, "was": "running" if task.status in BUSY[1:] else "waiting"}
+    await here.intend({"told": result})
     how = "gone"
     if here.cluster is not None and task.assignee and task.request_id:
         how = await here.cluster.stop(task.assignee, task.request_id)
-    told = {"stopped": task_id, "was": "running" if how == "running" else "waiting"}
+    result = {"stopped": task_id, "was": "running" if how == "running" else "waiting"}
     if how != "running":  # a worker that runs it writes the state itself, with what it made until then
-        await here.intend({"told": told})
+        await here.intend({"told": result})
         await _move(here, task, "stopped")
-    return told
+    return result
 
 
 @category.tool(effect="idempotent", detail=_task, touches=touching("records"))
@@ -129,11 +129,11 @@ async def delete_task(here: Context, task_id: str) -> Result:
         )
     edges = await here.store.select(TaskDependency, {"depends_on_id": task.id})
     waiting = {str(edge.task_id): f"{_key(here, task)}:{edge.task_id}" for edge in edges}
-    told = {"deleted": task.slug, "title": task.title}
-    await here.intend({"told": told, "waiting": waiting})
+    result = {"deleted": task.slug, "title": task.title}
+    await here.intend({"told": result, "waiting": waiting})
     if not await here.store.delete(Task, {"id": task.id, "version": task.version}):
         raise ToolError(f"the task {task_id} was changed meanwhile", "", "look at it, then try again")
-    return told | await _freed(here, waiting)
+    return result | await _freed(here, waiting)
 
 
 async def _freed(here: Context, waiting: dict[str, str]) -> Result:
@@ -186,7 +186,7 @@ async def list_archived(
     where: dict[str, Any] = {"archived": True}
     if project_id:
         where["project_id"] = (await lookup.project(here.store, project_id)).id
-    found = await here.store.select(Task, where, order=[("updated_at", "desc")], limit=limit)
+    rows = await here.store.select(Task, where, order=[("updated_at", "desc")], limit=limit)
     names = await lookup.projects(here.store)
     return {
         "tasks": [
@@ -197,7 +197,7 @@ async def list_archived(
                 "status": task.status,
                 "archived_at": task.updated_at.isoformat(),
             }
-            for task in found
+            for task in rows
         ],
         "total": await here.store.count(Task, where),
     }

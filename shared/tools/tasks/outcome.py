@@ -47,8 +47,8 @@ _KINDS: tuple[tuple[str, str, str], ...] = (
 
 async def _last(here: Context, task: Task) -> TaskResult | None:
     order = [("created_at", "desc")]
-    found = await here.store.select(TaskResult, {"task_id": task.id}, order=order, limit=1)  # type: ignore[arg-type]
-    return found[0] if found else None
+    rows = await here.store.select(TaskResult, {"task_id": task.id}, order=order, limit=1)  # type: ignore[arg-type]
+    return rows[0] if rows else None
 
 
 @category.tool(effect="pure", touches=touching("records"))
@@ -91,9 +91,9 @@ async def get_task_diff(here: Context, task_id: str) -> Result:
     git, branch = await _branch(here, repo, task.branch)
     base = task.base_commit or await git.merge_base(await checkouts.repos(here).base(repo), branch)
     diff = await git.diff(base, to=branch, limit=TEXT)
-    told: Result = {"task_id": task.slug, "branch": task.branch, "base": base, "source": "repository"}
-    told |= await diffs.without_secrets(git, diff, base, branch)
-    return told | ({"truncated": True} if len(diff.encode()) > TEXT else {})
+    result: Result = {"task_id": task.slug, "branch": task.branch, "base": base, "source": "repository"}
+    result |= await diffs.without_secrets(git, diff, base, branch)
+    return result | ({"truncated": True} if len(diff.encode()) > TEXT else {})
 
 
 async def _branch(here: Context, repo: Repo, branch: str) -> tuple[Checkout, str]:

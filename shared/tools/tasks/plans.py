@@ -181,8 +181,8 @@ async def _origin(context: Context, parent: Task | None) -> dict[str, Any]:
     if parent is None:
         return context.origin.kept()
     order: Any = [("created_at", "desc")]
-    found = await context.store.select(TaskResult, {"task_id": parent.id}, order=order, limit=1)
-    return found[0].origin if found and found[0].origin else parent.origin
+    rows = await context.store.select(TaskResult, {"task_id": parent.id}, order=order, limit=1)
+    return rows[0].origin if rows and rows[0].origin else parent.origin
 
 
 async def _waiting(store: Store, parent: Task, ids: list[UUID]) -> list[TaskDependency]:
@@ -262,9 +262,9 @@ def _edges(ids: list[UUID], tasks: list[PlannedTask]) -> list[TaskDependency]:
 
 
 async def _project(context: Context) -> UUID:
-    found = await context.store.select(Project, {"slug": context.project_id}, limit=1)
-    if found:
-        return found[0].id
+    rows = await context.store.select(Project, {"slug": context.project_id}, limit=1)
+    if rows:
+        return rows[0].id
     if context.project_id != "default":
         raise ToolError(f"there is no project {context.project_id!r}", "", "create it, or plan without write")
     with suppress(Conflict):  # another process made it meanwhile

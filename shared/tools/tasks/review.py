@@ -71,14 +71,14 @@ async def merge_task(here: Context, task_id: str) -> Result:
     repo = await repo_of(here, task)
     key = here.step_id or f"{task.slug}:{task.version}"
     done = await merge.merge(checkouts.repos(here), repo, here.store, task, here.agent, key)
-    told: Result = {
+    result: Result = {
         "merged": task.slug,
         "branch": done.branch,
         "into": done.into,
         "files": done.files[:_FILES],
         **({"came_with_it": done.along} if done.along else {}),
     }
-    return told | ({"commit": done.commit} if done.commit else {"warning": "it was merged before"})
+    return result | ({"commit": done.commit} if done.commit else {"warning": "it was merged before"})
 
 
 async def _undone(here: Context, task_id: str) -> dict[str, str]:
@@ -98,14 +98,14 @@ async def unmerge_task(here: Context, task_id: str) -> Result:
     done = await merge.unmerge(
         checkouts.repos(here), await repo_of(here, task), here.store, task, here.agent, key
     )
-    told: Result = {
+    result: Result = {
         "unmerged": task.slug,
         "branch": task.branch,
         "from": done.into,
         "commit": done.commit or None,
     }
-    told |= {"went_with_it": done.along} if done.along else {}
-    return told
+    result |= {"went_with_it": done.along} if done.along else {}
+    return result
 
 
 @category.tool(effect="idempotent", detail=_task, touches=touching("loss"))
@@ -114,11 +114,11 @@ async def discard_task(here: Context, task_id: str) -> Result:
     task = await lookup.task(here.store, task_id)
     if not task.branch and here.intended is not None:
         return dict(here.intended["told"])  # discarded by this very call, before a crash
-    told = {"discarded": task.slug, "branch": task.branch, "title": task.title}
-    told = await lookup.removing(here, told)
+    result = {"discarded": task.slug, "branch": task.branch, "title": task.title}
+    result = await lookup.removing(here, result)
     key = here.step_id or f"{task.slug}:{task.version}"
     await merge.discard(checkouts.repos(here), await repo_of(here, task), here.store, task, here.agent, key)
-    return told
+    return result
 
 
 @category.tool(
@@ -163,7 +163,7 @@ async def review_task(here: Context, task_id: str) -> Result:
         changed = await git.changed_files(task.base_commit, task.branch)  # as it was before
         trial = replace(trial, base=task.base_commit, changed=changed)
     diffs = [await _diff(git, trial.base, path, task.branch) for path in trial.changed[:_FILES]]
-    told: Result = {
+    result: Result = {
         "task_id": task.slug,
         "branch": task.branch,
         "base": trial.base,
@@ -174,7 +174,7 @@ async def review_task(here: Context, task_id: str) -> Result:
         "files": diffs,
         "source": "repository",
     }
-    return told | ({"truncated": True} if len(trial.changed) > _FILES else {})
+    return result | ({"truncated": True} if len(trial.changed) > _FILES else {})
 
 
 async def _diff(git: Checkout, base: str, path: str, branch: str) -> dict[str, Any]:

@@ -40,11 +40,11 @@ async def pause_task(
     """Pause a task; what was made is kept on its branch. It goes on with resume_task, or after so many hours."""
     task = await lookup.task(here.store, task_id)
     until = now() + timedelta(hours=hours)
-    told: Result = {"paused": task.slug, "title": task.title}
+    result: Result = {"paused": task.slug, "title": task.title}
     if task.status == "PAUSED":
         if task.resume_at is None or abs(task.resume_at - until) > timedelta(minutes=1):
             task = await lookup.change(here.store, task, resume_at=until)
-        return told | {"resumes": _stamp(task)}
+        return result | {"resumes": _stamp(task)}
     if task.status not in ("READY", "ASSIGNED", *RUNNING):
         raise ToolError(
             f"the task {task_id} cannot be paused", f"it is {task.status}", "get_task shows what it does"
@@ -56,11 +56,11 @@ async def pause_task(
     if here.cluster is not None and task.assignee and task.request_id:
         how = await here.cluster.stop(task.assignee, task.request_id)
     if how == "running":
-        return told | {"resumes": until.isoformat(), "was": "running"}
+        return result | {"resumes": until.isoformat(), "was": "running"}
     moved = await states.move(
         here.store, task.id, "paused", here.agent, _key(here, task), resume_at=until, request_id=None
     )
-    return told | {"resumes": _stamp(moved or task), "was": "waiting"}
+    return result | {"resumes": _stamp(moved or task), "was": "waiting"}
 
 
 @category.tool(effect="idempotent", detail=_task, touches=touching("records"))
@@ -68,12 +68,12 @@ async def resume_task(here: Context, task_id: str) -> Result:
     """Let a paused task go on: it is READY again, and goes on with what is on its branch."""
     task = await lookup.task(here.store, task_id)
     moved = await states.move(here.store, task.id, "resumed", here.agent, _key(here, task))
-    told: Result = {"resumed": task.slug, "title": task.title, "status": (moved or task).status}
+    result: Result = {"resumed": task.slug, "title": task.title, "status": (moved or task).status}
     if task.question.startswith("the budget"):
-        told["warning"] = (
+        result["warning"] = (
             f"it was paused because {task.question} is spent: it stops there again unless raised"
         )
-    return told
+    return result
 
 
 def _stamp(task: Task) -> str | None:
@@ -90,5 +90,5 @@ async def set_day_budget(
 ) -> Result:
     """Set what all model calls of one day (UTC) may cost, in dollars; null goes back to the setting BUDGET_DAY."""
     await lookup.keep_setting(here.store, budgets.SCOPE, budgets.DAY, {"dollars": dollars})
-    told: Result = {"budget_day": dollars}
-    return told | ({"note": "the setting BUDGET_DAY holds again"} if dollars is None else {})
+    result: Result = {"budget_day": dollars}
+    return result | ({"note": "the setting BUDGET_DAY holds again"} if dollars is None else {})
