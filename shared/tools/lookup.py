@@ -73,7 +73,7 @@ def need_word(here: Context, task: Task) -> None:
 async def removing(here: Context, told: dict[str, Any]) -> dict[str, Any]:
     """Journal what a call that removes something is about to say; what it said already before a crash.
 
-    Run again, such a call may find nothing any more (Missing): the handler then says what is journaled here.
+    Run again, such a call may find nothing any more (Missing): the executor then says what is journaled here.
     """
     if here.intended is not None and "told" in here.intended:
         return dict(here.intended["told"])

@@ -15,7 +15,7 @@ from shared.store.base import Store
 from shared.store.records import Repo, Task, TaskEvent, TaskResult
 from shared.store.row import derived, now
 from shared.tasks import fate, graph
-from shared.tasks import states as machine
+from shared.tasks import states
 from shared.tasks.names import slug
 from shared.tasks.worktree.acquire import PREFIX, place
 from shared.tasks.worktree.lock import WorktreeLock
@@ -58,10 +58,10 @@ async def clashes(git: Merger, branch: str, into: str, name: str) -> list[Clash]
 _NOW = {"FAILED": "begin it again with restart_task", "BLOCKED": "begin it again with restart_task"}
 
 
-async def _branch(store: Store, task: Task, states: tuple[str, ...], what: str) -> str:
+async def _branch(store: Store, task: Task, allowed: tuple[str, ...], what: str) -> str:
     if not task.branch:
         raise ToolError(f"the task {task.slug} has no branch", await fate.nothing(store, task), "")
-    if task.status not in states:
+    if task.status not in allowed:
         fix = _NOW.get(task.status, "wait for its end, or end it with stop_task")
         raise ToolError(f"the task {task.slug} cannot be {what}", f"it is {task.status}", fix)
     return task.branch
@@ -103,7 +103,7 @@ async def merge(repos: Mirrors, repo: Repo, store: Store, task: Task, actor: str
         detail |= {"before": old, "taken": _taken(last)} if made else {}
         await _note(store, task, fate.MERGED, actor, key, detail)
     if task.status == "AWAITING_APPROVAL":
-        await machine.move(store, task.id, "approved", actor, key, ended_at=now())
+        await states.move(store, task.id, "approved", actor, key, ended_at=now())
     along = await _along(store, repo, git, task, actor, key)
     files = sorted({*changed, *trial.changed}) if made else trial.changed
     return Merged(made, branch, repo.default_branch, files, along)
@@ -265,7 +265,7 @@ async def discard(repos: Mirrors, repo: Repo, store: Store, task: Task, actor: s
         await git.delete_branch(branch, force=True)
     await _note(store, task, fate.DISCARDED, actor, key, {"branch": branch})
     if task.status == "AWAITING_APPROVAL":
-        await machine.move(store, task.id, "closed", actor, key, branch=None)
+        await states.move(store, task.id, "closed", actor, key, branch=None)
     else:
         await store.update(
             Task,
