@@ -14,8 +14,7 @@ from shared.guard.git.merging import Merger
 from shared.store.base import Store
 from shared.store.records import Repo, Task, TaskEvent, TaskResult
 from shared.store.row import derived, now
-from shared.tasks import fate, graph
-from shared.tasks import states
+from shared.tasks import fate, graph, states
 from shared.tasks.names import slug
 from shared.tasks.worktree.acquire import PREFIX, place
 from shared.tasks.worktree.lock import WorktreeLock
