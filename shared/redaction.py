@@ -128,7 +128,7 @@ def _begun(text: str) -> int:
     return next((size for size in range(longest, 0, -1) if text[-size:] in _starts), 0)
 
 
-class Veil:
+class StreamRedactor:
     """Redacts a text that comes in pieces: what may begin a secret waits for the next piece."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from shared.bus.activity import Activity
 from shared.bus.base import Bus, Script
 from shared.bus.keys import Names
 from shared.errors import PromptDockError
-from shared.redaction import Veil, redacted
+from shared.redaction import StreamRedactor, redacted
 
 _FLUSH = 0.05  # seconds in which pieces of text are gathered
 # channel event… : all that was gathered in one round trip; kept for an hour, the newest 2,000.
@@ -47,7 +47,7 @@ class EventStream:
         self._task: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
         self._sending = False
-        self._veil = Veil()
+        self._redactor = StreamRedactor()
         self._telling: tuple[str, int] = ("", 0)  # of which text what is held back is a part
 
     def __call__(self, kind: str, payload: dict[str, Any]) -> None:
@@ -59,13 +59,13 @@ class EventStream:
             self._say_rest()
         if kind in _PIECES:
             self._telling = text
-            self._say(text, self._veil.add(payload["content"]))
+            self._say(text, self._redactor.add(payload["content"]))
         else:
             self._waiting.append((kind, dict(payload)))
         self._send()
 
     def _say_rest(self) -> None:
-        self._say(self._telling, self._veil.end())
+        self._say(self._telling, self._redactor.end())
         self._telling = ("", 0)
 
     def _say(self, text: tuple[str, int], words: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 from shared.bus.messages import Output
 from shared.client.views.dead_letters import Dead, whole
 from shared.guard.permissions.requests import ApprovalRequest
-from shared.redaction import Veil
+from shared.redaction import StreamRedactor
 from shared.shapes import SHAPES
 from tests.attacks.ground import Ground
 from tests.support.guards import guarded
@@ -87,7 +87,7 @@ def test_dead_letters_are_listed_without_the_key_that_somebody_pasted() -> None:
 @guarded("secret-shapes")
 @pytest.mark.parametrize("size", [1, 7])
 def test_live_text_keeps_back_what_begins_like_a_key_until_it_is_known(size: int) -> None:
-    shown = Veil()
+    shown = StreamRedactor()
     pieces = [shown.add(PASTED[at : at + size]) for at in range(0, len(PASTED), size)]
     text = "".join([*pieces, shown.end()])
     assert text.startswith("push with ") and not told(text)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from shared import shapes
-from shared.redaction import Veil, redact, redacted
+from shared.redaction import StreamRedactor, redact, redacted
 from shared.shapes import SHAPES, hide
 from tests.support.secrets import KEY, SECRETS
 
@@ -49,7 +49,7 @@ def test_each_is_taken_out_of_json_and_of_what_repr_makes_of_it(what: str) -> No
 def test_in_a_stream_none_of_it_is_shown_whatever_the_pieces_are(what: str, size: int) -> None:
     for text, secret in SECRETS[what]:
         whole = f"So it is: {text}\n\nThat is all."
-        shown = Veil()
+        shown = StreamRedactor()
         pieces = [shown.add(whole[at : at + size]) for at in range(0, len(whole), size)]
         told = "".join([*pieces, shown.end()])
         assert secret not in told and told == redact(whole), text
@@ -58,7 +58,7 @@ def test_in_a_stream_none_of_it_is_shown_whatever_the_pieces_are(what: str, size
 
 def test_a_stream_of_ordinary_text_is_shown_whole_and_soon() -> None:
     text = (ROOT / "README.md").read_text("utf-8")
-    shown, told, late = Veil(), "", 0
+    shown, told, late = StreamRedactor(), "", 0
     for at in range(0, len(text), 4):
         told += shown.add(text[at : at + 4])
         late = max(late, at + 4 - len(told))

@@ -1,4 +1,4 @@
-"""What the tests of reading tools stand on: real repositories, and calls as the door makes them."""
+"""What the tests of reading tools stand on: real repositories, and calls as the executor makes them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def context(*roots: Root, store: Store | None = None, **more: Any) -> Context:
 
 
 async def call(category: Category, name: str, here: Context, /, **arguments: Any) -> dict[str, Any]:
-    """Run a tool as the door does: arguments checked, and the result a JSON object."""
+    """Run a tool as its executor does: arguments checked, and the result a JSON object."""
     tool = Registry([category]).get(name)
     result = await tool.function(here, **tool.check(arguments))
     return cast(dict[str, Any], json.loads(json.dumps(result)))

@@ -16,7 +16,7 @@ REGISTRY = catalog.registry()
 
 
 async def told(bench: Bench, name: str, /, **arguments: Any) -> str:
-    """The words of a call, as the door makes them."""
+    """The words of a call, as the gate makes them."""
     tool, here = REGISTRY.get(name), bench.context()
     checked = tool.check(arguments)
     facts = await tool.binds(here, **checked) if tool.binds else {}

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from shared.redaction import Veil, conceal, concealed, cut, hide
+from shared.redaction import StreamRedactor, conceal, concealed, cut, hide
 from shared.settings import Settings
 
 SECRET = 'sk-"Zq8&Wv3/Lk0+Xr5\\nTy7ü'
@@ -73,7 +73,7 @@ def test_what_becomes_json_stays_json_whatever_the_value_begins_with() -> None:
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 12, 40])
 def test_a_value_that_comes_in_pieces_is_shown_in_none_of_them(size: int) -> None:
     text = f"It is {KEY}, or {KEY[:10]} with more, or {base64.b64encode(KEY.encode()).decode()}. Best: sk"
-    shown = Veil()
+    shown = StreamRedactor()
     pieces = [shown.add(text[at : at + size]) for at in range(0, len(text), size)]
     told = "".join([*pieces, shown.end()])
     assert (
@@ -84,11 +84,11 @@ def test_a_value_that_comes_in_pieces_is_shown_in_none_of_them(size: int) -> Non
 
 
 def test_text_that_begins_no_value_is_not_held_back() -> None:
-    assert Veil().add("Hello there.") == "Hello there."
+    assert StreamRedactor().add("Hello there.") == "Hello there."
 
 
 def test_half_a_value_that_nothing_follows_is_not_shown() -> None:
-    shown = Veil()
+    shown = StreamRedactor()
     assert shown.add(f"It is {KEY[:20]}") + shown.end() == "It is [hidden]"
 
 
