@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import time
@@ -14,10 +15,9 @@ from shared.bus.keys import BROADCAST, HUMAN_INPUT, STATUS
 from shared.errors import BadMessage, PromptDockError
 from shared.guard.permissions.display import plain
 from shared.profiles.profile import Profile
-from shared.turns.queue import Queue
+from shared.turns.signatures import Signatures
 from shared.worker.pool import Asker, Pool, RunningTurn
-from shared.worker.resources import Resources
-from shared.worker.runners import closing
+from shared.worker.runners.closing import Replies
 
 _PROGRESS = 500  # characters of what another agent says on its way
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
@@ -28,26 +28,31 @@ class Dispatcher:
 
     def __init__(
         self,
-        parts: Resources,
+        replies: Replies,
+        signatures: Signatures,
+        approvers: frozenset[str],
+        stale: asyncio.Event,
         profile: Profile,
-        desk: Queue,
-        hand: Pool,
+        pool: Pool,
         spawn: Spawn,
         *,
         stop: Callable[[], None],
         met: Callable[[str, bool], None],
     ) -> None:
-        self._parts, self._profile, self._desk, self._hand = parts, profile, desk, hand
+        self._replies, self._signatures, self._approvers = replies, signatures, approvers
+        self._stale = stale  # set where the agent may have changed itself
+        self._connection, self._profile, self._pool = replies.connection, profile, pool
+        self._queue = self._connection.queue(profile.name)
         self._spawn, self._stop, self._met = spawn, stop, met
-        self._authority, self._since = parts.signatures, time.time() * 1000
-        self.broadcast = parts.names.channel(BROADCAST)
-        self.status, self.clusters = parts.names.channel(STATUS), parts.names.clusters
+        self._since, names = time.time() * 1000, self._connection.names
+        self.broadcast = names.channel(BROADCAST)
+        self.status, self.clusters = names.channel(STATUS), names.clusters
 
     def heard(self, channel: str, content: dict[str, Any] | None) -> None:
         """One message of a channel; without a channel, we listen again after a gap."""
         if not channel:
-            self._parts.stale.set()  # what was told meanwhile was not heard
-            for held in self._hand:  # each turn looks for what it may have missed
+            self._stale.set()  # what was told meanwhile was not heard
+            for held in self._pool:  # each turn looks for what it may have missed
                 held.turn.wake_up.set()
         if not content:
             return
@@ -58,21 +63,21 @@ class Dispatcher:
             self._met(str(content.get("cluster") or ""), content.get("asks") is True)
         elif channel == self.status:
             # What it says of itself stands in our models' prompts.
-            if self._authority.signed(channel, content) or self._authority.may("speak"):
-                self._parts.presence.met(content)
+            if self._signatures.signed(channel, content) or self._signatures.may("speak"):
+                self._connection.presence.met(content)
             if failpoints.without("own-words"):
                 self._met(str(content.get("cluster") or ""), True)
-        elif channel == self._desk.wake_up:
+        elif channel == self._queue.wake_up:
             self._rung(content)
         elif kind in (*messages.ANSWERS, "progress"):
             self._answered(content)
         elif kind == "cancel":
             payload = content.get("payload")
             named = str(payload.get("request_id", "")) if isinstance(payload, dict) else ""
-            running = self._hand.of(named)
-            if running is not None and self._authority.cancels(channel, content, running.turn.given):
-                self._hand.stop(named)
-        elif kind == "task" and len(self._hand) >= self._profile.turns:
+            running = self._pool.of(named)
+            if running is not None and self._signatures.cancels(channel, content, running.turn.given):
+                self._pool.stop(named)
+        elif kind == "task" and len(self._pool) >= self._profile.turns:
             self._spawn(self._busy(content))
         elif channel.endswith(HUMAN_INPUT):
             self._joined(channel, content)
@@ -80,15 +85,15 @@ class Dispatcher:
     def _rung(self, content: dict[str, Any]) -> None:
         """The desk's own bell: a session is to be stopped, or to look for what it waits for; the agent changed."""
         if content.get("changed"):
-            self._parts.stale.set()
-        held = self._hand.of(str(content.get("look", "")))
+            self._stale.set()
+        held = self._pool.of(str(content.get("look", "")))
         if held is not None:
             held.turn.wake_up.set()
             self._give_up(held, str(content.get("give_up", "")))
         self._wake_asker(content.get("answered"))
         session = str(content.get("data", ""))
-        if (stopped := self._hand.of(session)) and stopped.turn.is_named(content.get("turn")):
-            self._hand.stop(session)
+        if (stopped := self._pool.of(session)) and stopped.turn.is_named(content.get("turn")):
+            self._pool.stop(session)
 
     def _answered(self, content: dict[str, Any]) -> None:
         """An answer or a sign of progress, for the turn that asked."""
@@ -98,7 +103,7 @@ class Dispatcher:
             if not self._wake_asker(request) and "via" not in content:
                 self._ring({"answered": request})
             return
-        for held in self._hand:
+        for held in self._pool:
             if not (isinstance(request, str) and request.startswith(f"{held.turn.id}.")):
                 continue
             if isinstance(held.runner, Asker) and isinstance(payload, dict):
@@ -114,7 +119,7 @@ class Dispatcher:
             message = messages.human(content)
         except BadMessage:
             return
-        held = self._hand.of(message.session)
+        held = self._pool.of(message.session)
         given_up = (message.request_id or "") if isinstance(message, messages.Stop) else ""
         stops = isinstance(message, messages.Stop) and not given_up
         if held is None:
@@ -126,7 +131,7 @@ class Dispatcher:
         if isinstance(message, messages.Stop) and not held.turn.is_named(message.turn_id):
             return  # another turn of this session is meant, which does not run
         held.turn.wake_up.set()
-        if "via" in content and not self._authority.signed(channel, content):
+        if "via" in content and not self._signatures.signed(channel, content):
             return  # what was accepted is found by the turn
         self._give_up(held, given_up)
         if stops and held.runner is not None:
@@ -140,7 +145,7 @@ class Dispatcher:
     def _wake_asker(self, request: object) -> bool:
         """Let the turn look that asked this, if it is ours."""
         found = [
-            held for held in self._hand if isinstance(request, str) and request.startswith(f"{held.turn.id}.")
+            held for held in self._pool if isinstance(request, str) and request.startswith(f"{held.turn.id}.")
         ]
         for held in found:
             held.turn.wake_up.set()
@@ -151,23 +156,23 @@ class Dispatcher:
 
         async def ring() -> None:
             with contextlib.suppress(PromptDockError):
-                await self._parts.bus.publish(self._desk.wake_up, json.dumps(told).encode())
+                await self._connection.bus.publish(self._queue.wake_up, json.dumps(told).encode())
 
         self._spawn(ring())
 
     async def _busy(self, content: dict[str, Any]) -> None:
         """Whoever sends a task to a busy worker is told that it waits."""
         with contextlib.suppress(PromptDockError):
-            waiting = max(1, await self._desk.size() - len(self._hand))
+            waiting = max(1, await self._queue.size() - len(self._pool))
             told = f"{self._profile.called} is busy: the task is number {waiting} in its queue"
-            await closing.progress(self._parts, self._profile.name, messages.agent(content), told)
+            await self._replies.progress(messages.agent(content), told)
 
     def _command(self, content: dict[str, Any]) -> None:
         """An operator's word; only an approver may end the cluster, where approvers are named."""
         if content.get("command") != "shutdown":
             return
-        ours = self._authority.signed(self.broadcast, content, self._since)
-        if not ours and not self._authority.may("shutdown"):
+        ours = self._signatures.signed(self.broadcast, content, self._since)
+        if not ours and not self._signatures.may("shutdown"):
             log.get().warning(
                 "A shutdown was refused",
                 why="it is not signed, or older than this worker",
@@ -175,7 +180,7 @@ class Dispatcher:
             )
             return
         roles = content.get("roles")
-        wanted = self._parts.settings.approver_roles
+        wanted = self._approvers
         if not content.get("user_id") or (
             wanted and not (isinstance(roles, list) and wanted & set(map(str, roles)))
         ):

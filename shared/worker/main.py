@@ -95,7 +95,14 @@ async def serve(settings: Settings, profile: Profile) -> None:
             lambda: engine.model,
             lambda instance: {
                 **beside(instance),
-                "home": RemoteHost(parts, profile.name, engine.handler).run(),
+                "home": RemoteHost(
+                    parts.connection,
+                    parts.store,
+                    parts.repos,
+                    engine.replies,
+                    engine.handler,
+                    parts.signatures,
+                ).run(),
             },
         )
         worker.listen_for_signals()
@@ -104,10 +111,10 @@ async def serve(settings: Settings, profile: Profile) -> None:
             from shared.worker.services import ownership
 
             if parts.model.demo:
-                await scratch_repository.ensure(parts)
-            worker.spawn(ownership.learn(parts))
+                await scratch_repository.ensure(parts.store, parts.repos, settings.home)
+            worker.spawn(ownership.learn(parts.connection, parts.store))
         if profile.kind == "coding":
-            worker.spawn(executor.tidy(parts))
+            worker.spawn(executor.tidy(parts.repos, parts.store))
         await worker.run()
     finally:
         await parts.close()
@@ -143,13 +150,14 @@ def _chats(engine: AgentRunner) -> Callable[[Worker, Turn], Runner]:
     from shared.worker.runners.command import CommandRunner, apart
     from shared.worker.runners.summary import SummaryRunner, condenses
 
-    human = engine.parts.names.channel(HUMAN_INPUT)
+    names = engine.parts.connection.names
+    human = names.channel(HUMAN_INPUT)
 
     def runner(worker: Worker, turn: Turn) -> Runner:
         if answers_leave(turn):
-            return ApprovalRunner(engine.parts, turn)
+            return ApprovalRunner(engine.parts.approvals, names, turn)
         if apart(turn, human):
-            return CommandRunner(engine.parts, turn)
+            return CommandRunner(names, turn)
         return (
             SummaryRunner(engine, turn) if condenses(turn, human) else ChatRunner(engine, turn, worker.spawn)
         )

@@ -11,8 +11,6 @@ from shared.bus import embedded, signing
 from shared.bus.base import Bus
 from shared.bus.factory import make_bus
 from shared.bus.keys import SCHEMA, Names
-from shared.bus.presence import Presence
-from shared.bus.signing import Signer
 from shared.errors import ConfigurationError, StoreUnavailable
 from shared.guard.files.host_id import home_id
 from shared.guard.sandbox.sandbox import Sandbox
@@ -23,8 +21,8 @@ from shared.store.breaker import Breaker
 from shared.store.factory import make_store
 from shared.store.records import Repo
 from shared.tasks.worktree.mirrors import Mirrors
-from shared.turns.queue import Queue
 from shared.turns.signatures import Signatures
+from shared.worker.connection import Connection
 from shared.worker.permissions.authority import Authority
 from shared.worker.permissions.service import ApprovalService
 from shared.worker.provider import ReloadingModel
@@ -89,33 +87,21 @@ class Resources:
     """What a worker is made of."""
 
     settings: Settings
-    bus: Bus
-    names: Names
+    connection: Connection
     store: Store
     model: Model
-    presence: Presence
     home: str
     sandbox: Sandbox
     cluster: str = ""
-    signer: Signer = field(default_factory=lambda: Signer(secrets.token_hex(32)))
-    desks: dict[str, Queue] = field(default_factory=dict)
     known: dict[str, list[Repo]] = field(default_factory=dict)  # repositories by project, as last read
     stale: asyncio.Event = field(
         default_factory=_set
     )  # the agent may have changed itself since it was last read
 
-    def desk(self, agent: str) -> Queue:
-        """The desk of an agent, ours or another's."""
-        if agent not in self.desks:
-            self.desks[agent] = Queue(
-                self.bus, self.names, agent, lease_ms=self.settings.lease_ms, signer=self.signer
-            )
-        return self.desks[agent]
-
     @property
     def signatures(self) -> Signatures:
         """Who judges what is heard."""
-        return Signatures(self.names, self.signer, self.settings.unsigned_may)
+        return Signatures(self.connection.names, self.connection.signer, self.settings.unsigned_may)
 
     @property
     def repos(self) -> Mirrors:
@@ -125,8 +111,7 @@ class Resources:
     @property
     def approvals(self) -> ApprovalService:
         """The questions to people about single calls."""
-        approvers, demo = self.settings.approver_roles, self.model.demo
-        return ApprovalService(self.bus, self.names, self.store, self.desk, approvers, demo)
+        return ApprovalService(self.connection, self.store, self.settings.approver_roles, self.model.demo)
 
     @property
     def authority(self) -> Authority:
@@ -139,7 +124,7 @@ class Resources:
         """Give everything back."""
         await self.model.close()
         await self.store.close()
-        await self.bus.close()
+        await self.connection.bus.close()
 
 
 async def build(settings: Settings, agent: str) -> Resources:
@@ -159,8 +144,8 @@ async def build(settings: Settings, agent: str) -> Resources:
         await store.close()
         await bus.close()
         raise
-    presence = Presence(bus, names, signer)
-    return Resources(settings, bus, names, store, model, presence, home, sandbox, cluster, signer=signer)
+    connection = Connection(bus, names, signer, settings.lease_ms)
+    return Resources(settings, connection, store, model, home, sandbox, cluster)
 
 
 async def _open(store: Store) -> None:

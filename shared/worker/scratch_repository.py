@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from shared import log
 from shared.errors import PromptDockError
 from shared.guard.files import lock as flock
+from shared.store.base import Store
 from shared.store.records import Repo
 from shared.tasks.defaults import SCRATCH, SCRATCH_ID
+from shared.tasks.worktree.mirrors import Mirrors
 from shared.tools.context import Context
 from shared.tools.projects import repositories
-from shared.worker.resources import Resources
 
 
-async def ensure(parts: Resources) -> None:
+async def ensure(store: Store, repos: Mirrors, home: Path) -> None:
     """Make and register it in the project `default`, unless some repository is there already."""
     try:
-        if await parts.store.select(Repo, limit=1):
+        if await store.select(Repo, limit=1):
             return
-        lock = await flock.acquire(parts.settings.home / "scratch.lock", 10)
+        lock = await flock.acquire(home / "scratch.lock", 10)
         try:
-            here = Context("person", "", "scratch", parts.store, extras={"repos": parts.repos})
-            path = str(parts.settings.home / SCRATCH)
+            here = Context("person", "", "scratch", store, extras={"repos": repos})
+            path = str(home / SCRATCH)
             await repositories.add_repo(here, "init", path=path, name=SCRATCH)
-            for row in await parts.store.select(
-                Repo, {"name": SCRATCH, "path": path, "id": ("ne", SCRATCH_ID)}
-            ):
-                await parts.store.delete(Repo, {"id": row.id})
-                await parts.store.insert(row.model_copy(update={"id": SCRATCH_ID}))
+            for row in await store.select(Repo, {"name": SCRATCH, "path": path, "id": ("ne", SCRATCH_ID)}):
+                await store.delete(Repo, {"id": row.id})
+                await store.insert(row.model_copy(update={"id": SCRATCH_ID}))
         finally:
             os.close(lock)
     except PromptDockError as error:

@@ -27,6 +27,7 @@ from shared.worker.dispatch import Dispatcher
 from shared.worker.log_shipping import LogShipping
 from shared.worker.pool import Make, Pool
 from shared.worker.resources import Resources, redis_warnings
+from shared.worker.runners.closing import Replies
 
 DRAIN = 20.0  # seconds in which a worker hands over
 _BEATS = 4.0  # seconds between heartbeats of presence
@@ -48,8 +49,10 @@ class Worker:
     ) -> None:
         self.parts, self.profile = parts, profile
         self.instance = instance_of(os.getpid()) + secrets.token_hex(2)
-        self.desk = parts.desk(profile.name)
-        self.archive = Outbox(parts.bus, parts.names, parts.store, profile.name, self.instance, appliers)
+        self.desk = parts.connection.queue(profile.name)
+        self.archive = Outbox(
+            parts.connection.bus, parts.connection.names, parts.store, profile.name, self.instance, appliers
+        )
         self.hand = Pool(self.desk, make, self._ended, profile.turns)
         self._shipping = LogShipping(self.archive, profile.name)
         self._model = model  # the name of the one that it thinks with now
@@ -60,11 +63,19 @@ class Worker:
         self._started = messages.now()
         self._since = time.monotonic()
         self._foreign = asyncio.Event()  # another cluster speaks on our channels
-        self._channels = [parts.names.agent(profile.name)]
+        self._channels = [parts.connection.names.agent(profile.name)]
         if profile.name == CHATTER:
-            self._channels.insert(0, parts.names.channel(HUMAN_INPUT))
+            self._channels.insert(0, parts.connection.names.channel(HUMAN_INPUT))
         self._hearing = Dispatcher(
-            parts, profile, self.desk, self.hand, self.spawn, stop=self.stop, met=self._met
+            Replies(parts.connection, profile.name),
+            parts.signatures,
+            parts.settings.approver_roles,
+            parts.stale,
+            profile,
+            self.hand,
+            self.spawn,
+            stop=self.stop,
+            met=self._met,
         )
         listened = [*self._channels, self._hearing.broadcast, self._hearing.status, self._hearing.clusters]
         self.seat = Handoff(self.desk, self.instance, lambda: self.hand.idle, self.hand.given)
@@ -79,7 +90,7 @@ class Worker:
         """Work until told to stop."""
         called = self.profile.called
         log.add_sink(self._shipping.take)
-        for warning in await redis_warnings(self.parts.bus):
+        for warning in await redis_warnings(self.parts.connection.bus):
             log.get().warning(warning)
         services = [asyncio.create_task(work, name=name) for name, work in self._services().items()]
         try:
@@ -105,14 +116,14 @@ class Worker:
             log.remove_sink(self._shipping.take)
             with contextlib.suppress(PromptDockError, TimeoutError):
                 async with asyncio.timeout(3):
-                    await self.parts.presence.leave(self.profile.name, self.instance)
+                    await self.parts.connection.presence.leave(self.profile.name, self.instance)
 
     async def _same_store(self) -> None:
         """In production nobody looks at a warning: two SQLite files are two histories, and tasks that hang."""
         mine = (self.parts.store.name, self.parts.home)
         if self.parts.settings.env != "production" or mine[0] != "sqlite":
             return
-        for card in await self.parts.presence.here():
+        for card in await self.parts.connection.presence.here():
             if card.get("store") == "sqlite" and card.get("home") != mine[1]:
                 raise ConfigurationError(
                     "SUPABASE_URL is not set",
@@ -253,7 +264,7 @@ class Worker:
 
     async def _answer(self) -> None:
         with contextlib.suppress(PromptDockError):  # our next heartbeat says it as well
-            await self.parts.presence.announce(self.parts.cluster)
+            await self.parts.connection.presence.announce(self.parts.cluster)
 
     # -- presence and health ---------------------------------------------------------------------------------
 
@@ -275,7 +286,7 @@ class Worker:
 
     async def _beat_presence(self) -> None:
         current = [held.turn.id for held in self.hand]
-        await self.parts.presence.beat(
+        await self.parts.connection.presence.beat(
             self.profile.name,
             self.instance,
             {

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from shared.bus.base import Bus
 from shared.bus.keys import Names
+from shared.bus.signing import Signer
 from shared.errors import StoreUnavailable
 from shared.guard.permissions.policy import Policy
 from shared.guard.sandbox.sandbox import Sandbox
@@ -21,6 +22,7 @@ from shared.tools.context import Context, Root
 from shared.tools.execute import ToolExecutor
 from shared.turns.queue import Claim, Queue
 from shared.turns.turn import Turn
+from shared.worker.connection import Connection
 from shared.worker.permissions.authority import Authority
 from shared.worker.permissions.gate import Approver, PermissionGate
 from shared.worker.permissions.service import ApprovalService
@@ -78,9 +80,8 @@ class Ground:
         queue = Queue(cast(Bus, None), Names("attacks"), "backend")
         self.turn = Turn(queue, Claim("s", 1, 1, 0, [], [], [], None, 0))
         store, here = cast(Store, NoStore()), Approver()
-        approvals = ApprovalService(
-            queue.bus, queue.names, store, lambda _agent: queue, Settings().approver_roles, demo=False
-        )
+        connection = Connection(queue.bus, queue.names, Signer("x" * 64), queue.lease_ms)
+        approvals = ApprovalService(connection, store, Settings().approver_roles, demo=False)
         authority = Authority(store, Settings().home, "", self.sandbox.offline)
         self.door = PermissionGate(
             *(

@@ -16,6 +16,7 @@ import pytest
 from shared.bus import messages
 from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
+from shared.bus.signing import Signer
 from shared.errors import ToolError
 from shared.guard.files import atomic
 from shared.guard.files.jail import Jail
@@ -30,7 +31,7 @@ from shared.redaction import hide
 from shared.store.base import Store
 from shared.store.records import ProfileRow
 from shared.tools.agents.own import Own, permissions, slug
-from shared.turns.queue import Queue
+from shared.worker.connection import Connection
 from shared.worker.permissions.service import ApprovalService
 from tests.attacks.ground import CANARY, Ground, NoStore, git
 from tests.attacks.ground import whole as untouched
@@ -147,9 +148,8 @@ async def test_an_agent_gives_itself_no_leave_that_its_person_may_not_give(bench
 def asking(redis: RedisBus, names: Names) -> ApprovalService:
     """The questions of a cluster without a Store."""
     store = cast(Store, NoStore())
-    return ApprovalService(
-        redis, names, store, lambda agent: Queue(redis, names, agent), frozenset({"lead"}), demo=False
-    )
+    connection = Connection(redis, names, Signer("x" * 64), 12_000)
+    return ApprovalService(connection, store, frozenset({"lead"}), demo=False)
 
 
 async def question(asking: ApprovalService, **more: Any) -> ApprovalRequest:

@@ -12,19 +12,22 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from shared import secret
+from shared.bus.base import Bus
 from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT, Names
 from shared.bus.messages import Output
+from shared.bus.presence import Presence
 from shared.bus.redis import RedisBus
 from shared.bus.signing import FRESH_MS, Signer
 from shared.client import Client, post
 from shared.client.feed import Feed
 from shared.client.local.typed import text_of
 from shared.errors import Denied, Refused
+from shared.profiles.profile import Profile
 from shared.settings import Settings
 from shared.store.records import Session
 from shared.store.row import derived
@@ -32,7 +35,10 @@ from shared.store.sqlite import SqliteStore
 from shared.turns.intake import Intake
 from shared.turns.queue import Queue
 from shared.turns.signatures import Signatures
+from shared.worker.connection import Connection
 from shared.worker.dispatch import Dispatcher
+from shared.worker.pool import Pool
+from shared.worker.runners.closing import Replies
 from shared.worker.services import ownership
 from tests.support.guards import guarded
 from tests.support.processes import Site, until
@@ -242,11 +248,7 @@ async def test_sessions_of_the_release_before_are_those_of_their_rows(
     rows = [Session(id=derived("session", key), key=key, user_id=user) for key, user in OLD.items()]
     await store.upsert(rows)
 
-    class Parts:
-        bus, names = heard.bus, heard.names
-
-    setattr(Parts, "store", store)  # noqa: B010
-    await ownership.learn(Parts())  # type: ignore[arg-type]
+    await ownership.learn(Connection(heard.bus, heard.names, SIGNER, 12_000), store)
     with pytest.raises(Denied):
         await heard.post(user_id="bob", content="Hello", session_id="s-old")
     assert await heard.post(user_id="ada", content="Hello", session_id="s-old") == "accepted"
@@ -383,12 +385,11 @@ def test_a_heartbeat_that_nobody_signed_tells_our_models_nothing() -> None:
     """What an agent says of itself stands in the prompts of the others."""
     met = list[Message]()
     names = Names("beats")
-    parts = SimpleNamespace(
-        signatures=Signatures(names, SIGNER), names=names, presence=SimpleNamespace(met=met.append)
-    )
-    queue = SimpleNamespace(wake_up="wake-up")
+    connection = Connection(cast(Bus, None), names, SIGNER, 12_000)
+    connection.presence = cast(Presence, SimpleNamespace(met=met.append))
     hearing = Dispatcher(
-        *(parts, None, queue, [], lambda _: None),  # type: ignore[arg-type]
+        *(Replies(connection, "chatter"), Signatures(names, SIGNER), frozenset[str](), asyncio.Event()),
+        *(Profile(name="chatter"), cast(Pool, []), lambda _: None),
         stop=lambda: None,
         met=lambda *_: None,
     )

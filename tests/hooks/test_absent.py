@@ -26,10 +26,9 @@ class Bus:
         self.state, self.taken = state, list[str]()
         names = Names("x")
         queue = SimpleNamespace(withdraw=self._withdraw)
+        connection = SimpleNamespace(bus=self, names=names, presence=self, queue=lambda _agent: queue)
         tools, changes = SimpleNamespace(store=store), SimpleNamespace(watch=lambda *_rows: None)
-        self.service = HookService(
-            *cast(Any, (tools, self, names, self, lambda _agent: queue, None, changes))
-        )
+        self.service = HookService(*cast(Any, (tools, connection, None, changes)))
 
     async def here(self, _agent: str) -> list[Any]:
         return self.there

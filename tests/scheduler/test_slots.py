@@ -13,7 +13,7 @@ from shared.store.records import Task, project_key
 from shared.store.sqlite import SqliteStore
 from shared.worker.budgets.ledger import Ledger, Window
 from shared.worker.changes import ChangeWatch
-from shared.worker.resources import Resources
+from shared.worker.connection import Connection
 from shared.worker.services.snapshot import SnapshotReader
 
 FRONT, BACK, ALL = {"frontend", "both"}, {"backend", "both"}, {"frontend", "backend", "both"}
@@ -35,15 +35,15 @@ def reader_of(store: SqliteStore, home: Path, cards: list[dict[str, Any]]) -> Sn
     def reading(*_: Any) -> Iterator[bool]:
         yield True
 
-    parts = SimpleNamespace(
-        store=store,
-        settings=SimpleNamespace(home=home, budget_day=None),
+    connection = SimpleNamespace(
         presence=SimpleNamespace(here=here),
         bus=SimpleNamespace(listeners=nothing),
-        desk=lambda _agent: SimpleNamespace(size=nothing),
+        queue=lambda _agent: SimpleNamespace(size=nothing),
     )
-    money, watch = SimpleNamespace(window=window), SimpleNamespace(reading=reading)
-    return SnapshotReader(cast(Resources, parts), cast(Ledger, money), cast(ChangeWatch, watch))
+    ledger, watch = SimpleNamespace(window=window), SimpleNamespace(reading=reading)
+    return SnapshotReader(
+        *(cast(Connection, connection), store, cast(Ledger, ledger), cast(ChangeWatch, watch)), home, None
+    )
 
 
 async def taken(store: SqliteStore, home: Path, *cards: dict[str, Any]) -> dict[str, set[str]]:

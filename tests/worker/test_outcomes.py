@@ -14,7 +14,7 @@ from shared.store.row import new_id
 from shared.store.sqlite import SqliteStore
 from shared.tasks import states
 from shared.turns.turn import Turn
-from shared.worker.resources import Resources
+from shared.worker.connection import Connection
 from shared.worker.runners import wording
 from shared.worker.runners.missed import missed
 from shared.worker.runners.task_run import Payload, TaskRun, apply_tasks
@@ -26,10 +26,10 @@ async def ticket_of(store: SqliteStore, **more: Any) -> TaskRun:
     await store.insert(row)
     for event in ("assigned", "started"):
         await states.move(store, row.id, event, "backend", "turn")
-    parts = SimpleNamespace(store=store, model=SimpleNamespace(demo=False))
     turn = SimpleNamespace(id="turn", epoch=1, records=[])
     request = SimpleNamespace(id="r", payload={"task_id": "calm-otter", "title": "Dig"})
-    return TaskRun(cast(Resources, parts), "backend", cast(Turn, turn), cast(messages.AgentMessage, request))
+    nowhere = cast(Connection, None)
+    return TaskRun(nowhere, store, False, "backend", cast(Turn, turn), cast(messages.AgentMessage, request))
 
 
 def told(payload: Payload) -> str:

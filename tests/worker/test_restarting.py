@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from shared.bus.base import Bus
 from shared.bus.keys import Names
 from shared.bus.signing import Signer
 from shared.errors import ToolError
 from shared.settings import Settings
+from shared.worker.connection import Connection
 from shared.worker.runners.peers import Peers
 
 
@@ -29,8 +30,8 @@ class _Bus:
 
 def _colleagues(bus: _Bus, who: dict[str, Any], approvers: str) -> Peers:
     settings = Settings.model_validate({"APPROVER_ROLES": approvers})
-    parts = SimpleNamespace(names=Names(), settings=settings, bus=bus, signer=Signer("x" * 64))
-    return Peers(cast(Any, parts), "chatter", cast(Any, None), who, 0, cast(Any, None), cast(Any, None))
+    connection = Connection(cast(Bus, bus), Names(), Signer("x" * 64), 12_000)
+    return Peers(connection, settings, "chatter", cast(Any, None), who, 0, cast(Any, None), cast(Any, None))
 
 
 @pytest.mark.parametrize(

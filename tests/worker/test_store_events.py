@@ -12,23 +12,22 @@ import pytest
 
 from shared.bus.base import Bus
 from shared.bus.keys import Names
-from shared.bus.presence import Presence
 from shared.bus.redis import RedisBus
+from shared.bus.signing import Signer
 from shared.errors import BusUnreachable, StoreUnavailable
 from shared.store.base import Store
 from shared.store.records import Log, Project, Setting, Task, TaskEvent
 from shared.store.row import new_id
 from shared.store.sqlite import SqliteStore
 from shared.turns.lease import Lease
-from shared.turns.queue import Queue
 from shared.worker import store_events
 from shared.worker.changes import Changes
-from shared.worker.resources import Resources
+from shared.worker.connection import Connection
 from shared.worker.services import hooks as hooking
 from shared.worker.services import scheduler
 from shared.worker.services.hook_gate import AGENT, HookTools
 from shared.worker.services.hooks import HookService
-from shared.worker.services.scheduler import SchedulerService
+from shared.worker.services.scheduler import ACTOR, SchedulerService
 from shared.worker.store_events import AnnouncingStore
 from tests.support.counting import Counting
 from tests.support.valkey import eventually, free_port, until
@@ -116,30 +115,27 @@ class Board:
 
     def __init__(self, redis: RedisBus, names: Names, store: SqliteStore, lease_ms: int = 600_000) -> None:
         self.store = Counting(store)
-        given = {
-            "bus": redis, "names": names, "store": self.store, "presence": Presence(redis, names),
-            "settings": SimpleNamespace(lease_ms=lease_ms, budget_day=None, home=store.path.parent),
-            "desk": lambda agent: Queue(redis, names, agent),
-        }  # fmt: skip
-        self.parts = cast(Resources, SimpleNamespace(**given))
+        self.connection = Connection(redis, names, Signer("x" * 64), lease_ms)
         self.said = AnnouncingStore(store, redis, names)
         self._names, self._redis = names, redis
         self.running: list[asyncio.Task[None]] = []
 
     def start(self, instance: str, *, hooks: bool = False) -> asyncio.Task[None]:
         changes = Changes(self._redis, self._names)
-        work: Any = SchedulerService(self.parts, instance, changes)
+        work: Any = SchedulerService(
+            *(self.connection, cast(Store, self.store), self._lease(ACTOR, instance), changes),
+            home=Path(),
+            day_budget=None,
+        )
         if hooks:
-            work = self._hooks(instance, changes)
+            tools = cast(HookTools, SimpleNamespace(store=self.store))
+            work = HookService(tools, self.connection, self._lease(AGENT, instance), changes)
         task = asyncio.create_task(work.run())
         self.running += [task, asyncio.create_task(changes.run())]
         return task
 
-    def _hooks(self, instance: str, changes: Changes) -> HookService:
-        parts = self.parts
-        lease = Lease(self._redis, self._names, AGENT, instance, parts.settings.lease_ms)
-        tools = cast(HookTools, SimpleNamespace(store=self.store))
-        return HookService(tools, self._redis, self._names, parts.presence, parts.desk, lease, changes)
+    def _lease(self, name: str, instance: str) -> Lease:
+        return Lease(self._redis, self._names, name, instance, self.connection.lease_ms)
 
     async def quiet(self) -> None:
         """Wait until nobody has read anything for a moment."""
@@ -218,7 +214,7 @@ async def test_a_worker_that_is_away_is_looked_for_without_asking_the_store(boar
     board.start("a")
     await board.quiet()
     board.store.calls.clear()
-    presence = board.parts.presence
+    presence = board.connection.presence
     await presence.beat("frontend", "f1", {"status": "idle", "takes": 1, "kind": "coding"})
 
     async def assigned() -> bool:

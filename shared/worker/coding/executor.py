@@ -14,12 +14,13 @@ from shared.executors.base import Executor, TaskWork
 from shared.loop import Call
 from shared.profiles.profile import Profile
 from shared.settings import Settings
+from shared.store.base import Store
 from shared.tasks.worktree import orphans
+from shared.tasks.worktree.mirrors import Mirrors
 from shared.tools.context import Context
 from shared.turns.turn import Turn
 from shared.worker.coding.builtin import BuiltinExecutor
 from shared.worker.permissions.gate import Approver
-from shared.worker.resources import Resources
 from shared.worker.runners.agent import AgentRunner
 
 
@@ -84,10 +85,10 @@ def _provider(engine: AgentRunner) -> dict[str, str]:
     return access(engine.parts.settings)
 
 
-async def tidy(parts: Resources) -> None:
+async def tidy(repos: Mirrors, store: Store) -> None:
     """What workers that died have left here, of tasks that ended since."""
     try:
-        await orphans.sweep(parts.repos, parts.store)
+        await orphans.sweep(repos, store)
     except PromptDockError as error:
         log.get().warning("It was not looked for worktrees that were left behind", why=str(error))
 

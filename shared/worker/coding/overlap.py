@@ -7,7 +7,7 @@ from shared.errors import Fenced, PromptDockError, ToolError
 from shared.store.records import Repo
 from shared.tasks.worktree.acquire import Worktree
 from shared.tasks.worktree.claims import Claims, warning
-from shared.worker.resources import Resources
+from shared.worker.connection import Connection
 
 _MOST = 500  # files changed by commands that are published
 
@@ -15,8 +15,8 @@ _MOST = 500  # files changed by commands that are published
 class OverlapWatch:
     """Of one task. With Redis away it knows nothing, and nothing waits for it."""
 
-    def __init__(self, parts: Resources, repo: Repo, task: str, tree: Worktree) -> None:
-        self._paths = Claims(parts.bus, parts.names, str(repo.id), task)
+    def __init__(self, connection: Connection, repo: Repo, task: str, tree: Worktree) -> None:
+        self._paths = Claims(connection.bus, connection.names, str(repo.id), task)
         self._tree = tree
         self._warned: set[str] = set()
         self._seen: set[str] = set()

@@ -63,7 +63,15 @@ class TaskRunner:
         self.agent = engine.profile.name
         self.request = messages.agent({**json.loads(turn.given[0].data), "id": turn.given[0].id})
         self.payload = self.request.payload
-        self.ticket = TaskRun(self.parts, self.agent, turn, self.request, engine.profile.works_on)
+        self.ticket = TaskRun(
+            self.parts.connection,
+            self.parts.store,
+            self.parts.model.demo,
+            self.agent,
+            turn,
+            self.request,
+            engine.profile.works_on,
+        )
         activity, asked = turn.activity, asked_by(self.request)
         activity.kind, activity.task, activity.title = "task", self.ticket.id, self.ticket.title
         activity.user, activity.session = asked.user_id, asked.session
@@ -159,7 +167,7 @@ class TaskRunner:
             await self._renewing.begin(self.agent)
         tree = self._tree = self._renewing.tree
         self._proof = Verifier(self.turn, self.agent, tree, repos, repo, self.ticket.asked)
-        self._aware = OverlapWatch(self.parts, repo, self.ticket.id, tree)
+        self._aware = OverlapWatch(self.parts.connection, repo, self.ticket.id, tree)
         inheriting.task(self.turn, self.engine.profile, self.request, self.ticket.id, repo.name)
         await self.ticket.move("started", branch=tree.branch, base_commit=tree.base, repo_id=repo.id)
         await self.ticket.event("started")
@@ -170,7 +178,7 @@ class TaskRunner:
         assert self._tree is not None and self._proof is not None
         activity = self.turn.activity
         plan = await self._proof.plan(self.payload, self.ticket.row)
-        live = EventStream(self.parts.bus, self.parts.names, activity.events, activity)
+        live = EventStream(self.parts.connection.bus, self.parts.connection.names, activity.events, activity)
         work = self._described(live, plan)
         executor = self._executor(work)
         try:
@@ -207,7 +215,10 @@ class TaskRunner:
         return await self._proof.check(plan, self.parts.sandbox)
 
     async def _asked(self, question: dict[str, Any]) -> str:
-        question_of = TaskQuestion(self.parts, self.agent, self.turn, self.ticket, asked_by(self.request))
+        question_of = TaskQuestion(
+            *(self.parts.connection, self.agent, self.turn, self.ticket, asked_by(self.request)),
+            demo=self.parts.model.demo,
+        )
         self._paused(True)
         try:
             return await question_of.ask(question, self.engine.profile.permissions.approval_minutes)
@@ -248,7 +259,8 @@ class TaskRunner:
                 situation.of(self.turn, self.ticket.project),
             ),
             command=self._command_file(),
-            model=(wanted := asked_for(self.request))["model"] or model_name(self.parts, self.engine.profile),
+            model=(wanted := asked_for(self.request))["model"]
+            or model_name(self.parts.settings, self.engine.profile, self.parts.model),
             tokens=wanted["tokens"],
             journal=self.turn,
             lock=tree.lock,
@@ -441,11 +453,20 @@ class TaskRunner:
         await executing.forget(self._scratch())
         payload = await self.ticket.judged(payload)
         kind: Any = "error" if payload.get("error") else "response"
-        await closing.deliver(self.parts, self.agent, self.request, kind, payload)
+        await self.engine.replies.deliver(self.request, kind, payload)
         await self.ticket.event(str(payload["status"]))
         state = "complete" if kind == "response" else "error"
         more = await self.ticket.ends(payload)
-        await closing.close(self.parts, self.agent, self.turn, state, payload.get("error"), dead, more=more)
+        await closing.close(
+            self.parts.approvals,
+            self.parts.model.name,
+            self.agent,
+            self.turn,
+            state,
+            payload.get("error"),
+            dead,
+            more=more,
+        )
         told = log.get().warning if payload["status"] in ("failed", "timeout") else log.get().info
         told(f"Task {payload['task_id']} {payload['status']}", commits=len(payload.get("commits", [])))
 
@@ -453,6 +474,6 @@ class TaskRunner:
         if always or time.monotonic() - self._news > _NEWS:
             self._news = time.monotonic()
             try:
-                await closing.progress(self.parts, self.agent, self.request, text)
+                await self.engine.replies.progress(self.request, text)
             except PromptDockError as error:
                 log.get().debug("Progress was not sent", why=str(error))

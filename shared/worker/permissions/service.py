@@ -6,21 +6,19 @@ The turn that asks waits for the answer in Redis; whoever takes the answer in wa
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from shared import failpoints
 from shared.bus import messages
-from shared.bus.base import Bus
-from shared.bus.keys import CHATTER, CHATTER_OUTPUT, Names
+from shared.bus.keys import CHATTER, CHATTER_OUTPUT
 from shared.errors import StoreUnavailable, UsageError
 from shared.guard.permissions import about, grants
 from shared.guard.permissions.requests import ApprovalRequest, Approvals, Decided, How, storable
 from shared.store.base import Store
 from shared.turns.outbox import Outbox
-from shared.turns.queue import Queue
 from shared.turns.records import Record
 from shared.turns.turn import Turn
+from shared.worker.connection import Connection
 
 AUDITED: dict[How, str] = {
     "allow_once": "ask_approved",
@@ -44,16 +42,9 @@ class Settled:
 class ApprovalService:
     """The questions of a cluster, on their way to people and back."""
 
-    def __init__(
-        self,
-        bus: Bus,
-        names: Names,
-        store: Store,
-        queue: Callable[[str], Queue],
-        approvers: frozenset[str],
-        demo: bool,
-    ) -> None:
-        self._bus, self._names, self._store, self._queue = bus, names, store, queue
+    def __init__(self, connection: Connection, store: Store, approvers: frozenset[str], demo: bool) -> None:
+        bus, names = connection.bus, connection.names
+        self._bus, self._names, self._store, self._queue = bus, names, store, connection.queue
         self.approvers = approvers  # roles that may answer what others are asked
         self._demo = demo
         self.approvals = Approvals(bus, names)

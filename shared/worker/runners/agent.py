@@ -17,9 +17,10 @@ from shared.guard.permissions import marks, presets
 from shared.guard.permissions.policy import Policy
 from shared.loop import Call, Done, Limits, Outcome, PublishEvent, Verdict, run
 from shared.loop.base import JoinedMessages
-from shared.models.base import ModelMessage, Request
+from shared.models.base import Model, ModelMessage, Request
 from shared.profiles.overrides import Overrides, changed
 from shared.profiles.profile import Profile
+from shared.settings import Settings
 from shared.store.origin import MADE
 from shared.tools.agents.own import Own
 from shared.tools.categories import CORE
@@ -33,17 +34,17 @@ from shared.worker.budgets.ledger import Ledger
 from shared.worker.budgets.meter import Meter, MeteredModel
 from shared.worker.permissions.gate import Approver, PermissionGate
 from shared.worker.resources import Resources
+from shared.worker.runners.closing import Replies
 
 _TOLD = 15.0  # seconds of waiting for a provider after which the person hears of it
 
 
-def model_name(parts: Resources, profile: Profile) -> str:
+def model_name(settings: Settings, profile: Profile, model: Model) -> str:
     """Which model this agent thinks with."""
-    if parts.model.demo:
+    if model.demo:
         return "demo"
-    settings = parts.settings
     chosen = settings.own_model(profile.name) or profile.chosen_model
-    return chosen or settings.model_for(profile.name) or profile.model or parts.model.recommended
+    return chosen or settings.model_for(profile.name) or profile.model or model.recommended
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,20 @@ class AgentRunner:
     @property
     def model(self) -> str:
         """The model that it thinks with, also after it chose another one itself; as last read."""
-        return model_name(self.parts, self._changes.known.profile)
+        return self._named(self._changes.known.profile)
+
+    def _named(self, profile: Profile) -> str:
+        return model_name(self.parts.settings, profile, self.parts.model)
+
+    @property
+    def ledger(self) -> Ledger:
+        """What all turns of the cluster spend."""
+        return Ledger(self.parts.connection.bus, self.parts.connection.names)
+
+    @property
+    def replies(self) -> Replies:
+        """What this agent answers to those who ask it."""
+        return Replies(self.parts.connection, self.profile.name)
 
     @cached_property
     def _changes(self) -> Overrides[AgentRunner]:
@@ -153,7 +167,7 @@ class AgentRunner:
         if index := shelf.index:
             system = (f"{system[0]}\n\n{index}", *system[1:])
         request = Request(
-            model=model or model_name(self.parts, self.profile),
+            model=model or self._named(self.profile),
             system=system,
             messages=tuple(messages),
             tools=shelf.specs(),
@@ -173,8 +187,7 @@ class AgentRunner:
         parts = self.parts
         task = context.extras.get("task")
         paying = "" if self.profile.kind == "coding" or task else asked.session or turn.session
-        money = Ledger(parts.bus, parts.names)
-        purse = Meter(money, parts.store, parts.settings, turn, context.project_id, task, paying)
+        purse = Meter(self.ledger, parts.store, parts.settings, turn, context.project_id, task, paying)
         await purse.open()
 
         async def news() -> list[str]:
@@ -228,7 +241,7 @@ class AgentRunner:
             folder=(self.folder or self.profile).permissions,
             person=door.asked.user_id,
             approver=bool(context.roles() & settings.approver_roles),
-            tell=lambda agent: changed(self.parts.desk(agent), self.parts.stale),
+            tell=lambda agent: changed(self.parts.connection.queue(agent), self.parts.stale),
             fixed_permissions=f"PERMISSION_PROFILE is {named} for all agents" if named else "",
             fixed_model=f"{name.upper()}_MODEL is {model}" if model else "",
         )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from shared.bus import messages
+from shared.bus.keys import Names
 from shared.turns.queue import Completion
 from shared.turns.turn import Turn
+from shared.worker.permissions.service import ApprovalService
 from shared.worker.runners.aside import Aside, given
 
 
@@ -21,13 +23,16 @@ def answers_leave(turn: Turn) -> bool:
 class ApprovalRunner(Aside):
     """Takes one answer in."""
 
+    def __init__(self, approvals: ApprovalService, names: Names, turn: Turn) -> None:
+        super().__init__(names, turn)
+        self._approvals = approvals
+
     async def run(self) -> None:
         """Settle it. Where it counts in a turn that answers people, that turn's closing output answers it too."""
-        asking = self._parts.approvals
         if isinstance(self._message, messages.ApprovalMessage):
-            settled = await asking.settle(self._message)
+            settled = await self._approvals.settle(self._message)
         elif isinstance(self._message, messages.Said):
-            settled = await asking.word(self._message)
+            settled = await self._approvals.word(self._message)
         else:
             settled = None
         if settled and settled.quiet:

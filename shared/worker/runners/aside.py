@@ -6,11 +6,10 @@ import json
 from collections.abc import Sequence
 
 from shared.bus import messages
-from shared.bus.keys import CHATTER_OUTPUT
+from shared.bus.keys import CHATTER_OUTPUT, Names
 from shared.errors import PromptDockError
 from shared.turns.queue import Completion
 from shared.turns.turn import Turn
-from shared.worker.resources import Resources
 
 
 def given(turn: Turn) -> messages.AnyHuman:
@@ -21,8 +20,8 @@ def given(turn: Turn) -> messages.AnyHuman:
 class Aside:
     """Answers one such message; made anew for each turn, and come to the same when it is made again."""
 
-    def __init__(self, parts: Resources, turn: Turn) -> None:
-        self._parts, self._turn, self._message = parts, turn, given(turn)
+    def __init__(self, names: Names, turn: Turn) -> None:
+        self._names, self._turn, self._message = names, turn, given(turn)
 
     @property
     def deadline(self) -> int:
@@ -45,7 +44,7 @@ class Aside:
         self, status: messages.Status, text: str, more: Sequence[str] = (), dead: str = ""
     ) -> None:
         """The one output; `more` are other messages that it answers too."""
-        channel = self._parts.names.channel(CHATTER_OUTPUT)
+        channel = self._names.channel(CHATTER_OUTPUT)
         output = messages.Output(
             user_id=self._message.user_id,
             content=text,

@@ -40,12 +40,14 @@ class ChatRunner:
     ) -> None:
         self.engine, self.turn, self._spawn = engine, turn, spawn
         self.parts = engine.parts
-        names = self.parts.names
+        names = self.parts.connection.names
         self._human = names.channel(HUMAN_INPUT)
         self._given = sort(turn.given, self._human)
         turn.joined()
-        self._live = EventStream(self.parts.bus, names, turn.session, turn.activity)
-        self.voice = TurnOutput(self.parts, engine.profile.name, turn, self._given, self._live)
+        self._live = EventStream(self.parts.connection.bus, names, turn.session, turn.activity)
+        self.voice = TurnOutput(
+            *(engine.replies, self.parts.approvals, self.parts.model), turn, self._given, self._live
+        )
         turn.activity.kind, turn.activity.session = "message", turn.session
         turn.activity.events = turn.session
         self._colleagues: Peers | None = None
@@ -174,7 +176,10 @@ class ChatRunner:
         if await self._answered(past):
             return None
         try:
-            decided = await allowance.answered(self.parts, self.turn.session, self._given.said[0])
+            decided = await allowance.answered(
+                *(self.parts.store, self.engine.ledger, self.parts.settings.approver_roles),
+                *(self.turn.session, self._given.said[0]),
+            )
         except PromptDockError as error:
             await self.voice.close("error", error.told(), code=error.exit_code)
             return None
@@ -189,13 +194,13 @@ class ChatRunner:
         said, session = self._given.said[0], self.turn.session
         kept = next((record for record in self.turn.records if record["k"] == "settles"), None)
         if kept is None:
-            open_ = await question.waiting(self.parts, said)
+            open_ = await question.waiting(self.parts.connection, self.parts.store, said)
             if (one := question.meant(open_, session, said)) is None:
                 self._open = question.note(open_, session)
                 return False
             kept = {"k": "settles", "task": one.task}
             await self.turn.step(kept)  # a successor would not find it open
-        task, bus, names = kept["task"], self.parts.bus, self.parts.names
+        task, bus, names = kept["task"], self.parts.connection.bus, self.parts.connection.names
         status: messages.Status = "complete"
         told = f"Your answer is with task {task}."
         try:
@@ -212,7 +217,8 @@ class ChatRunner:
     async def _think(self, past: History, opening: list[str], project: str, decided: bool) -> Done:
         said = self._given.said[0] if self._given.said else None
         self._colleagues = Peers(
-            self.parts,
+            self.parts.connection,
+            self.parts.settings,
             self.engine.profile.name,
             self.turn,
             self.voice.who,
@@ -342,8 +348,7 @@ class ChatRunner:
         failpoints.point("final bought", self.turn.id)
         await self.voice.close(status, content, added=added, past=past, live=live, **extra)
         if past.unsummarised(added):
-            agent = self.engine.profile.name
-            await summary.ask(self.parts, agent, self.turn.session, added[-1]["seq"])
+            await summary.ask(self.turn.queue, self.turn.session, added[-1]["seq"])
 
     def _window(self, messages: Sequence[ModelMessage], seq: int) -> list[Record]:
         """What this turn adds to the conversation, numbered on from `seq`."""
@@ -375,7 +380,16 @@ class ChatRunner:
             conversation = messages.default_session(command.user_id)
         project = await sessions.active_project(self.parts.store, conversation)
         live, say = self._live, self.voice.say
-        cluster = Peers(self.parts, self.engine.profile.name, self.turn, self.voice.who, 0, live, say)
+        cluster = Peers(
+            self.parts.connection,
+            self.parts.settings,
+            self.engine.profile.name,
+            self.turn,
+            self.voice.who,
+            0,
+            live,
+            say,
+        )
         context = Context(
             agent="person",
             session_id=self.turn.session,
@@ -445,7 +459,7 @@ class ChatRunner:
 
     async def _out_of_money(self, budget: dict[str, Any]) -> dict[str, Any]:
         user = str(self.voice.who.get("user_id", ""))
-        return await allowance.ask(self.parts, self.turn.session, user, budget)
+        return await allowance.ask(self.parts.store, self.turn.session, user, budget)
 
     # -- small parts -----------------------------------------------------------------------------------------
 

@@ -14,26 +14,11 @@ from shared.store.row import derived
 from shared.turns import outbox
 from shared.turns.queue import Completion
 from shared.turns.turn import Turn
-from shared.worker.resources import Resources
+from shared.worker.connection import Connection
+from shared.worker.permissions.service import ApprovalService
 from shared.worker.runners.history import turn_rows
 
 _TOO_LARGE = "the answer was too large to send whole"
-
-
-def _allowed(parts: Resources, request: AgentMessage) -> str:
-    """Where the answer goes: `agent:<from>`, or the request's own channel if it is one for answers."""
-    own = parts.names.agent(request.sender)
-    named = request.reply_channel
-    if not named or named == own:
-        return own
-    bare = parts.names.bare(named)
-    refused = bare in (HUMAN_INPUT, CHATTER_OUTPUT, STATUS, BROADCAST) or bare.startswith(
-        ("agent:", "home:", "events:", "pd:", "__")
-    )
-    if refused:
-        log.get().warning("A reply channel was refused", reply_channel=named, sender=request.sender)
-        return own
-    return named
 
 
 def envelope(
@@ -57,42 +42,70 @@ def envelope(
     return data
 
 
-async def deliver(
-    parts: Resources,
-    agent: str,
-    request: AgentMessage,
-    kind: Literal["response", "error"],
-    payload: dict[str, Any],
-) -> None:
-    """To the asker's desk if one waits there, else (a foreign program) by plain PUBLISH."""
-    channel = _allowed(parts, request)
-    own = parts.names.agent(request.sender)
-    if channel == own:
-        data = envelope(agent, request, kind, payload, own)
-        if await parts.desk(request.sender).respond(request.id, own, data) != "unasked":
-            return
-    data = envelope(agent, request, kind, payload, channel)
-    await parts.bus.publish(channel, data)
-    await _log(parts, agent, request, channel, data)
+class Replies:
+    """What one agent says to those who ask it."""
 
+    def __init__(self, connection: Connection, agent: str) -> None:
+        self.connection, self.agent = connection, agent
 
-async def progress(parts: Resources, agent: str, request: AgentMessage, text: str) -> None:
-    """Say what goes on; nobody keeps it."""
-    channel = parts.names.agent(request.sender)
-    data = envelope(agent, request, "progress", {"message": text}, channel)
-    await parts.bus.publish(channel, data)
-    await _log(parts, agent, request, channel, data)
+    async def deliver(
+        self, request: AgentMessage, kind: Literal["response", "error"], payload: dict[str, Any]
+    ) -> None:
+        """To the asker's queue if it waits there, else (a foreign program) by plain PUBLISH."""
+        channel = self._channel(request)
+        own = self.connection.names.agent(request.sender)
+        if channel == own:
+            data = envelope(self.agent, request, kind, payload, own)
+            if await self.connection.queue(request.sender).respond(request.id, own, data) != "unasked":
+                return
+        data = envelope(self.agent, request, kind, payload, channel)
+        await self.connection.bus.publish(channel, data)
+        await self._log(request, channel, data)
 
+    async def progress(self, request: AgentMessage, text: str) -> None:
+        """Say what goes on; nobody keeps it."""
+        channel = self.connection.names.agent(request.sender)
+        data = envelope(self.agent, request, "progress", {"message": text}, channel)
+        await self.connection.bus.publish(channel, data)
+        await self._log(request, channel, data)
 
-async def _log(parts: Resources, agent: str, request: AgentMessage, channel: str, data: bytes) -> None:
-    """On its way to the Store: what is only published passes no script that would note it."""
-    key = parts.names.keys(agent).outbox
-    fields = ("kind", "message", "channel", channel, "session", request.id, "id", request.id, "data", data)
-    await parts.bus.command("XADD", key, "*", *fields)
+    def _channel(self, request: AgentMessage) -> str:
+        """Where the answer goes: `agent:<from>`, or the request's own channel if it is one for answers."""
+        names = self.connection.names
+        own = names.agent(request.sender)
+        named = request.reply_channel
+        if not named or named == own:
+            return own
+        bare = names.bare(named)
+        refused = bare in (HUMAN_INPUT, CHATTER_OUTPUT, STATUS, BROADCAST) or bare.startswith(
+            ("agent:", "home:", "events:", "pd:", "__")
+        )
+        if refused:
+            log.get().warning("A reply channel was refused", reply_channel=named, sender=request.sender)
+            return own
+        return named
+
+    async def _log(self, request: AgentMessage, channel: str, data: bytes) -> None:
+        """On its way to the Store: what is only published passes no script that would note it."""
+        key = self.connection.names.keys(self.agent).outbox
+        fields = (
+            "kind",
+            "message",
+            "channel",
+            channel,
+            "session",
+            request.id,
+            "id",
+            request.id,
+            "data",
+            data,
+        )
+        await self.connection.bus.command("XADD", key, "*", *fields)
 
 
 async def close(
-    parts: Resources,
+    approvals: ApprovalService,
+    provider: str,
     agent: str,
     turn: Turn,
     state: str,
@@ -101,7 +114,7 @@ async def close(
     more: Sequence[Row | outbox.RowChange] = (),
 ) -> None:
     """Close the turn of a request, whose answer is delivered already; `more` goes to the Store with it."""
-    await parts.approvals.withdraw(turn)
+    await approvals.withdraw(turn)
     rows = turn_rows(
         agent,
         turn.id,
@@ -114,7 +127,7 @@ async def close(
         ended_ms=turn.claimed_at + turn.elapsed_ms(),
         request_id=turn.id,
         error=error,
-        provider=parts.model.name,
+        provider=provider,
         task_id=turn.task_id,
         project_id=turn.project_id,
     )

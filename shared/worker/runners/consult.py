@@ -40,7 +40,12 @@ class ConsultRunner:
         self._colleagues: Peers | None = None
         # A task that needs no worktree is a question whose answer is the work.
         self.ticket = (
-            TaskRun(self.parts, self.agent, turn, self.request) if self.request.type == "task" else None
+            TaskRun(
+                *(self.parts.connection, self.parts.store, self.parts.model.demo),
+                *(self.agent, turn, self.request),
+            )
+            if self.request.type == "task"
+            else None
         )
 
         activity, asked = turn.activity, asked_by(self.request)
@@ -86,10 +91,12 @@ class ConsultRunner:
             await self.turn.step(kept)
         failpoints.point("final stored", self.turn.id)
         payload = await self.ticket.judged(kept["payload"]) if self.ticket else kept["payload"]
-        await closing.deliver(self.parts, self.agent, self.request, "response", payload)
+        await self.engine.replies.deliver(self.request, "response", payload)
         failpoints.point("final sent", self.turn.id)
         more = await self.ticket.ends(payload) if self.ticket else []
-        await closing.close(self.parts, self.agent, self.turn, "complete", more=more)
+        await closing.close(
+            self.parts.approvals, self.parts.model.name, self.agent, self.turn, "complete", more=more
+        )
         log.get().info(f"Answered {self.request.sender}")
 
     async def stopped(self) -> None:
@@ -106,9 +113,11 @@ class ConsultRunner:
         if self.ticket is not None:
             payload = self.ticket.card(how) | payload
             more = await self.ticket.ends(payload)
-        await closing.deliver(self.parts, self.agent, self.request, "error", payload)
+        await self.engine.replies.deliver(self.request, "error", payload)
         state, why = ("stopped", None) if how in ("stopped", "held") else ("error", payload["error"])
-        await closing.close(self.parts, self.agent, self.turn, state, why, dead, more=more)
+        await closing.close(
+            self.parts.approvals, self.parts.model.name, self.agent, self.turn, state, why, dead, more=more
+        )
 
     def _report(self, done: Done, answer: dict[str, Any]) -> dict[str, Any]:
         """An answer that is the outcome of a task says what a worker's outcome says."""
@@ -126,13 +135,19 @@ class ConsultRunner:
     async def _think(self) -> tuple[Done, dict[str, Root]]:
         inheriting.request(self.turn, self.engine.profile, self.request)
         activity = self.turn.activity
-        live = EventStream(self.parts.bus, self.parts.names, activity.events, activity)
+        live = EventStream(self.parts.connection.bus, self.parts.connection.names, activity.events, activity)
         project = self._project
         roots = await roots_of(self.parts, project)
         asked = asked_by(self.request)
         who = {"user_id": asked.user_id, "session_id": asked.session, "roles": sorted(asked.roles)}
         self._colleagues = colleagues = Peers(
-            self.parts, self.agent, self.turn, who, self.request.hops, live, lambda text: self._say(text)
+            *(self.parts.connection, self.parts.settings),
+            self.agent,
+            self.turn,
+            who,
+            self.request.hops,
+            live,
+            lambda text: self._say(text),
         )
         context = Context(
             agent=self.agent,
@@ -186,7 +201,7 @@ class ConsultRunner:
             await self._say(told)
 
     async def _say(self, text: str) -> None:
-        await closing.progress(self.parts, self.agent, self.request, text)
+        await self.engine.replies.progress(self.request, text)
 
     def _answer(self, done: Done, roots: dict[str, Root]) -> dict[str, Any]:
         """The payload: the checked result of the profile's answer tool, beside the words."""

@@ -15,10 +15,13 @@ from typing import Any, Protocol
 from shared import log
 from shared.bus import messages
 from shared.errors import BadMessage, PromptDockError
+from shared.store.base import Store
+from shared.tasks.worktree.mirrors import Mirrors
 from shared.tools.context import Context
 from shared.tools.execute import ToolExecutor
-from shared.worker.resources import Resources
-from shared.worker.runners import closing
+from shared.turns.signatures import Signatures
+from shared.worker.connection import Connection
+from shared.worker.runners.closing import Replies
 
 SERVED = ("files", "git", "history")  # categories whose reading tools are run for others
 ALSO = ("get_task_diff",)  # and these
@@ -35,7 +38,7 @@ class HostCalls(Protocol):
     """A turn that asks."""
 
     @property
-    def parts(self) -> Resources: ...
+    def connection(self) -> Connection: ...
     @property
     def agent(self) -> str: ...
     def awaiting(self, key: str, whom: str) -> AbstractAsyncContextManager[PeerAnswer]: ...
@@ -49,14 +52,25 @@ def channel(home: str) -> str:
 class RemoteHost:
     """Serves the others what lies on this disk."""
 
-    def __init__(self, parts: Resources, agent: str, handler: ToolExecutor) -> None:
-        self._parts, self._agent, self._handler = parts, agent, handler
-        self._channel = parts.names.channel(channel(parts.home))
+    def __init__(
+        self,
+        connection: Connection,
+        store: Store,
+        repos: Mirrors,
+        replies: Replies,
+        executor: ToolExecutor,
+        signatures: Signatures,
+    ) -> None:
+        self._connection, self._store, self._repos = connection, store, repos
+        self._replies, self._executor, self._signatures = replies, executor, signatures
+        self._channel = connection.names.channel(channel(repos.home_id))
         self._running: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         """Listen and serve until cancelled."""
-        listener = self._parts.bus.listener([self._channel], self._take, _nothing, self._parts.names.presence)
+        listener = self._connection.bus.listener(
+            [self._channel], self._take, _nothing, self._connection.names.presence
+        )
         try:
             await listener.run()
         finally:
@@ -73,17 +87,17 @@ class RemoteHost:
         try:
             content = messages.read(data)
             request = messages.agent(content)
-            if not self._parts.signatures.signed(self._channel, content):
+            if not self._signatures.signed(self._channel, content):
                 log.get().warning(
                     "A request to this home was refused", why="it is not signed by this cluster"
                 )
-                await closing.deliver(self._parts, self._agent, request, "error", dict(_UNSIGNED))
+                await self._replies.deliver(request, "error", dict(_UNSIGNED))
                 return
             if request.type != "command" or not await self._is_ours(request.id):
                 return
             result = await self._run(request)
             kind: Any = "error" if "error" in result else "response"
-            await closing.deliver(self._parts, self._agent, request, kind, result)
+            await self._replies.deliver(request, kind, result)
         except BadMessage as error:
             log.get().warning("A message to this home cannot be read", why=str(error))
         except PromptDockError as error:
@@ -91,25 +105,25 @@ class RemoteHost:
 
     async def _is_ours(self, request: str) -> bool:
         """The first to take it serves it; should that one die, the question comes again."""
-        key = self._parts.names.host_request(self._parts.home, request)
-        return bool(await self._parts.bus.command("SET", key, "1", "NX", "PX", int(_AGAIN * 900)))
+        key = self._connection.names.host_request(self._repos.home_id, request)
+        return bool(await self._connection.bus.command("SET", key, "1", "NX", "PX", int(_AGAIN * 900)))
 
     async def _run(self, request: messages.AgentMessage) -> dict[str, Any]:
         name, arguments = str(request.payload.get("tool") or ""), request.payload.get("arguments")
-        registry = self._handler.registry
+        registry = self._executor.registry
         tool = registry.get(name) if name in registry else None
         if tool is None or not tool.reads_only or not (tool.category in SERVED or name in ALSO):
             return {"error": f"{name[:80]!r} is not run for others", "why": "only what reads files is"}
         context = Context(
-            agent=self._agent,
+            agent=self._replies.agent,
             session_id="",
             turn_id=request.id,
-            store=self._parts.store,
+            store=self._store,
             project_id=str(request.payload.get("project") or "default"),
-            extras={"repos": self._parts.repos},
+            extras={"repos": self._repos},
         )
         log.get().info("Reading for another home", tool=name, sender=request.sender)
-        return await self._handler.execute(name, arguments, context, request.id)
+        return await self._executor.execute(name, arguments, context, request.id)
 
 
 _UNSIGNED = {
@@ -125,8 +139,9 @@ async def _nothing() -> None:
 
 async def ask(mine: HostCalls, home: str, payload: dict[str, Any], key: str) -> dict[str, Any]:
     """Run a tool that reads on another disk, and await its result."""
-    parts, name = mine.parts, mine.parts.names.channel(channel(home))
-    heard_by = await parts.bus.listeners(name)
+    connection = mine.connection
+    name = connection.names.channel(channel(home))
+    heard_by = await connection.bus.listeners(name)
     if not heard_by:
         return {
             "error": "the files lie on another machine, where no worker runs now",
@@ -134,11 +149,11 @@ async def ask(mine: HostCalls, home: str, payload: dict[str, Any], key: str) -> 
             "fix": "start an agent there, or go on without them",
         }
     request = messages.AgentMessage.outgoing(key, mine.agent, "home", "command", payload, patience=_PATIENCE)
-    data = request.model_copy(update={"sig": parts.signer.sign(name, request.fields())}).to_bytes()
+    data = request.model_copy(update={"sig": connection.signer.sign(name, request.fields())}).to_bytes()
     ends = time.monotonic() + _PATIENCE
     async with mine.awaiting(key, f"home:{home}") as answer:
         while time.monotonic() < ends:
-            await parts.bus.publish(name, data)
+            await connection.bus.publish(name, data)
             if (found := await answer(min(_AGAIN, max(0.1, ends - time.monotonic())))) is not None:
                 return found
     return {

@@ -10,7 +10,7 @@ from shared import log
 from shared.bus.keys import CHATTER_OUTPUT
 from shared.bus.messages import Output
 from shared.turns.queue import Keep
-from shared.worker.resources import Resources
+from shared.worker.connection import Connection
 
 
 def missed(untold: Sequence[tuple[str, bytes]], user_id: str) -> Iterator[tuple[str, Output]]:
@@ -25,7 +25,7 @@ def missed(untold: Sequence[tuple[str, bytes]], user_id: str) -> Iterator[tuple[
             yield id, output
 
 
-async def news(parts: Resources) -> Keep:
+async def news(connection: Connection) -> Keep:
     """How long to keep what nobody asked for just now: our gateways listen by a pattern, and are not counted."""
-    heard = await parts.bus.listeners(parts.names.channel(CHATTER_OUTPUT))
+    heard = await connection.bus.listeners(connection.names.channel(CHATTER_OUTPUT))
     return "news" if heard else "always"

@@ -12,6 +12,7 @@ from shared.conversation.past import History
 from shared.conversation.window import FOREIGN
 from shared.errors import Fenced, PromptDockError
 from shared.guard.permissions.display import tagless
+from shared.models.base import Model
 from shared.redaction import conceal
 from shared.store.records import Row
 from shared.turns import outbox
@@ -19,9 +20,9 @@ from shared.turns.queue import Completion, Keep
 from shared.turns.records import Record, pack
 from shared.turns.turn import Turn
 from shared.worker.event_stream import EventStream
-from shared.worker.permissions.service import answered_by
-from shared.worker.resources import Resources
-from shared.worker.runners import closing, question, wording
+from shared.worker.permissions.service import ApprovalService, answered_by
+from shared.worker.runners import question, wording
+from shared.worker.runners.closing import Replies
 from shared.worker.runners.history import conversation_rows, ended_in, turn_rows
 from shared.worker.runners.inputs import TurnInput
 from shared.worker.runners.missed import missed, news
@@ -30,11 +31,21 @@ from shared.worker.runners.missed import missed, news
 class TurnOutput:
     """Speaks for one turn, to the person or to the agent that asked."""
 
-    def __init__(self, parts: Resources, agent: str, turn: Turn, given: TurnInput, live: EventStream) -> None:
-        self.parts, self.agent, self.turn, self._given, self._live = parts, agent, turn, given, live
+    def __init__(
+        self,
+        replies: Replies,
+        approvals: ApprovalService,
+        model: Model,
+        turn: Turn,
+        given: TurnInput,
+        live: EventStream,
+    ) -> None:
+        self._replies, self._approvals, self._model = replies, approvals, model
+        self.turn, self._given, self._live = turn, given, live
+        self._connection = replies.connection
         self.who: dict[str, Any] = {}  # the person: user_id, user_name, roles
-        self._human = parts.names.channel(HUMAN_INPUT)
-        self._channel = parts.names.channel(CHATTER_OUTPUT)
+        self._human = self._connection.names.channel(HUMAN_INPUT)
+        self._channel = self._connection.names.channel(CHATTER_OUTPUT)
         self._told = 0
 
     async def tell(self, status: messages.Status, text: str, suffix: str, **extra: Any) -> None:
@@ -44,11 +55,11 @@ class TurnOutput:
 
     async def tell_missed(self) -> None:
         """Say again what this person was not shown: answers, outcomes, news of their tasks."""
-        bus, names = self.parts.bus, self.parts.names
+        bus, names = self._connection.bus, self._connection.names
         for id, output in missed(self.turn.untold, str(self.who.get("user_id", ""))):
             asks = output.status == "task_update" and output.question
             if asks and not await question.still_open(bus, names, output):
-                await self.parts.desk(CHATTER).acknowledge(self.turn.session, id)
+                await self._connection.queue(CHATTER).acknowledge(self.turn.session, id)
                 continue
             more = {"task": output.task, "demo": output.demo, "question": output.question if asks else None}
             text = self._output("task_update", wording.away(output), f"away.{id}", **more)
@@ -61,14 +72,14 @@ class TurnOutput:
             return ""
         if given.said:
             return "shown" if given.said[0].source in messages.ACKNOWLEDGING else ""
-        return await news(self.parts) if given.answers and not given.requests else ""
+        return await news(self._connection) if given.answers and not given.requests else ""
 
     async def say(self, text: str) -> None:
         """Progress, as the person reads it."""
         self._told += 1
         try:
             for request in self._given.requests:
-                await closing.progress(self.parts, self.agent, request, text)
+                await self._replies.progress(request, text)
             if self._given.requests:
                 return
             await self.tell("progress", text, f"p{self._told}")
@@ -91,15 +102,15 @@ class TurnOutput:
         **extra: Any,
     ) -> None:
         """The one closing output, the one event that says so, and everything that this turn leaves."""
-        if self.parts.model.demo and "demo" not in extra:
+        if self._model.demo and "demo" not in extra:
             extra["demo"] = True
-        await self.parts.approvals.withdraw(self.turn)
+        await self._approvals.withdraw(self.turn)
         added = added or []
         drop, kept = past.leaves(added) if past else (0, added)
         told = state or {"task_update": "complete"}.get(status, status)
         rows: list[Row | outbox.RowChange] = [
             *turn_rows(
-                self.agent,
+                self._replies.agent,
                 self.turn.id,
                 self.turn.session,
                 self.turn.records,
@@ -111,7 +122,7 @@ class TurnOutput:
                 user_id=str(self.who.get("user_id", "")) or None,
                 request_id=self._given.requests[0].id if self._given.requests else None,
                 error=error,
-                provider=self.parts.model.name,
+                provider=self._model.name,
                 task_id=self.turn.task_id,
                 project_id=self.turn.project_id,
             )
@@ -156,12 +167,12 @@ class TurnOutput:
             kind, payload["error"] = "error", text
         for request in self._given.requests:
             told = {key: value for key, value in payload.items() if value is not None}
-            await closing.deliver(self.parts, self.agent, request, kind, told)
+            await self._replies.deliver(request, kind, told)
 
     def _output(self, status: messages.Status, text: str, suffix: str = "end", **extra: Any) -> str:
         answers = [entry.id for entry in self.turn.given if entry.channel == self._human]
         answers += answered_by(self.turn.records)
-        if self.parts.model.demo and "demo" not in extra:
+        if self._model.demo and "demo" not in extra:
             extra["demo"] = True
         output = messages.Output(
             user_id=str(self.who.get("user_id", "")),
@@ -177,7 +188,7 @@ class TurnOutput:
 
     def _touched(self, added: list[Record]) -> outbox.RowChange:
         person = str(self.who.get("user_id", "")) or None
-        values: dict[str, Any] = {"key": self.turn.session, "user_id": person, "agent": self.agent}
+        values: dict[str, Any] = {"key": self.turn.session, "user_id": person, "agent": self._replies.agent}
         if self._given.said:
             values["title"] = sessions.title(tagless(conceal(self._given.said[0].content)))
         if project := ended_in(self.turn.records, self.turn.project_id):

@@ -18,12 +18,13 @@ from shared.errors import Busy, PromptDockError, ToolError
 from shared.guard.permissions import marks
 from shared.loop import PublishEvent
 from shared.profiles import profile
+from shared.settings import Settings
 from shared.store.origin import Origin
 from shared.tasks.defaults import KINDS
 from shared.turns.queue import Mail, QueueEntry
 from shared.turns.turn import Turn
+from shared.worker.connection import Connection
 from shared.worker.event_stream import EventStream as Tasks
-from shared.worker.resources import Resources
 from shared.worker.runners import hosts, question
 
 MAX_HOPS = 4
@@ -46,7 +47,8 @@ class Peers:
 
     def __init__(
         self,
-        parts: Resources,
+        connection: Connection,
+        settings: Settings,
         agent: str,
         turn: Turn,
         who: dict[str, Any],
@@ -54,7 +56,8 @@ class Peers:
         live: PublishEvent,
         say: Say,
     ) -> None:
-        self._parts, self._agent, self._turn = parts, agent, turn
+        self._connection, self._settings = connection, settings
+        self._agent, self._turn = agent, turn
         self._who, self._hops, self._live, self._say = who, hops, live, say
         self._answers: dict[str, dict[str, Any]] = {}
         self._waits: set[str] = set()
@@ -64,9 +67,9 @@ class Peers:
         self._quiet_until = 0.0
 
     @property
-    def parts(self) -> Resources:
-        """What our worker is made of."""
-        return self._parts
+    def connection(self) -> Connection:
+        """Our worker's way to the cluster."""
+        return self._connection
 
     @property
     def agent(self) -> str:
@@ -173,7 +176,7 @@ class Peers:
             raise ToolError(_nobody(agent)["error"], "", "get_agents names them")
         waiting = await self._post(agent, "task", payload, key)
         await self._say(f"Assigned task {payload.get('task_id', key)} to {agent.capitalize()}.")
-        tasks = Tasks(self._parts.bus, self._parts.names, "@tasks")
+        tasks = Tasks(self._connection.bus, self._connection.names, "@tasks")
         tasks("task", {"task_id": payload.get("task_id"), "state": "assigned", "agent": agent})
         await tasks.close()
         return waiting
@@ -182,31 +185,31 @@ class Peers:
         """As its heartbeat says, else its profile; a program that only listens, or was here once, may take any."""
         if not is_agent(agent):
             return None
-        parts = self._parts
-        for card in await parts.presence.here(agent):
+        connection = self._connection
+        for card in await connection.presence.here(agent):
             if card.get("kind") in ("chat", "consult"):
                 return frozenset()
             given = card.get("repositories")
             return frozenset(map(str, given)) if given else KINDS
-        if folder := profile.find(parts.settings.home, agent):
+        if folder := profile.find(self._settings.home, agent):
             return (await asyncio.to_thread(profile.load, folder)).works_on
-        heard = await parts.bus.listeners(parts.names.agent(agent))
-        return KINDS if heard or agent in await parts.presence.roster() else None
+        heard = await connection.bus.listeners(connection.names.agent(agent))
+        return KINDS if heard or agent in await connection.presence.roster() else None
 
     async def stop(self, agent: str, request_id: str) -> str:
         """Withdraw a request, or tell the one that runs to stop."""
         if not _asked(agent):
             raise ToolError(_nobody(agent)["error"], "", "")
-        return await self._parts.desk(agent).withdraw(request_id)
+        return await self._connection.queue(agent).withdraw(request_id)
 
     async def status(self, agent: str) -> dict[str, Any]:
         """What presence knows of an agent."""
         if not _asked(agent):
             return {"agent": agent, "online": False, "status": _nobody(agent)["error"], "queue": 0}
-        cards = await self._parts.presence.here(agent)
-        queue = await self._parts.desk(agent).size()
+        cards = await self._connection.presence.here(agent)
+        queue = await self._connection.queue(agent).size()
         if not cards:
-            heard = await self._parts.bus.listeners(self._parts.names.agent(agent))
+            heard = await self._connection.bus.listeners(self._connection.names.agent(agent))
             told = "unannounced: a program listens on its channel" if heard else "offline"
             return {"agent": agent, "online": bool(heard), "status": told, "queue": queue}
         newest = min(cards, key=lambda card: int(card["age_ms"]))
@@ -226,28 +229,28 @@ class Peers:
 
     async def roster(self) -> dict[str, str]:
         """The agents that are or were here, with what they say they are for."""
-        return await self._parts.presence.roster()
+        return await self._connection.presence.roster()
 
     async def forget(self, agent: str) -> bool:
         """Take an agent that is not here, and has nothing left to do, off the roster."""
-        return await self._parts.presence.retire(agent)
+        return await self._connection.presence.retire(agent)
 
     async def post(self, channel: str, text: str, key: str) -> int:
         """Hand a text to the gateway that listens on a channel of its surface."""
-        name = self._parts.names.channel(channel)
+        name = self._connection.names.channel(channel)
         note = {"id": key, "from": self._agent, "content": text, "timestamp": now(), "v": WIRE}
-        await self._parts.bus.publish(name, json.dumps(note, ensure_ascii=False).encode())
-        return await self._parts.bus.listeners(name)
+        await self._connection.bus.publish(name, json.dumps(note, ensure_ascii=False).encode())
+        return await self._connection.bus.listeners(name)
 
     async def answer(self, task: str, person: str, text: str) -> str:
         """Answer the open question of a task, which waits for it."""
-        return await question.answer(self._parts.bus, self._parts.names, task, person, text)
+        return await question.answer(self._connection.bus, self._connection.names, task, person, text)
 
     async def restart(self, reason: str) -> int:
         """A shutdown on behalf of the person; who supervises the workers starts them again."""
-        name = self._parts.names.channel(BROADCAST)
+        name = self._connection.names.channel(BROADCAST)
         user, roles = self._who.get("user_id", ""), list(self._who.get("roles") or ())
-        wanted = self._parts.settings.approver_roles
+        wanted = self._settings.approver_roles
         if not user or (wanted and not wanted & set(map(str, roles))):
             # What every worker would refuse is not sent.
             why = f"that is for the roles {', '.join(sorted(wanted))}" if user else "no person asks for it"
@@ -258,25 +261,25 @@ class Peers:
             "roles": roles,
             "reason": reason,
         }
-        command["sig"] = self._parts.signer.sign(name, command)
-        heard = await self._parts.bus.listeners(name)
-        await self._parts.bus.publish(name, json.dumps(command, ensure_ascii=False).encode())
+        command["sig"] = self._connection.signer.sign(name, command)
+        heard = await self._connection.bus.listeners(name)
+        await self._connection.bus.publish(name, json.dumps(command, ensure_ascii=False).encode())
         return heard
 
     async def _reachable(self, agent: str) -> bool:
         ends = time.monotonic() + GRACE
         while True:
-            if await self._parts.presence.here(agent):
+            if await self._connection.presence.here(agent):
                 return True
-            if await self._parts.bus.listeners(self._parts.names.agent(agent)):
+            if await self._connection.bus.listeners(self._connection.names.agent(agent)):
                 return True
             if time.monotonic() > ends:
                 return False
             await asyncio.sleep(0.25)
 
     async def _post(self, agent: str, kind: messages.AgentType, payload: dict[str, Any], key: str) -> int:
-        channel = self._parts.names.agent(agent)
-        patience = self._parts.settings.tool_call_timeout_ms
+        channel = self._connection.names.agent(agent)
+        patience = self._settings.tool_call_timeout_ms
         request = messages.AgentMessage.outgoing(
             *(key, self._agent, agent, kind, payload),
             patience=patience / 1000,
@@ -284,7 +287,7 @@ class Peers:
             on_behalf_of=self._on_behalf(),
             origin=self._origin(),
         )
-        sig = self._parts.signer.sign(channel, request.fields())
+        sig = self._connection.signer.sign(channel, request.fields())
         data = request.model_copy(update={"sig": sig, "via": channel}).to_bytes()
         # The answer must find us: who waits is known before the question is out.
         await self._turn.queue.remember_asker(self._turn.session, self._who)
@@ -296,7 +299,7 @@ class Peers:
                 "the request is too large", f"{len(data)} bytes", f"at most {messages.MAX_BYTES}"
             )
         deadline = -24 * 3_600_000 if kind == "task" else -max(patience, 900_000)
-        receipt = await self._parts.desk(agent).post(
+        receipt = await self._connection.queue(agent).post(
             Mail(key, key, channel, data, deadline=deadline), patience=60
         )
         if receipt.outcome == "busy":
@@ -325,7 +328,7 @@ class Peers:
 
     async def _await(self, agent: str, key: str) -> dict[str, Any]:
         started = time.monotonic()
-        patience = self._parts.settings.tool_call_timeout_ms / 1000
+        patience = self._settings.tool_call_timeout_ms / 1000
         look = min(5.0, LIFE_MS / 3000)
         silent_since: float | None = None
         self._take_given(key)  # a worker before us may have heard it
@@ -350,7 +353,7 @@ class Peers:
 
     def _take_given(self, key: str) -> None:
         for entry in self._turn.given:
-            if key not in self._answers and entry.channel == self._parts.names.agent(self._agent):
+            if key not in self._answers and entry.channel == self._connection.names.agent(self._agent):
                 self.take(entry)
 
     async def _answered(self, agent: str, key: str, started: float) -> dict[str, Any]:
@@ -359,9 +362,9 @@ class Peers:
         ms = int((time.monotonic() - started) * 1000)
         self._event(agent, key, "answered", ms)
         log.get().info(f"Received response from {agent}", ms=ms)
-        if answer.get("via") != self._parts.names.agent(self._agent):
+        if answer.get("via") != self._connection.names.agent(self._agent):
             # A foreign program was first (it may copy a `via` of ours): our own worker need not start.
-            await self._parts.desk(agent).withdraw(key)
+            await self._connection.queue(agent).withdraw(key)
         payload = answer.get("payload")
         told = dict(payload) if isinstance(payload, dict) else {"answer": payload}
         told.pop("request_id", None)
@@ -381,10 +384,12 @@ class Peers:
 
     async def _here(self, agent: str, key: str) -> bool:
         try:
-            cards = await self._parts.presence.here(agent)
+            cards = await self._connection.presence.here(agent)
             if any(key in str(card.get("current") or "").split(", ") for card in cards):
                 self._begun(key)
-            return bool(cards) or bool(await self._parts.bus.listeners(self._parts.names.agent(agent)))
+            return bool(cards) or bool(
+                await self._connection.bus.listeners(self._connection.names.agent(agent))
+            )
         except PromptDockError:
             return True  # it is Redis that is away, not the agent
 

@@ -17,12 +17,13 @@ from shared.bus import messages
 from shared.bus.base import Bus
 from shared.bus.keys import CHATTER, CHATTER_OUTPUT, DAY, Names
 from shared.errors import BusUnreachable, StoreUnavailable, ToolError
+from shared.store.base import Store
 from shared.store.records import Task
 from shared.tasks import questions
 from shared.turns.routing import unsigned
 from shared.turns.turn import Turn
+from shared.worker.connection import Connection
 from shared.worker.permissions.gate import Approver
-from shared.worker.resources import Resources
 from shared.worker.runners.missed import news
 from shared.worker.runners.task_run import TaskRun
 
@@ -65,21 +66,21 @@ async def still_open(bus: Bus, names: Names, output: messages.Output) -> bool:
     return not await bus.command("HEXISTS", _key(names, task), f"answer:{asked['id']}")
 
 
-async def waiting(parts: Resources, said: messages.Said) -> list[Waiting]:
+async def waiting(connection: Connection, store: Store, said: messages.Said) -> list[Waiting]:
     """The open questions to the person who says this; none to one who did not sign, or with the Store down."""
     if unsigned(said):
         return []
     where: dict[str, Any] = {"user_id": said.user_id, "status": "WAITING_INPUT"}
     try:
-        rows = await parts.store.select(Task, where, order=[("updated_at", "asc")], limit=_MOST)
+        rows = await store.select(Task, where, order=[("updated_at", "asc")], limit=_MOST)
     except StoreUnavailable:
         return []
-    found = []
+    bus, found = connection.bus, []
     for row in rows:
-        key = _key(parts.names, row.slug)
-        kept = await parts.bus.command("HGET", key, "question")
+        key = _key(connection.names, row.slug)
+        kept = await bus.command("HGET", key, "question")
         asked = json.loads(kept) if kept else None
-        if asked and not await parts.bus.command("HEXISTS", key, f"answer:{asked['id']}"):
+        if asked and not await bus.command("HEXISTS", key, f"answer:{asked['id']}"):
             options = [str(option) for option in asked.get("options") or []]
             found.append(Waiting(row.slug, asked["id"], options, str(asked.get("shown") or "")))
     return found
@@ -120,8 +121,11 @@ class Waiting:
 class TaskQuestion:
     """Asks for one turn."""
 
-    def __init__(self, parts: Resources, agent: str, turn: Turn, ticket: TaskRun, who: Approver) -> None:
-        self._parts, self._agent, self._turn, self._ticket, self._who = parts, agent, turn, ticket, who
+    def __init__(
+        self, connection: Connection, agent: str, turn: Turn, ticket: TaskRun, who: Approver, demo: bool
+    ) -> None:
+        self._connection, self._agent, self._turn = connection, agent, turn
+        self._ticket, self._who, self._demo = ticket, who, demo
 
     async def ask(self, question: dict[str, Any], minutes: float) -> str:
         """Wait for the person; the answer is a note in the journal then. "" where nobody answered in time."""
@@ -138,7 +142,9 @@ class TaskQuestion:
         until = put["at"] / 1000 + minutes * 60
         text = await self._await(id, until)
         if text is None:
-            await self._parts.bus.command("HDEL", _key(self._parts.names, self._ticket.id), "question")
+            await self._connection.bus.command(
+                "HDEL", _key(self._connection.names, self._ticket.id), "question"
+            )
             return ""
         note = f"[answer to your question, from {text['by']}]: {text['text']}"
         await self._turn.step({"k": "answered", "id": id, "by": text["by"]}, {"k": "note", "text": note})
@@ -146,8 +152,8 @@ class TaskQuestion:
         return str(text["text"])
 
     async def _lay(self, id: str, question: dict[str, Any], at: int) -> None:
-        bus, names = self._parts.bus, self._parts.names
-        key, desk = _key(names, self._ticket.id), self._parts.desk(self._agent)
+        bus, names = self._connection.bus, self._connection.names
+        key, desk = _key(names, self._ticket.id), self._connection.queue(self._agent)
         card: dict[str, Any] = {
             "id": id,
             "agent": self._agent,
@@ -162,8 +168,10 @@ class TaskQuestion:
         if await bus.command("HSETNX", key, f"shown:{id}", "1") and self._who.user_id:
             channel = names.channel(CHATTER_OUTPUT)
             output = self._output(id, question)
-            keep = await news(self._parts)
-            await self._parts.desk(CHATTER).announce(channel, output.text(channel), output.session_id, keep)
+            keep = await news(self._connection)
+            await self._connection.queue(CHATTER).announce(
+                channel, output.text(channel), output.session_id, keep
+            )
         await self._ticket.event("question", question=question.get("asked"))
         log.get().info("Waiting for the person's answer", task=self._ticket.id)
 
@@ -190,14 +198,14 @@ class TaskQuestion:
             question=str(question.get("asked") or ""),
             options=options or None,
             task=self._ticket.card("waiting"),
-            demo=self._parts.model.demo or None,
+            demo=self._demo or None,
         )
 
     async def _await(self, id: str, until: float) -> dict[str, Any] | None:
-        key = _key(self._parts.names, self._ticket.id)
+        key = _key(self._connection.names, self._ticket.id)
         while True:
             try:
-                if kept := await self._parts.bus.command("HGET", key, f"answer:{id}"):
+                if kept := await self._connection.bus.command("HGET", key, f"answer:{id}"):
                     return dict(json.loads(kept))
                 if time.time() >= until:
                     return None

@@ -19,12 +19,10 @@ from shared.loop.transcript import answer_record
 from shared.store.records import SnapshotRow
 from shared.store.row import derived
 from shared.turns import outbox
-from shared.turns.queue import Completion, Mail
+from shared.turns.queue import Completion, Mail, Queue
 from shared.turns.records import Record, pack, unpack
 from shared.turns.turn import Turn
-from shared.worker.budgets.ledger import Ledger
 from shared.worker.budgets.meter import Meter, MeteredModel
-from shared.worker.resources import Resources
 from shared.worker.runners.agent import AgentRunner, model_name
 from shared.worker.runners.history import turn_rows
 
@@ -34,14 +32,15 @@ def condenses(turn: Turn, human: str) -> bool:
     return turn.session.startswith(pasts.PREFIX) and bool(turn.given) and turn.given[0].channel != human
 
 
-async def ask(parts: Resources, agent: str, session: str, seq: int) -> None:
+async def ask(queue: Queue, session: str, seq: int) -> None:
     """Have the conversation up to message `seq` summarised; asked again, it is done once."""
     id = f"{pasts.PREFIX}{derived('summary', session, seq)}"
-    channel = parts.names.agent(agent)
+    agent = queue.agent
+    channel = queue.names.agent(agent)
     payload = {"command": "summarise", "session_id": session}
     data = AgentMessage.outgoing(id, agent, agent, "command", payload, via=channel).to_bytes()
     try:
-        await parts.desk(agent).post(Mail(id, f"{pasts.PREFIX}{session}", channel, data))
+        await queue.post(Mail(id, f"{pasts.PREFIX}{session}", channel, data))
     except PromptDockError as error:
         log.get().warning("No summary was asked for", why=str(error))
 
@@ -88,13 +87,16 @@ class SummaryRunner:
         if not (due := summaries.covered(window, last)):
             return None
         project = await sessions.active_project(parts.store, self._session)
-        money = Ledger(parts.bus, parts.names)
-        purse = Meter(money, parts.store, parts.settings, self._turn, project, None, self._session)
+        purse = Meter(
+            self._engine.ledger, parts.store, parts.settings, self._turn, project, None, self._session
+        )
         await purse.open()
         if purse.over():
             return None
         before = self._before["text"] if self._before else ""
-        request = summaries.request(model_name(parts, profile), profile.name, before, due)
+        request = summaries.request(
+            model_name(parts.settings, profile, parts.model), profile.name, before, due
+        )
         started = self._turn.elapsed_ms()
         answer = await MeteredModel(parts.model, purse, self._turn).answer(request)
         took = self._turn.elapsed_ms() - started

@@ -20,8 +20,8 @@ from shared.tasks.worktree import bases, message
 from shared.turns.outbox import RowChange
 from shared.turns.turn import Turn
 from shared.worker.budgets.ledger import tomorrow
+from shared.worker.connection import Connection
 from shared.worker.event_stream import EventStream
-from shared.worker.resources import Resources
 
 Payload = dict[str, Any]
 _RESUMES = timedelta(hours=8)  # after which a task that waits for an answer is tried again without it
@@ -72,10 +72,18 @@ class TaskRun:
     """One task of one turn. Its row may be missing: a program that is none of ours may send tasks too."""
 
     def __init__(
-        self, parts: Resources, agent: str, turn: Turn, request: AgentMessage, kinds: Kinds = KINDS
+        self,
+        connection: Connection,
+        store: Store,
+        demo: bool,
+        agent: str,
+        turn: Turn,
+        request: AgentMessage,
+        kinds: Kinds = KINDS,
     ) -> None:
         self._kinds = kinds  # of the repositories in which the agent works
-        self._parts, self._agent, self._turn = parts, agent, turn
+        self._connection, self._store, self._demo = connection, store, demo
+        self._agent, self._turn = agent, turn
         self._payload: Payload = request.payload
         self.id = str(self._payload.get("task_id") or request.id)
         self._command = str(self._payload.get("command_file") or "")
@@ -91,7 +99,7 @@ class TaskRun:
             "title": self._payload.get("title"),
             "status": how,
             "repo": self._payload.get("repo"),
-            "demo": self._parts.model.demo or None,
+            "demo": self._demo or None,
         }
 
     @property
@@ -102,7 +110,7 @@ class TaskRun:
     async def load(self) -> None:
         """Read the row; without a Store the task is done all the same."""
         try:
-            found = await self._parts.store.select(Task, {"slug": self.id}, limit=1)
+            found = await self._store.select(Task, {"slug": self.id}, limit=1)
         except PromptDockError as error:
             log.get().warning("The task's row cannot be read", why=str(error))
             return
@@ -111,7 +119,7 @@ class TaskRun:
     async def repo(self) -> Repo:
         """The repository that is meant; Lasting where that is not clear."""
         name = self._payload.get("repo")
-        store = self._parts.store
+        store = self._store
         projects = await store.select(Project, {"slug": self.project}, limit=1)
         repos = await store.select(Repo, {"project_id": projects[0].id}) if projects else []
         fitting = named(repos, str(name)) if name else best_for(repos, self._kinds)
@@ -135,7 +143,7 @@ class TaskRun:
         if self.row is None:
             return ()
         try:
-            return await bases.branches(self._parts.store, self.row, repo)
+            return await bases.branches(self._store, self.row, repo)
         except StoreUnavailable as error:
             log.get().warning("What the task builds on cannot be read", why=str(error))
             return ()
@@ -150,7 +158,7 @@ class TaskRun:
             return  # whoever sent it did
         try:
             await states.move(
-                self._parts.store,
+                self._store,
                 self.row.id,
                 event,
                 self._agent,
@@ -166,7 +174,7 @@ class TaskRun:
 
     async def event(self, state: str, **more: Any) -> None:
         """Task changes are events of their own."""
-        live = EventStream(self._parts.bus, self._parts.names, "@tasks")
+        live = EventStream(self._connection.bus, self._connection.names, "@tasks")
         live("task", {"task_id": self.id, "state": state, "agent": self._agent, **more})
         await live.close()
 

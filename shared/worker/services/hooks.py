@@ -12,7 +12,6 @@ import contextlib
 import re
 import time
 from collections import deque
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -20,9 +19,7 @@ from uuid import UUID
 
 from shared import failpoints, log
 from shared.bus import messages
-from shared.bus.base import Bus
-from shared.bus.keys import CHATTER, Names
-from shared.bus.presence import Presence
+from shared.bus.keys import CHATTER
 from shared.errors import Fenced, PromptDockError
 from shared.hooks import launch, steps, template, triggers
 from shared.store.origin import MADE, Origin, mark
@@ -41,8 +38,9 @@ from shared.store.row import derived, now
 from shared.tools.context import Context
 from shared.tools.registry import Result
 from shared.turns.lease import Lease
-from shared.turns.queue import Mail, Queue
+from shared.turns.queue import Mail
 from shared.worker.changes import Changes
+from shared.worker.connection import Connection
 from shared.worker.services.hook_gate import AGENT, HookGate, HookTools
 from shared.worker.services.task_log import BATCH, TaskLog
 
@@ -104,18 +102,8 @@ async def look(tools: HookTools, hook: Hook, run: HookRun, dry: bool = False) ->
 class HookService:
     """One worker's part in hooks; `run` never ends."""
 
-    def __init__(
-        self,
-        tools: HookTools,
-        bus: Bus,
-        names: Names,
-        presence: Presence,
-        queue: Callable[[str], Queue],
-        lease: Lease,
-        changes: Changes,
-    ) -> None:
-        self._tools, self._store = tools, tools.store
-        self._bus, self._names, self._presence, self._queue = bus, names, presence, queue
+    def __init__(self, tools: HookTools, connection: Connection, lease: Lease, changes: Changes) -> None:
+        self._tools, self._store, self._connection = tools, tools.store, connection
         self._changes, self._watch = changes, changes.watch(Hook, HookRun, TaskEvent)
         self._look_at = float("-inf")  # by the monotonic clock
         self._lease = lease
@@ -176,7 +164,7 @@ class HookService:
 
     async def _alive(self, run: HookRun) -> bool:
         agent = str(run.event.get("agent") or CHATTER)
-        return await self._queue(agent).state(str(run.turn_id)) in ("accepted", "done")
+        return await self._connection.queue(agent).state(str(run.turn_id)) in ("accepted", "done")
 
     async def tick(self) -> float:
         """One look at everything; in how many seconds to look again where nothing is heard."""
@@ -292,9 +280,11 @@ class HookService:
         kept = {"steps": found, "prompt": prompt, "turn_id": key, "event": event, "origin": origin}
         if not await self._store.update(HookRun, kept, {"id": run.id, "state": "running"}):
             return  # somebody took it for lost
-        channel = self._names.agent(agent)
+        channel = self._connection.names.agent(agent)
         deadline = -int(_ANSWER.total_seconds() * 1000)
-        receipt = await self._queue(agent).post(Mail(key, key, channel, data, deadline=deadline), patience=30)
+        receipt = await self._connection.queue(agent).post(
+            Mail(key, key, channel, data, deadline=deadline), patience=30
+        )
         if receipt.outcome == "busy":
             raise PromptDockError(f"{agent} takes nothing more now", "its queue is full")
         log.get().info(f"The hook {hook.slug} asks {agent}")
@@ -316,7 +306,7 @@ class HookService:
         self, hook: Hook, run: HookRun, agent: str, key: str, prompt: str, origin: dict[str, Any]
     ) -> messages.AgentMessage:
         projects = await self._store.select(Project, {"id": hook.project_id}, limit=1)
-        cards = await self._presence.here(agent)
+        cards = await self._connection.presence.here(agent)
         codes = any(card.get("kind") == "coding" for card in cards)
         payload: dict[str, Any] = {
             ("command_file" if codes else "question"): prompt,
@@ -330,7 +320,7 @@ class HookService:
             {name: value for name, value in payload.items() if value is not None},
             hops=min(run.depth, 3),
             origin=origin,
-            via=self._names.agent(agent),
+            via=self._connection.names.agent(agent),
         )
 
     async def _finish(self, run: HookRun) -> None:
@@ -354,14 +344,14 @@ class HookService:
 
     async def _seek(self, run: HookRun, agent: str) -> None:
         """End a run whose agent has been away for long and has not begun: it keeps others from being begun."""
-        there = await self._presence.here(agent)
-        if there or await self._bus.listeners(self._names.agent(agent)):
+        there = await self._connection.presence.here(agent)
+        if there or await self._connection.bus.listeners(self._connection.names.agent(agent)):
             self._away.pop(run.id, None)
             return
         since = self._away.setdefault(run.id, time.monotonic())
         if time.monotonic() - since < ABSENT:
             return
-        if await self._queue(agent).withdraw(str(run.turn_id)) == "withdrawn":
+        if await self._connection.queue(agent).withdraw(str(run.turn_id)) == "withdrawn":
             del self._away[run.id]
             why = f"nobody serves {agent}: start it, or name another agent with edit_hook"
             await launch.end(self._store, run, "failed", now(), error=why)

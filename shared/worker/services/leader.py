@@ -14,10 +14,11 @@ from shared.worker.changes import Changes
 from shared.worker.resources import Resources
 from shared.worker.runners.agent import AgentRunner
 from shared.worker.services import hooks as hooking
+from shared.worker.services import retention
 from shared.worker.services.hook_gate import AGENT, HookTools
 from shared.worker.services.hooks import HookService
 from shared.worker.services.retention import RetentionService
-from shared.worker.services.scheduler import SchedulerService
+from shared.worker.services.scheduler import ACTOR, SchedulerService
 
 Services = Callable[[str], dict[str, Coroutine[Any, Any, None]]]  # by the name of the worker's instance
 
@@ -25,11 +26,17 @@ Services = Callable[[str], dict[str, Coroutine[Any, Any, None]]]  # by the name 
 def of_chatter(parts: Resources, engine: AgentRunner) -> Services:
     """The services of a Chatter; its tools are handed what they need to speak to them."""
 
+    connection = parts.connection
+
+    def lease(name: str, instance: str, least: int = 0) -> Lease:
+        ms = max(least, parts.settings.lease_ms)
+        return Lease(connection.bus, connection.names, name, instance, ms)
+
     def tools(instance: str) -> HookTools:
         return HookTools(
             engine.handler,
             parts.store,
-            Outbox(parts.bus, parts.names, parts.store, engine.profile.name, instance),
+            Outbox(connection.bus, connection.names, parts.store, engine.profile.name, instance),
             parts.authority,
             parts.sandbox,
             parts.repos,
@@ -45,17 +52,23 @@ def of_chatter(parts: Resources, engine: AgentRunner) -> Services:
     engine.extras.update(fire_hook=fire, preview_hook=preview)
 
     def begin(instance: str) -> dict[str, Coroutine[Any, Any, None]]:
-        changes = Changes(parts.bus, parts.names)
-        scheduler = SchedulerService(parts, instance, changes)
-        lease = Lease(parts.bus, parts.names, AGENT, instance, parts.settings.lease_ms)
-        hooks = HookService(
-            *(tools(instance), parts.bus, parts.names, parts.presence, parts.desk, lease, changes)
+        changes = Changes(connection.bus, connection.names)
+        scheduler = SchedulerService(
+            connection,
+            parts.store,
+            lease(ACTOR, instance),
+            changes,
+            parts.settings.home,
+            parts.settings.budget_day,
         )
+        sweeps = lease(retention.NAME, instance, least=60_000)
+        days = {str(table): kept for table, kept in parts.settings.retention.items()}
+        hooks = HookService(tools(instance), connection, lease(AGENT, instance), changes)
         return {
             "changes": changes.run(),
             "scheduler": scheduler.run(),
             "hooks": hooks.run(),
-            "retention": RetentionService(parts, instance).run(),
+            "retention": RetentionService(parts.store, sweeps, days).run(),
         }
 
     return begin

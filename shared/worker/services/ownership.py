@@ -11,36 +11,37 @@ from shared import log
 from shared.bus.keys import CHATTER
 from shared.bus.messages import PLAIN
 from shared.errors import PromptDockError
+from shared.store.base import Store
 from shared.store.records import Session
-from shared.worker.resources import Resources
+from shared.worker.connection import Connection
 
 _PAGE = 500
 _PAUSE = 2.0
 
 
-async def learn(parts: Resources) -> None:
+async def learn(connection: Connection, store: Store) -> None:
     """Tell Redis, unless that was done; with the Store down, when it is there again."""
     while True:
         try:
-            await _learn(parts)
+            await _learn(connection, store)
             return
         except PromptDockError as error:
             log.get().debug("Whose the sessions are is not known yet", why=str(error))
             await asyncio.sleep(_PAUSE)
 
 
-async def _learn(parts: Resources) -> None:
-    keys = parts.names.keys(CHATTER)
-    if await parts.bus.command("GET", keys.owners_known):
+async def _learn(connection: Connection, store: Store) -> None:
+    keys = connection.names.keys(CHATTER)
+    if await connection.bus.command("GET", keys.owners_known):
         return
     after = ""
     while True:
-        rows = await parts.store.select(Session, {"key": ("gt", after)}, order=[("key", "asc")], limit=_PAGE)
+        rows = await store.select(Session, {"key": ("gt", after)}, order=[("key", "asc")], limit=_PAGE)
         owned = [row for row in rows if row.user_id and not row.key.startswith(PLAIN)]
         await asyncio.gather(
-            *(parts.bus.command("SET", keys.owner(row.key), f"s:{row.user_id}", "NX") for row in owned)
+            *(connection.bus.command("SET", keys.owner(row.key), f"s:{row.user_id}", "NX") for row in owned)
         )
         if len(rows) < _PAGE:
             break
         after = rows[-1].key
-    await parts.bus.command("SET", keys.owners_known, 1)
+    await connection.bus.command("SET", keys.owners_known, 1)

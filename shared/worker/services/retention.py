@@ -9,24 +9,24 @@ from datetime import datetime, timedelta
 from shared import log
 from shared.errors import PromptDockError
 from shared.store import retention
+from shared.store.base import Store
 from shared.store.records import Setting
 from shared.store.row import derived, now
 from shared.turns.lease import Lease
-from shared.worker.resources import Resources
 
 _FIRST = 300.0  # seconds after the start of a worker
 _LOOK = 3600.0  # seconds between two looks whether it is time
 _EVERY = timedelta(hours=20)
 _REST = 0.05  # seconds between two writes: others want the Store too
-_NAME = "retention"
+NAME = "retention"
 
 
 class RetentionService:
     """One worker's part in it; `run` never ends."""
 
-    def __init__(self, parts: Resources, instance: str) -> None:
-        self._parts = parts
-        self._lease = Lease(parts.bus, parts.names, _NAME, instance, max(60_000, parts.settings.lease_ms))
+    def __init__(self, store: Store, lease: Lease, days: dict[str, int]) -> None:
+        self._store, self._lease = store, lease
+        self._days = days  # that rows of a table are kept, by its name
 
     async def run(self) -> None:
         """Look each hour; with the Store down, in the next one."""
@@ -43,15 +43,14 @@ class RetentionService:
         if not await self._lease.take():
             return {}
         try:
-            store, at = self._parts.store, now()
-            last = await store.select(Setting, {"scope": _NAME, "key": "last"}, limit=1)
+            store, at = self._store, now()
+            last = await store.select(Setting, {"scope": NAME, "key": "last"}, limit=1)
             if last and at - datetime.fromisoformat(str(last[0].value["at"])) < _EVERY:
                 return {}
-            days = {str(table): kept for table, kept in self._parts.settings.retention.items()}
-            found = await retention.sweep(store, at, days, self._going)
+            found = await retention.sweep(store, at, self._days, self._going)
             if await self._going():
-                id, value = derived("setting", _NAME, "last"), {"at": at.isoformat(), "deleted": found}
-                await store.upsert([Setting(id=id, scope=_NAME, key="last", value=value)])
+                id, value = derived("setting", NAME, "last"), {"at": at.isoformat(), "deleted": found}
+                await store.upsert([Setting(id=id, scope=NAME, key="last", value=value)])
             if found:
                 log.get().info("Old rows were deleted", **found)
             return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from pathlib import Path
 from typing import Any
 
 from shared import failpoints, log
@@ -16,6 +17,7 @@ from shared.bus import messages
 from shared.bus.keys import CHATTER, CHATTER_OUTPUT, is_agent
 from shared.errors import Conflict, PromptDockError, ToolError
 from shared.plain import dollars
+from shared.store.base import Store
 from shared.store.records import Task, TaskEvent
 from shared.tasks import graph, states
 from shared.tasks.scheduler import RUNNING, Assignment, Decision, SchedulerSnapshot, Step, decide
@@ -24,8 +26,8 @@ from shared.turns.lease import Lease
 from shared.worker.budgets.ledger import Ledger, today
 from shared.worker.changes import Changes
 from shared.worker.coding import command
+from shared.worker.connection import Connection
 from shared.worker.event_stream import EventStream
-from shared.worker.resources import Resources
 from shared.worker.runners.missed import news
 from shared.worker.services.snapshot import READ, SnapshotReader
 from shared.worker.services.task_log import BATCH, TaskLog
@@ -54,14 +56,29 @@ class SchedulerService:
     """One worker's part in scheduling; `run` never ends."""
 
     def __init__(
-        self, parts: Resources, instance: str, changes: Changes, money: Ledger | None = None
+        self,
+        connection: Connection,
+        store: Store,
+        lease: Lease,
+        changes: Changes,
+        home: Path,
+        day_budget: float | None,
+        ledger: Ledger | None = None,
     ) -> None:
-        self._parts, self._changes = parts, changes
-        self._lease_ms = parts.settings.lease_ms
-        self._lease = Lease(parts.bus, parts.names, ACTOR, instance, self._lease_ms)
+        self._connection, self._store, self._lease, self._changes = connection, store, lease, changes
+        self._lease_ms = lease.ms
         self._watch = changes.watch(*READ, TaskEvent)
-        self._overview = SnapshotReader(parts, money or Ledger(parts.bus, parts.names), self._watch)
-        self._tail = TaskLog(parts.store, ACTOR)
+        self._overview = SnapshotReader(
+            *(
+                connection,
+                store,
+                ledger or Ledger(connection.bus, connection.names),
+                self._watch,
+                home,
+                day_budget,
+            )
+        )
+        self._tail = TaskLog(store, ACTOR)
         self._epoch = 0
         self._look_at = self._trust_until = float("-inf")  # by the monotonic clock
         self._told: set[tuple[str, float | None]] = set()  # projects without money, with their budgets
@@ -160,7 +177,7 @@ class SchedulerService:
         """The task as it now is; None where somebody else was first."""
         key = f"{ACTOR}:{task.slug}:{task.version}"
         try:
-            return await states.move(self._parts.store, task.id, event, ACTOR, key, epoch, **changes)
+            return await states.move(self._store, task.id, event, ACTOR, key, epoch, **changes)
         except (ToolError, Conflict) as error:
             log.get().debug("A task was moved by somebody else", task=task.slug, why=str(error))
             return None
@@ -168,9 +185,11 @@ class SchedulerService:
     async def _post(self, task: Task) -> None:
         project = self._overview.projects.get(str(task.project_id))
         route = command.TaskRoute(
-            self._parts.desk(str(task.assignee)), self._parts.desk(CHATTER), project.slug if project else ""
+            self._connection.queue(str(task.assignee)),
+            self._connection.queue(CHATTER),
+            project.slug if project else "",
         )
-        await command.post(self._parts.store, route, task)
+        await command.post(self._store, route, task)
 
     async def _lost(self) -> set[str]:
         """Tasks whose request nobody has any more. One that was assigned but never sent is sent now."""
@@ -181,7 +200,7 @@ class SchedulerService:
                 continue
             if not is_agent(task.assignee):  # it was given to nobody who could be asked
                 continue
-            state = await self._parts.desk(task.assignee).state(task.request_id)
+            state = await self._connection.queue(task.assignee).state(task.request_id)
             if state == "accepted":
                 continue
             if not state and task.status == "ASSIGNED" and task.request_id.startswith("task:"):
@@ -201,9 +220,9 @@ class SchedulerService:
                 return
 
     async def _say(self, fresh: list[TaskEvent]) -> None:
-        known = {row.id: row for row in await graph.tasks(self._parts.store, {row.task_id for row in fresh})}
-        live = EventStream(self._parts.bus, self._parts.names, "@tasks")
-        projects = await lookup.projects(self._parts.store)
+        known = {row.id: row for row in await graph.tasks(self._store, {row.task_id for row in fresh})}
+        live = EventStream(self._connection.bus, self._connection.names, "@tasks")
+        projects = await lookup.projects(self._store)
         for event in fresh:
             project = projects.get(event.project_id) if event.project_id else None
             at = event.created_at.isoformat()
@@ -269,6 +288,6 @@ class SchedulerService:
             answers=[],
             task={"task_id": task.slug, "status": task.status.lower(), "error": task.error or None},
         )
-        channel = self._parts.names.channel(CHATTER_OUTPUT)
-        keep = await news(self._parts)
-        await self._parts.desk(CHATTER).announce(channel, output.text(channel), output.session_id, keep)
+        channel = self._connection.names.channel(CHATTER_OUTPUT)
+        keep = await news(self._connection)
+        await self._connection.queue(CHATTER).announce(channel, output.text(channel), output.session_id, keep)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +14,7 @@ from shared.bus.keys import CHATTER
 from shared.errors import ConfigurationError
 from shared.profiles import profile
 from shared.profiles.profile import Profile
+from shared.store.base import Store
 from shared.store.records import Agent, ProfileRow, Project, Repo, Setting, Task, TaskDependency, TaskType
 from shared.tasks import budgets
 from shared.tasks.defaults import KINDS
@@ -21,7 +23,7 @@ from shared.tasks.scheduler import RUNNING, AgentSlot, SchedulerSnapshot, Schedu
 from shared.worker.budgets.ledger import Ledger, Window
 from shared.worker.changes import ChangeWatch
 from shared.worker.coding import command
-from shared.worker.resources import Resources
+from shared.worker.connection import Connection
 
 READ = (Task, TaskDependency, Project, Repo, ProfileRow, Agent, Setting)  # the tables that it reads
 _PAST = 60.0  # seconds that an estimate may rest on older results
@@ -35,8 +37,18 @@ PLAN: TaskType = "plan"  # what tasks of this type are about: no repository
 class SnapshotReader:
     """Reads what changed since the last time; the rows stay at hand for what is decided."""
 
-    def __init__(self, parts: Resources, money: Ledger, watch: ChangeWatch) -> None:
-        self._parts, self._store, self._money, self._watch = parts, parts.store, money, watch
+    def __init__(
+        self,
+        connection: Connection,
+        store: Store,
+        ledger: Ledger,
+        watch: ChangeWatch,
+        home: Path,
+        day_budget: float | None,
+    ) -> None:
+        self._connection, self._store, self._ledger, self._watch = connection, store, ledger, watch
+        self._home = home  # that holds the agents' profiles
+        self._set_budget = day_budget  # dollars, where no person set another
         self.tasks: dict[str, Task] = {}
         self.projects: dict[str, Project] = {}
         self.day_budget: float | None = None
@@ -53,7 +65,7 @@ class SnapshotReader:
     async def snapshot(self, lost: Iterable[str] = (), backoff: float = 30.0) -> SchedulerSnapshot:
         """How things stand now."""
         await self.refresh()
-        window = await self._money.window()
+        window = await self._ledger.window()
         slots = await self._slots()
         return SchedulerSnapshot(
             now=time.time(),
@@ -95,7 +107,7 @@ class SnapshotReader:
         with reading(Setting) as changed:
             if changed:
                 self._paused = await command.paused(store)
-                self.day_budget = await budgets.day(store, self._parts.settings.budget_day)
+                self.day_budget = await budgets.day(store, self._set_budget)
         begins = any(task.status in ("READY", *RUNNING) for task in self.tasks.values())
         if begins and time.monotonic() - self._past_at > _PAST:
             await self._history()
@@ -169,7 +181,7 @@ class SnapshotReader:
         rooms: dict[str, int] = {}
         takes: dict[str, frozenset[str]] = {}
         chats = {CHATTER}
-        for card in await self._parts.presence.here():
+        for card in await self._connection.presence.here():
             name = str(card["agent"])
             drains = card.get("status") == "draining"
             rooms[name] = rooms.get(name, 0) + (0 if drains else int(card.get("takes", 1)))
@@ -180,12 +192,12 @@ class SnapshotReader:
                 chats.add(name)
         wanted = {task.assignee for task in self.tasks.values() if task.status == "READY" and task.assignee}
         for name in wanted - rooms.keys():  # a program that only listens takes one at a time
-            if await self._parts.bus.listeners(self._parts.names.agent(name)):
+            if await self._connection.bus.listeners(self._connection.names.agent(name)):
                 rooms[name] = 1
         return [
             AgentSlot(
                 name,
-                room - await self._parts.desk(name).size(),
+                room - await self._connection.queue(name).size(),
                 takes.get(name, frozenset()),
             )
             for name, room in sorted(rooms.items())
@@ -193,7 +205,7 @@ class SnapshotReader:
         ]
 
     def _profile(self, agent: str) -> Profile | None:
-        folder = profile.find(self._parts.settings.home, agent)
+        folder = profile.find(self._home, agent)
         try:
             return profile.load(folder) if folder else None
         except ConfigurationError as error:

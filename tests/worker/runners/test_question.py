@@ -13,13 +13,18 @@ import pytest
 from shared.bus import messages
 from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
+from shared.bus.signing import Signer
 from shared.errors import ToolError
+from shared.models.base import Model
+from shared.store.base import Store
 from shared.turns.queue import Queue
 from shared.turns.turn import Turn
+from shared.worker.connection import Connection
 from shared.worker.event_stream import EventStream
 from shared.worker.permissions.gate import Approver
-from shared.worker.resources import Resources
+from shared.worker.permissions.service import ApprovalService
 from shared.worker.runners import question
+from shared.worker.runners.closing import Replies
 from shared.worker.runners.inputs import TurnInput
 from shared.worker.runners.output import TurnOutput
 from shared.worker.runners.question import TaskQuestion
@@ -38,8 +43,7 @@ class Journal(list[dict[str, object]]):
 
 def question_of(redis: RedisBus, names: Names, turn_id: str = "turn") -> TaskQuestion:
     """Backend asks Ann about the task calm-otter; her conversation is `s`."""
-    desk = Queue(redis, names, "chatter", lease_ms=1000)
-    parts = SimpleNamespace(bus=redis, names=names, desk=lambda _: desk, model=SimpleNamespace(demo=False))
+    connection = Connection(redis, names, Signer("x" * 64), 1000)
     journal = Journal()
     turn = SimpleNamespace(
         id=turn_id, session="work", records=journal, step=journal.step, wake_up=asyncio.Event()
@@ -48,7 +52,7 @@ def question_of(redis: RedisBus, names: Names, turn_id: str = "turn") -> TaskQue
     card = {"task_id": "calm-otter", "status": "waiting"}
     ticket = SimpleNamespace(id="calm-otter", move=AsyncMock(), event=AsyncMock(), card=lambda _: card)
     who = Approver(user_id="ann", session="s")
-    return TaskQuestion(cast(Resources, parts), "backend", cast(Turn, turn), cast(TaskRun, ticket), who)
+    return TaskQuestion(connection, "backend", cast(Turn, turn), cast(TaskRun, ticket), who, demo=False)
 
 
 async def kept(redis: RedisBus, names: Names) -> list[messages.Output]:
@@ -107,8 +111,8 @@ async def test_what_nobody_signed_answers_no_question() -> None:
     words = {"user_id": "ann", "content": "2", "id": "m"}
     said = messages.human({**words, "unsigned": True})
     assert isinstance(said, messages.Said)
-    parts = SimpleNamespace(store=None)  # it is not even looked for
-    assert await question.waiting(cast(Resources, parts), said) == []
+    nowhere, none = cast(Connection, None), cast(Store, None)  # it is not even looked for
+    assert await question.waiting(nowhere, none, said) == []
 
 
 def test_words_answer_what_they_reply_to_else_the_only_question_here_that_has_such_an_option() -> None:
@@ -143,10 +147,12 @@ async def test_only_a_question_that_is_open_is_told_again(redis: RedisBus, names
         id="m", session="s", given=[], records=[], untold=[(id.decode(), fields[1]) for id, fields in untold]
     )
     turn.send = AsyncMock()
-    parts = SimpleNamespace(bus=redis, names=names, desk=lambda _: desk, model=SimpleNamespace(demo=False))
+    connection = Connection(redis, names, Signer("x" * 64), 1000)
+    model = cast(Model, SimpleNamespace(demo=False))
     given = SimpleNamespace(said=[], stops=[], commands=[], answers=[], requests=[])
     live = cast(EventStream, None)
-    voice = TurnOutput(cast(Resources, parts), "chatter", cast(Turn, turn), cast(TurnInput, given), live)
+    replies, approvals = Replies(connection, "chatter"), cast(ApprovalService, None)
+    voice = TurnOutput(replies, approvals, model, cast(Turn, turn), cast(TurnInput, given), live)
     voice.who = {"user_id": "ann"}
     await voice.tell_missed()
     (told,) = [json.loads(call.args[1]) for call in turn.send.await_args_list]

@@ -13,7 +13,7 @@ from shared.errors import Lasting
 from shared.store.records import Project, Repo, Task, project_key
 from shared.store.sqlite import SqliteStore
 from shared.turns.turn import Turn
-from shared.worker.resources import Resources
+from shared.worker.connection import Connection
 from shared.worker.runners.task_run import TaskRun, apply_tasks
 
 PROJECT = project_key("default")
@@ -25,7 +25,7 @@ async def ticket_of(store: SqliteStore) -> TaskRun:
     words: dict[str, Any] = {"id": "m", "from": "chatter", "to": "backend", "type": "task"}
     request = AgentMessage.model_validate({**words, "payload": {"task_id": "calm-fox"}})
     turn = cast(Turn, SimpleNamespace(id="t", epoch=2, records=[]))
-    return TaskRun(cast(Resources, SimpleNamespace(store=store)), "backend", turn, request)
+    return TaskRun(cast(Connection, None), store, False, "backend", turn, request)
 
 
 async def test_going_on_with_what_a_dead_worker_had_begun_is_no_warning(store: SqliteStore) -> None:

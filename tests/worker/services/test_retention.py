@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 
@@ -12,7 +10,7 @@ from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
 from shared.store.records import Log, Setting, now
 from shared.store.sqlite import SqliteStore
-from shared.worker.resources import Resources
+from shared.turns.lease import Lease
 from shared.worker.services import retention
 from shared.worker.services.retention import RetentionService
 
@@ -21,9 +19,10 @@ async def test_old_rows_are_deleted_once_a_day_by_one_worker(
     redis: RedisBus, names: Names, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retention, "_REST", 0.0)
-    settings = SimpleNamespace(lease_ms=12_000, retention={"logs": 5})
-    parts = cast(Resources, SimpleNamespace(bus=redis, names=names, store=store, settings=settings))
-    first, second = RetentionService(parts, "a"), RetentionService(parts, "b")
+    first, second = (
+        RetentionService(store, Lease(redis, names, retention.NAME, holder, 60_000), {"logs": 5})
+        for holder in ("a", "b")
+    )
 
     async def old() -> None:
         await store.insert(Log(created_at=now() - timedelta(days=6), agent="chatter", message="m"))
