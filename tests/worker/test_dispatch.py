@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Coroutine
-from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
@@ -75,6 +75,7 @@ class Ground:
         self.connection, self.pool = connected(), Running()
         self.stale, self.shutdowns, self.met = asyncio.Event(), list[int](), list[tuple[str, bool]]()
         self.signer = self.connection.signer
+        self.began = int(time.time() * 1000)
         self._spawned: list[asyncio.Task[None]] = []
         self.dispatcher = Dispatcher(
             Replies(self.connection, "chatter"),
@@ -99,11 +100,11 @@ class Ground:
         self._spawned.append(cast(Any, task))
         return held
 
-    async def hears(self, channel: str, signed: Any = False, **content: Any) -> None:
-        """A message comes, and what it sets off is over."""
+    async def hears(self, channel: str, signed: Any = False, at: Any = 1000, **content: Any) -> None:
+        """A message comes, signed `at` ms after the worker began, and what it sets off is over."""
         name = self.connection.names.channel(channel) if channel else ""
         if signed:
-            content["sig"] = self.signer.sign(name, content)
+            content["sig"] = self.signer.sign(name, content, self.began + at)
         self.dispatcher.heard(name, content)
         done = [task for task in self._spawned if task.get_coro().__qualname__ != "Event.wait"]  # type: ignore[union-attr]
         await asyncio.gather(*done)
@@ -222,20 +223,19 @@ async def test_who_sends_a_task_to_a_busy_worker_is_told_its_place(turns: int, t
 
 
 @pytest.mark.parametrize(
-    ("signed", "who", "stops"),
+    ("signed", "at", "who", "stops"),
     [
-        (True, {"user_id": "ann", "roles": ["lead"]}, True),
-        (True, {"user_id": "ann", "roles": ["lead"], "timestamp": "2020-01-01T00:00:00Z"}, False),
-        (True, {"user_id": "ann", "roles": ["guest"]}, False),
-        (True, {"roles": ["lead"]}, False),
-        (False, {"user_id": "ann", "roles": ["lead"]}, False),
+        (True, 1000, {"user_id": "ann", "roles": ["lead"]}, True),
+        (True, -1000, {"user_id": "ann", "roles": ["lead"]}, False),
+        (True, 1000, {"user_id": "ann", "roles": ["guest"]}, False),
+        (True, 1000, {"roles": ["lead"]}, False),
+        (False, 1000, {"user_id": "ann", "roles": ["lead"]}, False),
     ],
 )
-async def test_only_an_approver_s_signed_word_ends_the_worker(
-    ground: Ground, signed: bool, who: dict[str, Any], stops: bool
+async def test_only_an_approver_s_word_that_was_signed_since_we_began_ends_the_worker(
+    ground: Ground, signed: bool, at: int, who: dict[str, Any], stops: bool
 ) -> None:
-    later = (datetime.now(UTC) + timedelta(seconds=5)).isoformat()  # than the worker began
-    await ground.hears("broadcast", signed, **{"command": "shutdown", "timestamp": later, **who})
+    await ground.hears("broadcast", signed, at, command="shutdown", **who)
     assert bool(ground.shutdowns) is stops
 
 
