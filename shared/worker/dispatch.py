@@ -52,8 +52,8 @@ class Dispatcher:
         """One message of a channel; without a channel, we listen again after a gap."""
         if not channel:
             self._stale.set()  # what was told meanwhile was not heard
-            for held in self._pool:  # each turn looks for what it may have missed
-                held.turn.wake_up.set()
+            for running in self._pool:  # each turn looks for what it may have missed
+                running.turn.wake_up.set()
         if not content:
             return
         kind = content.get("type")
@@ -74,8 +74,8 @@ class Dispatcher:
         elif kind == "cancel":
             payload = content.get("payload")
             named = str(payload.get("request_id", "")) if isinstance(payload, dict) else ""
-            running = self._pool.of(named)
-            if running is not None and self._signatures.cancels(channel, content, running.turn.given):
+            meant = self._pool.of(named)
+            if meant is not None and self._signatures.cancels(channel, content, meant.turn.given):
                 self._pool.stop(named)
         elif kind == "task" and len(self._pool) >= self._profile.turns:
             self._spawn(self._busy(content))
@@ -86,10 +86,10 @@ class Dispatcher:
         """The desk's own bell: a session is to be stopped, or to look for what it waits for; the agent changed."""
         if content.get("changed"):
             self._stale.set()
-        held = self._pool.of(str(content.get("look", "")))
-        if held is not None:
-            held.turn.wake_up.set()
-            self._give_up(held, str(content.get("give_up", "")))
+        running = self._pool.of(str(content.get("look", "")))
+        if running is not None:
+            running.turn.wake_up.set()
+            self._give_up(running, str(content.get("give_up", "")))
         self._wake_asker(content.get("answered"))
         session = str(content.get("data", ""))
         if (stopped := self._pool.of(session)) and stopped.turn.is_named(content.get("turn")):
@@ -103,12 +103,12 @@ class Dispatcher:
             if not self._wake_asker(request) and "via" not in content:
                 self._ring({"answered": request})
             return
-        for held in self._pool:
-            if not (isinstance(request, str) and request.startswith(f"{held.turn.id}.")):
+        for running in self._pool:
+            if not (isinstance(request, str) and request.startswith(f"{running.turn.id}.")):
                 continue
-            if isinstance(held.runner, Asker) and isinstance(payload, dict):
+            if isinstance(running.runner, Asker) and isinstance(payload, dict):
                 text = plain(str(payload.get("message", "")), _PROGRESS)
-                self._spawn(_told(held.runner, request, text))
+                self._spawn(_told(running.runner, request, text))
 
     def _joined(self, channel: str, content: dict[str, Any]) -> None:
         """A person's message, for the turn that runs in its session.
@@ -119,36 +119,38 @@ class Dispatcher:
             message = messages.human(content)
         except BadMessage:
             return
-        held = self._pool.of(message.session)
+        running = self._pool.of(message.session)
         given_up = (message.request_id or "") if isinstance(message, messages.Stop) else ""
         stops = isinstance(message, messages.Stop) and not given_up
-        if held is None:
+        if running is None:
             # What came by plain PUBLISH is taken in by one replica; another may hold the turn that it ends.
             if isinstance(message, messages.Stop) and "via" not in content:
                 told = {"look": message.session, "give_up": given_up}
                 self._ring(told | ({"data": message.session, "turn": message.turn_id} if stops else {}))
             return
-        if isinstance(message, messages.Stop) and not held.turn.is_named(message.turn_id):
+        if isinstance(message, messages.Stop) and not running.turn.is_named(message.turn_id):
             return  # another turn of this session is meant, which does not run
-        held.turn.wake_up.set()
+        running.turn.wake_up.set()
         if "via" in content and not self._signatures.signed(channel, content):
             return  # what was accepted is found by the turn
-        self._give_up(held, given_up)
-        if stops and held.runner is not None:
-            held.task.cancel()
+        self._give_up(running, given_up)
+        if stops and running.runner is not None:
+            running.task.cancel()
 
-    def _give_up(self, held: RunningTurn, request: str) -> None:
+    def _give_up(self, running: RunningTurn, request: str) -> None:
         """The person ends one consult of a turn."""
-        if request and (stop := getattr(held.runner, "stop_request", None)):
+        if request and (stop := getattr(running.runner, "stop_request", None)):
             stop(request)
 
     def _wake_asker(self, request: object) -> bool:
         """Let the turn look that asked this, if it is ours."""
         found = [
-            held for held in self._pool if isinstance(request, str) and request.startswith(f"{held.turn.id}.")
+            running
+            for running in self._pool
+            if isinstance(request, str) and request.startswith(f"{running.turn.id}.")
         ]
-        for held in found:
-            held.turn.wake_up.set()
+        for running in found:
+            running.turn.wake_up.set()
         return bool(found)
 
     def _ring(self, told: dict[str, Any]) -> None:

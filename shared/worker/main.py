@@ -80,15 +80,15 @@ async def serve(settings: Settings, profile: Profile) -> None:
 
         executor.check(settings, profile)
     log.get().info(f"{profile.called} agent starting...")
-    parts = await composition.build(settings, profile.name)
+    resources = await composition.build(settings, profile.name)
     log.get().info("Connected to Redis")
     try:
-        engine = AgentRunner(parts, profile, tools := catalog.registry(), ToolExecutor(tools))
+        engine = AgentRunner(resources, profile, tools := catalog.registry(), ToolExecutor(tools))
         engine.check()
-        beside = _services(parts, engine)
+        beside = _services(resources, engine)
         runner = _runners(engine)
         worker: Worker = Worker(
-            parts,
+            resources,
             profile,
             lambda turn: runner(worker, turn),
             {"task": apply_tasks, "session": sessions.touch},
@@ -96,12 +96,12 @@ async def serve(settings: Settings, profile: Profile) -> None:
             lambda instance: {
                 **beside(instance),
                 "home": RemoteHost(
-                    parts.connection,
-                    parts.store,
-                    parts.repos,
+                    resources.connection,
+                    resources.store,
+                    resources.repos,
                     engine.replies,
                     engine.handler,
-                    parts.signatures,
+                    resources.signatures,
                 ).run(),
             },
         )
@@ -110,23 +110,23 @@ async def serve(settings: Settings, profile: Profile) -> None:
             from shared.worker import scratch_repository
             from shared.worker.services import ownership
 
-            if parts.model.demo:
-                await scratch_repository.ensure(parts.store, parts.repos, settings.home)
-            worker.spawn(ownership.learn(parts.connection, parts.store))
+            if resources.model.demo:
+                await scratch_repository.ensure(resources.store, resources.repos, settings.home)
+            worker.spawn(ownership.learn(resources.connection, resources.store))
         if profile.kind == "coding":
-            worker.spawn(executor.tidy(parts.repos, parts.store))
+            worker.spawn(executor.tidy(resources.repos, resources.store))
         await worker.run()
     finally:
-        await parts.close()
+        await resources.close()
 
 
-def _services(parts: Resources, engine: AgentRunner) -> Services:
+def _services(resources: Resources, engine: AgentRunner) -> Services:
     """What it does beside its turns, by its kind."""
     if engine.profile.kind != "chat":
         return lambda _instance: {}
     from shared.worker.services import leader
 
-    return leader.of_chatter(parts, engine)
+    return leader.of_chatter(resources, engine)
 
 
 def _runners(engine: AgentRunner) -> Callable[[Worker, Turn], Runner]:
@@ -150,12 +150,12 @@ def _chats(engine: AgentRunner) -> Callable[[Worker, Turn], Runner]:
     from shared.worker.runners.command import CommandRunner, apart
     from shared.worker.runners.summary import SummaryRunner, condenses
 
-    names = engine.parts.connection.names
+    names = engine.resources.connection.names
     human = names.channel(HUMAN_INPUT)
 
     def runner(worker: Worker, turn: Turn) -> Runner:
         if answers_leave(turn):
-            return ApprovalRunner(engine.parts.approvals, names, turn)
+            return ApprovalRunner(engine.resources.approvals, names, turn)
         if apart(turn, human):
             return CommandRunner(names, turn)
         return (

@@ -68,32 +68,32 @@ class Pool:
     def __init__(self, desk: Queue, make: Make, ended: Callable[[], None], turns: int) -> None:
         self.desk, self._make, self._room_again, self._turns = desk, make, ended, turns
         self.draining = False  # what is cancelled from now on is handed over, not stopped
-        self._held: dict[str, RunningTurn] = {}
+        self._running: dict[str, RunningTurn] = {}
         self._saying: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._running)
 
     def __iter__(self) -> Iterator[RunningTurn]:
-        return iter(list(self._held.values()))
+        return iter(list(self._running.values()))
 
     def of(self, session: str) -> RunningTurn | None:
-        """What is held of a session."""
-        return self._held.get(session)
+        """The running turn of a session."""
+        return self._running.get(session)
 
     def take(self, claim: Claim) -> None:
         """Carry out what was claimed; what is held already of it goes on under the new lease."""
         failpoints.point("claim read", claim.entries[0].id if claim.entries else "")
-        held = self._held.get(claim.session)
-        if held is not None and not held.turn.closes_before(claim):
+        running = self._running.get(claim.session)
+        if running is not None and not running.turn.closes_before(claim):
             self._acquit(claim.session)
-            if held.turn.regain(claim):
+            if running.turn.regain(claim):
                 return
-            held.turn.lost.set()
-            held.task.cancel()
+            running.turn.lost.set()
+            running.task.cancel()
         turn = Turn(self.desk, claim)
         task = asyncio.create_task(self._carry(turn), name=f"turn {turn.id}")
-        self._held[turn.session] = RunningTurn(turn, task)
+        self._running[turn.session] = RunningTurn(turn, task)
         task.add_done_callback(lambda done: self._ended(turn, done))
 
     def given(self, claim: Claim) -> None:
@@ -106,7 +106,7 @@ class Pool:
     @property
     def suspects(self) -> bool:
         """Whether one of them may kill us: nothing else is claimed beside it, which would be to blame too."""
-        return any(held.turn.tries >= DEATHS for held in self)
+        return any(running.turn.tries >= DEATHS for running in self)
 
     @property
     def room(self) -> int:
@@ -135,19 +135,21 @@ class Pool:
 
     def stop(self, session: str) -> None:
         """End a turn for the person who wants it ended."""
-        if held := self._held.get(session):
-            held.task.cancel()
+        if running := self._running.get(session):
+            running.task.cancel()
 
     async def renew(self) -> None:
         """Renew all leases, and stop at once what is not ours any more."""
-        epochs = {name: held.turn.epoch for name, held in self._held.items() if not held.turn.ended}
+        epochs = {
+            name: running.turn.epoch for name, running in self._running.items() if not running.turn.ended
+        }
         asked = time.monotonic()
         gone = await self.desk.beat(epochs)
-        for held in self:
-            if held.turn.session not in gone and held.turn.epoch == epochs.get(held.turn.session):
-                held.turn.renewed = max(held.turn.renewed, asked)
+        for running in self:
+            if running.turn.session not in gone and running.turn.epoch == epochs.get(running.turn.session):
+                running.turn.renewed = max(running.turn.renewed, asked)
         for session in gone:
-            lost = self._held.get(session)
+            lost = self._running.get(session)
             if lost and lost.turn.epoch == epochs[session] and not lost.turn.ended:
                 lost.turn.lost.set()
                 lost.task.cancel()
@@ -156,10 +158,10 @@ class Pool:
     async def give_over(self, patience: float) -> None:
         """Let what runs come to its end, and hand over at its last step what does not."""
         self.draining = True
-        running = [held.task for held in self]
-        if not running:
+        tasks = [running.task for running in self]
+        if not tasks:
             return
-        _, late = await asyncio.wait(running, timeout=patience)
+        _, late = await asyncio.wait(tasks, timeout=patience)
         for task in late:
             task.cancel()
         if late:
@@ -167,13 +169,13 @@ class Pool:
 
     def drop(self) -> None:
         """Let go of everything at once: others claim it when the leases end."""
-        for held in self:
-            held.task.cancel()
+        for running in self:
+            running.task.cancel()
 
     def _ended(self, turn: Turn, task: asyncio.Task[None]) -> None:
-        held = self._held.get(turn.session)
-        if held is not None and held.turn is turn:
-            del self._held[turn.session]
+        running = self._running.get(turn.session)
+        if running is not None and running.turn is turn:
+            del self._running[turn.session]
         self._room_again()
         if not task.cancelled() and (error := task.exception()):
             log.get().error("A turn ended badly", turn=turn.id, why=str(error))
@@ -185,8 +187,8 @@ class Pool:
             except Exception as error:  # whatever is in it
                 await self._unreadable(turn, error)
                 return
-            if (held := self._held.get(turn.session)) and held.turn is turn:
-                held.runner = runner
+            if (running := self._running.get(turn.session)) and running.turn is turn:
+                running.runner = runner
             try:
                 await self._attempt(turn, runner)
             except Fenced:

@@ -40,20 +40,25 @@ class Worker:
 
     def __init__(
         self,
-        parts: Resources,
+        resources: Resources,
         profile: Profile,
         make: Make,
         appliers: dict[str, Apply],
         model: Callable[[], str],
         beside: Callable[[str], dict[str, Coroutine[Any, Any, None]]] = lambda _instance: {},
     ) -> None:
-        self.parts, self.profile = parts, profile
+        self.resources, self.profile = resources, profile
         self.instance = instance_of(os.getpid()) + secrets.token_hex(2)
-        self.desk = parts.connection.queue(profile.name)
+        self.desk = resources.connection.queue(profile.name)
         self.archive = Outbox(
-            parts.connection.bus, parts.connection.names, parts.store, profile.name, self.instance, appliers
+            resources.connection.bus,
+            resources.connection.names,
+            resources.store,
+            profile.name,
+            self.instance,
+            appliers,
         )
-        self.hand = Pool(self.desk, make, self._ended, profile.turns)
+        self.pool = Pool(self.desk, make, self._ended, profile.turns)
         self._shipping = LogShipping(self.archive, profile.name)
         self._model = model  # the name of the one that it thinks with now
         self._beside = beside  # what else this process does, given its instance's name
@@ -63,34 +68,39 @@ class Worker:
         self._started = messages.now()
         self._since = time.monotonic()
         self._foreign = asyncio.Event()  # another cluster speaks on our channels
-        self._channels = [parts.connection.names.agent(profile.name)]
+        self._channels = [resources.connection.names.agent(profile.name)]
         if profile.name == CHATTER:
-            self._channels.insert(0, parts.connection.names.channel(HUMAN_INPUT))
-        self._hearing = Dispatcher(
-            Replies(parts.connection, profile.name),
-            parts.signatures,
-            parts.settings.approver_roles,
-            parts.stale,
+            self._channels.insert(0, resources.connection.names.channel(HUMAN_INPUT))
+        self._dispatcher = Dispatcher(
+            Replies(resources.connection, profile.name),
+            resources.signatures,
+            resources.settings.approver_roles,
+            resources.stale,
             profile,
-            self.hand,
+            self.pool,
             self.spawn,
             stop=self.stop,
             met=self._met,
         )
-        listened = [*self._channels, self._hearing.broadcast, self._hearing.status, self._hearing.clusters]
-        self.seat = Handoff(self.desk, self.instance, lambda: self.hand.idle, self.hand.given)
+        listened = [
+            *self._channels,
+            self._dispatcher.broadcast,
+            self._dispatcher.status,
+            self._dispatcher.clusters,
+        ]
+        self.seat = Handoff(self.desk, self.instance, lambda: self.pool.idle, self.pool.given)
         self.ear = Intake(
             *(self.desk, listened, self._on_bell),
             plain=self._channels,
             handoff=self.seat,
-            signatures=parts.signatures,
+            signatures=resources.signatures,
         )
 
     async def run(self) -> None:
         """Work until told to stop."""
         called = self.profile.called
         log.add_sink(self._shipping.take)
-        for warning in await redis_warnings(self.parts.connection.bus):
+        for warning in await redis_warnings(self.resources.connection.bus):
             log.get().warning(warning)
         services = [asyncio.create_task(work, name=name) for name, work in self._services().items()]
         try:
@@ -104,26 +114,26 @@ class Worker:
                 log.get().error("No heartbeat", why=str(error))
             await self._alone()
             await self._same_store()
-            log.get().info(f"{called} ready", model=self._model(), demo=self.parts.model.demo)
-            self.spawn(self.parts.model.warm())
+            log.get().info(f"{called} ready", model=self._model(), demo=self.resources.model.demo)
+            self.spawn(self.resources.model.warm())
             await self._first_of(self._stop.wait(), services, None)
             await self._drain()
         finally:
-            self.hand.drop()
+            self.pool.drop()
             for task in [*services, *self._spawned]:
                 task.cancel()
             await asyncio.gather(*services, *self._spawned, return_exceptions=True)
             log.remove_sink(self._shipping.take)
             with contextlib.suppress(PromptDockError, TimeoutError):
                 async with asyncio.timeout(3):
-                    await self.parts.connection.presence.leave(self.profile.name, self.instance)
+                    await self.resources.connection.presence.leave(self.profile.name, self.instance)
 
     async def _same_store(self) -> None:
         """In production nobody looks at a warning: two SQLite files are two histories, and tasks that hang."""
-        mine = (self.parts.store.name, self.parts.home)
-        if self.parts.settings.env != "production" or mine[0] != "sqlite":
+        mine = (self.resources.store.name, self.resources.home)
+        if self.resources.settings.env != "production" or mine[0] != "sqlite":
             return
-        for card in await self.parts.connection.presence.here():
+        for card in await self.resources.connection.presence.here():
             if card.get("store") == "sqlite" and card.get("home") != mine[1]:
                 raise ConfigurationError(
                     "SUPABASE_URL is not set",
@@ -144,7 +154,7 @@ class Worker:
 
     def stop(self) -> None:
         """Take nothing more, hand over, and end."""
-        self.hand.draining = True
+        self.pool.draining = True
         self._stop.set()
         self._wake.set()
 
@@ -194,7 +204,7 @@ class Worker:
         await self.ear.ready.wait()
         while not self._stop.is_set():
             self._wake.clear()
-            room = self.hand.room
+            room = self.pool.room
             if room <= 0:
                 await self._pause(1.0)
                 continue
@@ -210,14 +220,14 @@ class Worker:
                 await self._pause(1.0)
                 continue
             for claim in claims:
-                self.hand.take(claim)
+                self.pool.take(claim)
             await self._pause(1.0 if due < 0 else min(1.0, due / 1000))
 
     async def _return(self) -> None:
         """Redis was away: renew what is ours, and let others do so, before what is due is claimed."""
         while True:
             try:
-                await self.hand.renew()
+                await self.pool.renew()
                 break
             except BusUnreachable:
                 await asyncio.sleep(random.uniform(0.02, 0.3))
@@ -241,20 +251,20 @@ class Worker:
         while True:
             await asyncio.sleep(self.desk.lease_ms / 3000)
             with contextlib.suppress(PromptDockError):  # a lease that cannot be renewed runs out
-                await self.hand.renew()
+                await self.pool.renew()
 
     # -- what comes ------------------------------------------------------------------------------------------
 
     def _on_bell(self, channel: str, content: dict[str, Any] | None) -> None:
         if content is not None and content.get("id") == self.seat.last_id:
             return  # it is in our hands already, and there is nothing more to look for
-        if channel not in (self._hearing.status, self._hearing.clusters):  # a heartbeat brings no work
+        if channel not in (self._dispatcher.status, self._dispatcher.clusters):  # a heartbeat brings no work
             self._wake.set()
-        self._hearing.heard(channel, content)
+        self._dispatcher.heard(channel, content)
 
     def _met(self, cluster: str, asks: bool) -> None:
         """A heartbeat. That of another cluster is answered, so that a newcomer hears of us and leaves."""
-        if not cluster or cluster == self.parts.cluster:
+        if not cluster or cluster == self.resources.cluster:
             return
         if not self._foreign.is_set():
             self._foreign.set()
@@ -264,14 +274,14 @@ class Worker:
 
     async def _answer(self) -> None:
         with contextlib.suppress(PromptDockError):  # our next heartbeat says it as well
-            await self.parts.connection.presence.announce(self.parts.cluster)
+            await self.resources.connection.presence.announce(self.resources.cluster)
 
     # -- presence and health ---------------------------------------------------------------------------------
 
     async def _presence(self) -> None:
         failing = False
         while True:
-            turns = {held.turn for held in self.hand}
+            turns = {running.turn for running in self.pool}
             try:
                 await self._beat_presence()
                 failing = False
@@ -281,18 +291,18 @@ class Worker:
                 failing = True
             for _ in range(round(_BEATS / _CHANGE)):
                 await asyncio.sleep(_CHANGE)
-                if not failing and {held.turn for held in self.hand} != turns:
+                if not failing and {running.turn for running in self.pool} != turns:
                     break
 
     async def _beat_presence(self) -> None:
-        current = [held.turn.id for held in self.hand]
-        await self.parts.connection.presence.beat(
+        current = [running.turn.id for running in self.pool]
+        await self.resources.connection.presence.beat(
             self.profile.name,
             self.instance,
             {
                 "status": "draining" if self._stop.is_set() else "working" if current else "idle",
                 "current": ", ".join(current[:3]) or None,
-                "doing": [held.turn.activity.card() for held in self.hand],
+                "doing": [running.turn.activity.card() for running in self.pool],
                 "turns": len(current),
                 "takes": self.profile.turns,
                 "queue": await self.desk.size(),
@@ -303,12 +313,12 @@ class Worker:
                 "repositories": sorted(self.profile.works_on),
                 "plans": self.profile.plans,
                 "model": self._model(),
-                "provider": self.parts.model.name,
-                "demo": self.parts.model.demo,
-                "store": self.parts.store.name,
-                "sandbox": self.parts.sandbox.short,
-                "home": self.parts.home,
-                "cluster": self.parts.cluster,
+                "provider": self.resources.model.name,
+                "demo": self.resources.model.demo,
+                "store": self.resources.store.name,
+                "sandbox": self.resources.sandbox.short,
+                "home": self.resources.home,
+                "cluster": self.resources.cluster,
                 "pid": os.getpid(),
                 "memory": _memory(),
             },
@@ -316,11 +326,11 @@ class Worker:
 
     async def _drain(self) -> None:
         """No new work; what runs may end, what does not is handed over at its last step."""
-        log.get().info(f"{self.profile.called} draining", turns=len(self.hand))
+        log.get().info(f"{self.profile.called} draining", turns=len(self.pool))
         with contextlib.suppress(PromptDockError):
             await self.seat.close()
             await self._beat_presence()
-        await self.hand.give_over(DRAIN / 4)
+        await self.pool.give_over(DRAIN / 4)
         with contextlib.suppress(PromptDockError, TimeoutError):
             async with asyncio.timeout(DRAIN / 4):
                 await self._shipping.flush()

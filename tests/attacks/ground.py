@@ -1,4 +1,4 @@
-"""A workspace with a canary beside it, and every tool behind the real door."""
+"""A workspace with a canary beside it, and every tool behind the real gate."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Ground:
         connection = Connection(queue.bus, queue.names, Signer("x" * 64), queue.lease_ms)
         approvals = ApprovalService(connection, store, Settings().approver_roles, demo=False)
         authority = Authority(store, Settings().home, "", self.sandbox.offline)
-        self.door = PermissionGate(
+        self.gate = PermissionGate(
             *(
                 store,
                 self.sandbox,
@@ -106,12 +106,12 @@ class Ground:
     async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """One call, as a model makes it; what the model would read."""
         call = Call("c", f"t.{len(self.turn.records)}.1", tool, arguments)
-        verdict = await self.door.leave(call, REGISTRY.get(tool))
+        verdict = await self.gate.permission(call, REGISTRY.get(tool))
         if not verdict.allowed:
             return {"error": "not allowed", "why": verdict.reason}
         return await ToolExecutor(REGISTRY).execute(tool, arguments, self.context)
 
     @property
     def decisions(self) -> list[str]:
-        """What the door noted."""
+        """What the gate noted."""
         return [record["decision"] for record in self.turn.records if record["k"] == "check"]

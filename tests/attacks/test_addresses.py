@@ -71,7 +71,7 @@ class Lookups:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (found, int(port)))]
 
 
-def door(*hosts: str) -> HookGate:
+def gate(*hosts: str) -> HookGate:
     async def put(_rows: list[Any]) -> None:
         return None
 
@@ -97,7 +97,7 @@ def get(at: HookGate, url: str) -> Any:
 @pytest.mark.parametrize("url", [*HOSTILE["addresses"], "http://127.0.0.1.nip.io/"], ids=ascii)
 async def test_an_address_that_nobody_named_is_not_asked(url: str, server: Server) -> None:
     with pytest.raises(Denied, match="not allowed in a hook"):
-        await get(door(NAMED), url.replace(":6379", f":{server.port}"))
+        await get(gate(NAMED), url.replace(":6379", f":{server.port}"))
     assert server.heard == []
 
 
@@ -120,7 +120,7 @@ async def test_nor_is_a_named_one_in_a_spelling_that_means_something_else(
 ) -> None:
     Lookups(monkeypatch, "127.0.0.1")
     with pytest.raises((Denied, ToolError)):
-        await get(door(NAMED), url)
+        await get(gate(NAMED), url)
     assert server.heard == []
 
 
@@ -146,14 +146,14 @@ async def test_a_name_that_leads_to_no_place_of_the_web_is_not_asked(
 ) -> None:
     Lookups(monkeypatch, place)
     with pytest.raises(ToolError, match="cannot be asked"):
-        await get(door(NAMED), f"http://{NAMED}/latest/meta-data/")
+        await get(gate(NAMED), f"http://{NAMED}/latest/meta-data/")
 
 
 async def test_a_name_that_leads_elsewhere_the_second_time_is_asked_where_it_was_looked_at(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lookups = Lookups(monkeypatch, "127.0.0.1", "169.254.169.254")
-    found = await get(door(NAMED), f"http://{NAMED}:{server.port}/page?x=1")
+    found = await get(gate(NAMED), f"http://{NAMED}:{server.port}/page?x=1")
     assert (found["status"], found["body"]) == (200, "ok")
     assert lookups.asked == [NAMED], "it is looked up once"
     (request,) = server.heard
@@ -187,12 +187,12 @@ async def test_a_page_is_not_unpacked(server: Server, monkeypatch: pytest.Monkey
     packed = gzip.compress(b"x" * 50_000_000, 9)
     head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(packed)}\r\n\r\n"
     server.answer = head.encode() + packed
-    found = await get(door(NAMED), f"http://{NAMED}:{server.port}/")
+    found = await get(gate(NAMED), f"http://{NAMED}:{server.port}/")
     assert len(found["body"]) <= len(packed) and b"\r\nAccept-Encoding: identity\r\n" in server.heard[0]
 
 
 async def test_a_redirect_is_told_and_not_followed(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     Lookups(monkeypatch, "127.0.0.1")
     server.answer = b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n"
-    found = await get(door(NAMED), f"http://{NAMED}:{server.port}/")
+    found = await get(gate(NAMED), f"http://{NAMED}:{server.port}/")
     assert found["status"] == 302 and len(server.heard) == 1

@@ -62,8 +62,8 @@ def turn(
 ) -> Ground:
     """A turn at this person's request, where a question to them is answered with no."""
     ground = Ground(builder.root, rules, builder.sandbox)
-    cast(Any, ground.door).store = Given(*values)
-    ground.door.asked = Approver(person, "s", "default")
+    cast(Any, ground.gate).store = Given(*values)
+    ground.gate.asked = Approver(person, "s", "default")
 
     async def put(_wanted: Any, card: Any, _facts: Any, again: bool) -> Verdict:
         return Verdict(False, f"asked: {card.why}")
@@ -71,14 +71,14 @@ def turn(
     async def card(_wanted: Any, _action: str, why: str, _shown: Any) -> Any:
         return type("Card", (), {"why": why})
 
-    monkeypatch.setattr(ground.door, "_ask", put)
-    monkeypatch.setattr(ground.door, "_card", card)
+    monkeypatch.setattr(ground.gate, "_ask", put)
+    monkeypatch.setattr(ground.gate, "_card", card)
     return ground
 
 
 async def leave(ground: Ground, tool: str, arguments: dict[str, Any]) -> Verdict:
     call = Call("c", f"t.{len(ground.turn.records) + 1}.1", tool, arguments)
-    return await ground.door.leave(call, REGISTRY.get(tool))
+    return await ground.gate.permission(call, REGISTRY.get(tool))
 
 
 def always(pattern: str, scope: str = "everywhere", **more: Any) -> dict[str, Any]:
@@ -197,14 +197,14 @@ async def test_words_of_somebody_else_in_the_turn_end_its_standing_permissions(
     builder: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ground = turn(builder, monkeypatch, preset("standard"), "ada", always("tool:git_push:.*"))
-    ground.door.asked = Approver("ada", "s", "default", alone=lambda: False)
+    ground.gate.asked = Approver("ada", "s", "default", alone=lambda: False)
     assert not (await leave(ground, *PUSH)).allowed
 
 
 async def test_nobody_s_turn_has_no_standing_permission(builder: Ground, strongest: Sandbox) -> None:
     ground = Ground(builder.root, preset("standard"), strongest)
     for kept in ({"for": ""}, {"for": "", "by": ""}):
-        cast(Any, ground.door).store = Given(always("tool:git_push:.*", **kept))
+        cast(Any, ground.gate).store = Given(always("tool:git_push:.*", **kept))
         assert not (await leave(ground, *PUSH)).allowed
 
 

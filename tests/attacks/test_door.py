@@ -29,7 +29,7 @@ async def test_a_check_costs_less_than_a_millisecond(builder: Ground) -> None:
             )
         call = Call("c", f"t.{number}.1", name, arguments)
         began = time.process_time()
-        verdict = await builder.door.leave(call, REGISTRY.get(name))
+        verdict = await builder.gate.permission(call, REGISTRY.get(name))
         costs.append((time.process_time() - began) * 1000)
         assert verdict.allowed
     assert statistics.median(costs) < 1.0
@@ -42,8 +42,8 @@ async def test_every_call_is_one_row_of_the_audit_log(builder: Ground) -> None:
     await builder.call("delete_task", task_id="x")
     call = Call("c", "t.again.1", "view", {"path": "f"})
     for _ in range(2):  # a call that is made again by a successor
-        await builder.door.leave(call, REGISTRY.get("view"))
-    builder.door.refuse(Call("c", "t.other.1", "magic", {}), "no such tool")
+        await builder.gate.permission(call, REGISTRY.get("view"))
+    builder.gate.refuse(Call("c", "t.other.1", "magic", {}), "no such tool")
     rows = turn_rows(
         *("backend", "t", "s", builder.turn.records),
         state="complete",
@@ -110,7 +110,7 @@ async def test_a_yes_is_for_the_arguments_that_were_asked_for_and_no_others(buil
         )
         ground.turn.keep({"k": "ask", "at": 1, "call": "t.1.1", "card": asdict(card)})
         ground.turn.keep(decided_record(card, Decided("allow_once", "ada", at=1)))
-        verdict = await ground.door.leave(
+        verdict = await ground.gate.permission(
             Call("c", "t.1.1", "delete_task", arguments), REGISTRY.get("delete_task")
         )
         assert verdict.allowed == allowed, arguments
@@ -123,9 +123,9 @@ async def test_a_turn_that_read_what_others_wrote_asks_before_the_agent_changes_
     ground = Ground(builder.root, preset("guarded"), builder.sandbox)
     edit = {"new_prompt": "Do as the README says."}
     tool = REGISTRY.get("self_edit_system_prompt")
-    assert (await ground.door.leave(Call("c", "t.1.1", tool.name, edit), tool)).allowed
+    assert (await ground.gate.permission(Call("c", "t.1.1", tool.name, edit), tool)).allowed
     ground.turn.keep({"k": "result", "tool": "view", "content": {"source": "repository"}, "error": False})
-    again = await ground.door.leave(Call("c", "t.2.1", tool.name, edit), tool)
+    again = await ground.gate.permission(Call("c", "t.2.1", tool.name, edit), tool)
     assert "nobody who could be asked" in again.reason
 
 
@@ -145,7 +145,9 @@ async def test_a_turn_that_read_what_others_wrote_asks_before_it_takes_anything_
     rules = policy("pusher", allow=["tool:(git_push|view):.*"])
     ground = Ground(builder.root, rules, builder.sandbox)
     push = Call("c", "t.1.1", "git_push", {"branch": "main"})
-    assert (await ground.door.leave(push, REGISTRY.get("git_push"))).allowed
+    assert (await ground.gate.permission(push, REGISTRY.get("git_push"))).allowed
     ground.turn.keep({"k": "result", "tool": "view", "content": {"source": "repository"}, "error": False})
     again = Call("c", "t.2.1", "git_push", {"branch": "main"})
-    assert "nobody who could be asked" in (await ground.door.leave(again, REGISTRY.get("git_push"))).reason
+    assert (
+        "nobody who could be asked" in (await ground.gate.permission(again, REGISTRY.get("git_push"))).reason
+    )

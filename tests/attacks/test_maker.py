@@ -81,7 +81,7 @@ async def test_what_one_turn_read_is_known_to_the_next(builder: Ground) -> None:
     """Turn 1 reads, turn 2 ("go on") pushes by a rule of its own."""
     before = window.record("assistant", [], "t1", 1, 0, "view")
     inheriting.conversation(builder.turn, Profile(name="chatter"), History([before]), TurnInput())
-    builder.door.policy = PUSHES
+    builder.gate.policy = PUSHES
     told = await builder.call("git_push", branch="main")
     assert told.get("error") == "not allowed" and "nobody" in told["why"], told
 
@@ -93,7 +93,7 @@ async def test_a_note_that_was_made_of_foreign_text_marks_who_reads_it(bench: Be
     )
     read = await bench.ok("read_note", project_id="default", title="how")
     builder.turn.keep({"k": "result", "tool": "read_note", "content": read, "error": False, "id": "c"})
-    builder.door.policy = PUSHES
+    builder.gate.policy = PUSHES
     told = await builder.call("git_push", branch="main")
     assert told.get("error") == "not allowed", told
 
@@ -113,7 +113,7 @@ async def test_a_place_that_was_added_by_what_others_wrote_marks_who_sees_it(
     seen = await bench.ok(lists)
     assert seen[MADE] == "view"
     builder.turn.keep({"k": "result", "tool": lists, "content": seen, "error": False, "id": "c"})
-    builder.door.policy = PUSHES
+    builder.gate.policy = PUSHES
     told = await builder.call("git_push", branch="main")
     assert told.get("error") == "not allowed", told
     what = "repo" if lists == "list_repos" else "workspace"
@@ -173,7 +173,7 @@ async def test_no_model_allows_the_steps_of_a_hook(bench: Bench) -> None:
 
 @guarded("hook-maker")
 async def test_a_command_is_not_had_by_a_hook_that_nobody_is_asked_about(builder: Ground) -> None:
-    builder.door.policy = MAKES
+    builder.gate.policy = MAKES
     told = await builder.call("create_hook", **HOOK, context_steps=HARMFUL)
     assert told.get("error") == "not allowed", told
 
@@ -182,7 +182,7 @@ async def test_a_command_is_not_had_by_a_hook_that_nobody_is_asked_about(builder
 async def test_a_hook_is_not_made_without_leave_by_a_turn_that_goes_on_from_what_others_wrote(
     builder: Ground,
 ) -> None:
-    builder.door.policy = MAKES
+    builder.gate.policy = MAKES
     builder.turn.keep(marks.mark_record("view", "in this conversation"))
     told = await builder.call("create_hook", **HOOK)
     assert told.get("error") == "not allowed", told
@@ -231,9 +231,9 @@ async def test_what_is_refused_says_how_a_person_allows_it(
 ) -> None:
     project = (await bench.store.select(Project))[0]
     hook, run = _hook(), HookRun(hook_id=project.id)
-    door = HookGate(_tools(bench, strongest), hook, run, project)
+    gate = HookGate(_tools(bench, strongest), hook, run, project)
     with pytest.raises(Denied, match="promptdock hooks allow x") as refused:
-        await door("run_command", {"command": "ls", "working_dir": "workspace", "timeout": 5})
+        await gate("run_command", {"command": "ls", "working_dir": "workspace", "timeout": 5})
     assert "before it was kept who allowed what" in str(refused.value)
 
 
@@ -253,8 +253,8 @@ async def test_work_on_a_task_widens_no_more_than_who_made_the_task_may(
 ) -> None:
     """Planner, who may read, has a task made of `git push` for one who may push."""
     asked = Approver(maker=Origin("planner"))
-    builder.door.policy, builder.door.asked = PUSHES, asked
-    builder.door.authority = _tools(bench, strongest).authority
+    builder.gate.policy, builder.gate.asked = PUSHES, asked
+    builder.gate.authority = _tools(bench, strongest).authority
     told = await builder.call("git_push", branch="main")
     assert told.get("error") == "not allowed", told
 
@@ -262,6 +262,6 @@ async def test_work_on_a_task_widens_no_more_than_who_made_the_task_may(
 async def test_a_person_s_own_task_is_bound_by_nobody_else(
     builder: Ground, bench: Bench, strongest: Sandbox
 ) -> None:
-    builder.door.policy, builder.door.asked = PUSHES, Approver(maker=Origin(PERSON))
-    builder.door.authority = _tools(bench, strongest).authority
+    builder.gate.policy, builder.gate.asked = PUSHES, Approver(maker=Origin(PERSON))
+    builder.gate.authority = _tools(bench, strongest).authority
     assert "not allowed" not in str((await builder.call("git_push", branch="main")).get("error"))

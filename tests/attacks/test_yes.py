@@ -55,9 +55,9 @@ class Person:
 
 def asked(ground: Ground, *meanwhile: Meanwhile) -> Person:
     """The ground with somebody who is asked."""
-    person, door = Person(*meanwhile), ground.door
-    door.asked = replace(door.asked, user_id="ada", session="s")
-    door.approvals = cast(ApprovalService, person)
+    person, gate = Person(*meanwhile), ground.gate
+    gate.asked = replace(gate.asked, user_id="ada", session="s")
+    gate.approvals = cast(ApprovalService, person)
 
     async def step(*records: Record, calls: Any = ()) -> None:
         ground.turn.records.extend(records)
@@ -71,7 +71,7 @@ async def leave(
     ground: Ground, tool: str, key: str = "t.1.1", again: bool = False, **arguments: Any
 ) -> Verdict:
     call = Call("c", key, tool, arguments, again=again)
-    return await ground.door.leave(call, REGISTRY.get(tool), ground.context)
+    return await ground.gate.permission(call, REGISTRY.get(tool), ground.context)
 
 
 async def does(ground: Ground, tool: str, **arguments: Any) -> dict[str, Any]:
@@ -79,7 +79,7 @@ async def does(ground: Ground, tool: str, **arguments: Any) -> dict[str, Any]:
     verdict = await leave(ground, tool, **arguments)
     if not verdict.allowed:
         return {"error": verdict.reason}
-    extras = {**ground.context.extras, "bound": ground.door.facts.get("t.1.1", {})}
+    extras = {**ground.context.extras, "bound": ground.gate.facts.get("t.1.1", {})}
     return await ToolExecutor(REGISTRY).execute(tool, arguments, replace(ground.context, extras=extras))
 
 
@@ -216,7 +216,7 @@ async def test_a_command_that_may_have_run_is_not_asked_for_again(ground: Ground
         record for record in ground.turn.records if record["k"] in ("ask", "decided")
     )
     assert (await leave(successor, "run_command", again=True, **call)).allowed
-    assert person.cards == [] and "t.1.1" not in successor.door.fresh
+    assert person.cards == [] and "t.1.1" not in successor.gate.fresh
 
 
 def _grant(
@@ -242,7 +242,7 @@ async def test_what_is_allowed_for_good_is_allowed_for_the_address_that_was_show
 ) -> None:
     person = asked(ground)
     await leave(ground, "git_push", branch="main")
-    ground.door.store = cast(Store, Granted(_grant(ground, person.cards[0])))
+    ground.gate.store = cast(Store, Granted(_grant(ground, person.cards[0])))
     commit(ground.root)
     assert (await leave(ground, "git_push", "t.2.1", branch="main")).allowed
     assert len(person.cards) == 1, "another commit to the same place needs no word"
@@ -257,7 +257,7 @@ async def test_a_pattern_of_a_persons_own_is_bound_to_nothing_but_itself(
 ) -> None:
     person = asked(ground)
     await leave(ground, "git_push", branch="main")
-    ground.door.store = cast(Store, Granted(_grant(ground, person.cards[0], pattern="tool:git_push:.*")))
+    ground.gate.store = cast(Store, Granted(_grant(ground, person.cards[0], pattern="tool:git_push:.*")))
     git(ground.root, "remote", "set-url", "origin", str(tmp_path / "theirs"))
     assert (await leave(ground, "git_push", "t.2.1", branch="main")).allowed
 

@@ -43,6 +43,6 @@ async def turn_of(connection: Connection, agent: str, id: str = "q1", session: s
 
 async def heard(connection: Connection, agent: str) -> list[dict[str, Any]]:
     """The messages that this agent's workers only published, as they are on their way to the Store."""
-    entries = await connection.bus.command("XRANGE", f"{connection.names.desk(agent)}archive", "-", "+")
+    entries = await connection.bus.command("XRANGE", connection.names.keys(agent).outbox, "-", "+")
     fields = [dict(zip(flat[::2], flat[1::2], strict=True)) for _, flat in entries]
     return [json.loads(one[b"data"]) for one in fields if one.get(b"kind") == b"message"]

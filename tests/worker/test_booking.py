@@ -14,7 +14,7 @@ from shared.models.base import Usage
 from shared.worker.budgets.meter import Meter
 
 
-class Money:
+class BookedLedger:
     def __init__(self, failures: int) -> None:
         self.failures, self.charged = failures, [""]
 
@@ -33,12 +33,12 @@ async def booked(monkeypatch: pytest.MonkeyPatch, failures: int) -> tuple[list[s
         pauses.append(seconds)
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
-    money = Money(failures)
+    ledger = BookedLedger(failures)
     turn = SimpleNamespace(queue=SimpleNamespace(agent="planner"), id="t", task_id=None)
-    purse = cast(Any, SimpleNamespace(_money=money, _turn=turn, _session="s"))
+    meter = cast(Any, SimpleNamespace(_ledger=ledger, _turn=turn, _session="s"))
     with structlog.testing.capture_logs() as logs:
-        await Meter._book(purse, 3, Usage(input=2, output=5, cost=0.5), 1.0, "shop")
-    return money.charged[1:], pauses, len(logs)
+        await Meter._book(meter, 3, Usage(input=2, output=5, cost=0.5), 1.0, "shop")
+    return ledger.charged[1:], pauses, len(logs)
 
 
 async def test_a_call_is_booked_once_after_pauses_that_double(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,13 +125,13 @@ async def ground() -> Any:
 async def test_after_a_gap_every_turn_looks_and_the_agent_is_read_anew(ground: Ground) -> None:
     one, two = await ground.runs("m1", "s"), await ground.runs("m2", "t")
     await ground.hears("")
-    assert one.turn.bell.is_set() and two.turn.bell.is_set() and ground.stale.is_set()
+    assert one.turn.wake_up.is_set() and two.turn.wake_up.is_set() and ground.stale.is_set()
 
 
 async def test_an_answer_wakes_the_turn_that_asked_and_no_other(ground: Ground) -> None:
     asker, other = await ground.runs("m1", "s"), await ground.runs("m2", "t")
     await ground.hears("agent:chatter", type="response", payload={"request_id": "m1.2.1"})
-    assert asker.turn.bell.is_set() and not other.turn.bell.is_set()
+    assert asker.turn.wake_up.is_set() and not other.turn.wake_up.is_set()
 
 
 async def test_an_answer_for_another_replica_s_turn_is_rung_on_to_it(ground: Ground) -> None:
@@ -142,7 +142,7 @@ async def test_an_answer_for_another_replica_s_turn_is_rung_on_to_it(ground: Gro
         ready.set()
 
     listener = ground.connection.bus.listener(
-        [queue.bell], lambda _, data: rung.put_nowait(data), listening, queue.bell
+        [queue.wake_up], lambda _, data: rung.put_nowait(data), listening, queue.wake_up
     )
     listens = asyncio.create_task(listener.run())
     try:
@@ -168,7 +168,7 @@ async def test_a_person_s_word_wakes_the_turn_of_its_session(ground: Ground) -> 
     here, there = await ground.runs("m1", "s"), await ground.runs("m2", "t")
     words = {"id": "m3", "user_id": "ann", "session_id": "s", "content": "and more"}
     await ground.hears(HUMAN_INPUT, **words)
-    assert here.turn.bell.is_set() and not there.turn.bell.is_set()
+    assert here.turn.wake_up.is_set() and not there.turn.wake_up.is_set()
 
 
 async def test_a_stop_ends_the_turn_of_its_session_where_it_names_that_or_none(ground: Ground) -> None:
@@ -184,7 +184,7 @@ async def test_what_is_said_to_be_accepted_and_is_not_signed_stops_nothing(groun
     held = await ground.runs("m1", "s")
     stop = {"id": "m3", "user_id": "ann", "session_id": "s", "type": "stop", "via": HUMAN_INPUT}
     await ground.hears(HUMAN_INPUT, **stop)
-    assert not held.task.cancelling() and held.turn.bell.is_set()
+    assert not held.task.cancelling() and held.turn.wake_up.is_set()
     await ground.hears(HUMAN_INPUT, signed=True, **stop)
     assert held.task.cancelling()
 
@@ -197,9 +197,9 @@ async def test_a_stop_of_one_consult_lets_the_turn_go_on(ground: Ground) -> None
 
 
 async def test_the_queue_s_own_wake_up_stops_gives_up_and_marks_what_changed(ground: Ground) -> None:
-    held, own = await ground.runs("m1", "s"), f"{ground.connection.queue('chatter').prefix}bell"
+    held, own = await ground.runs("m1", "s"), ground.connection.queue("chatter").wake_up
     await ground.hears(own, look="s", give_up="m1.2.1")
-    assert held.turn.bell.is_set() and held.runner.given_up == ["m1.2.1"] and not ground.stale.is_set()
+    assert held.turn.wake_up.is_set() and held.runner.given_up == ["m1.2.1"] and not ground.stale.is_set()
     await ground.hears(own, data="s", turn="m0")
     assert ground.pool.stopped == []
     await ground.hears(own, data="s", turn="m1", changed="chatter")

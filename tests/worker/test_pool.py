@@ -56,20 +56,20 @@ async def test_a_turn_comes_to_its_end_though_the_next_of_its_session_was_claime
     """The claim may be read before the reply to the end: nothing of what follows the end is cut off."""
     bus = _Closing(valkey)
     desk, came = Queue(bus, names, "chatter", lease_ms=60_000), list[str]()
-    hand = Pool(desk, lambda turn: _Runner(turn, came), lambda: None, 8)
+    pool = Pool(desk, lambda turn: _Runner(turn, came), lambda: None, 8)
     try:
         for identity in ("m1", "m2"):
             await desk.post(mail(identity))
         async with asyncio.timeout(10):
-            hand.take(await claimed(desk))
-            first = next(iter(hand)).task
+            pool.take(await claimed(desk))
+            first = next(iter(pool)).task
             await bus.ended.wait()
-            hand.take(await claimed(desk))
-            second = next(iter(hand)).task
+            pool.take(await claimed(desk))
+            second = next(iter(pool)).task
             bus.reply.set()
             await asyncio.gather(first, second)
         assert sorted(came) == ["m1", "m2"]
-        assert not len(hand)
+        assert not len(pool)
     finally:
         await bus.close()
 
@@ -96,28 +96,28 @@ async def test_what_is_given_to_whoever_may_take_nothing_more_goes_back_at_once(
 ) -> None:
     bus = RedisBus(valkey, silence=5.0)
     desk = Queue(bus, names, "chatter", lease_ms=60_000)
-    hand = Pool(desk, lambda turn: _Waiting(turn, []), lambda: None, 8)
+    pool = Pool(desk, lambda turn: _Waiting(turn, []), lambda: None, 8)
     try:
-        hand.draining = busy == "draining"
+        pool.draining = busy == "draining"
         if busy == "suspects":
-            hand.given(await _suspect(desk))
-        assert hand.suspects is (busy == "suspects")
+            pool.given(await _suspect(desk))
+        assert pool.suspects is (busy == "suspects")
         await desk.post(mail("m1"))
-        hand.given(await claimed(desk))
-        assert hand.of("s") is None
+        pool.given(await claimed(desk))
+        assert pool.of("s") is None
 
         async def back() -> bool:
             return isinstance(claim := await desk.claim("w2"), Claim) and claim.tries == 1
 
         await eventually(back, 5)
-        hand.drop()
-        hand.draining = False
-        await until(lambda: not len(hand))
+        pool.drop()
+        pool.draining = False
+        await until(lambda: not len(pool))
         await desk.post(mail("m2", "t"))
-        hand.given(await claimed(desk))
-        assert hand.of("t") is not None
-        hand.drop()
-        await until(lambda: not len(hand))
+        pool.given(await claimed(desk))
+        assert pool.of("t") is not None
+        pool.drop()
+        await until(lambda: not len(pool))
     finally:
         await bus.close()
 
@@ -129,10 +129,10 @@ async def test_a_worker_is_idle_when_its_only_turn_ends_and_another_may_begin_be
     desk = Queue(bus, names, "chatter", lease_ms=60_000)
     one, two = (Pool(desk, lambda turn: _Waiting(turn, []), lambda: None, turns) for turns in (1, 2))
     try:
-        for number, (hand, told) in enumerate([(one, False), (two, True), (two, False)]):
+        for number, (pool, told) in enumerate([(one, False), (two, True), (two, False)]):
             await desk.post(mail(f"m{number}", f"s{number}"))
-            hand.take(await claimed(desk))
-            assert hand.idle is told
+            pool.take(await claimed(desk))
+            assert pool.idle is told
         assert (one.room, two.room) == (0, 0)
         two.drop()
         await until(lambda: not len(two))
@@ -141,8 +141,8 @@ async def test_a_worker_is_idle_when_its_only_turn_ends_and_another_may_begin_be
         await desk.post(mail("last", "last"))
         two.take(await claimed(desk))
         assert not two.idle
-        for hand in (one, two):
-            hand.drop()
+        for pool in (one, two):
+            pool.drop()
         await until(lambda: not len(one) and not len(two))
     finally:
         await bus.close()
@@ -166,22 +166,22 @@ class _Late(_Runner):
 async def test_a_deadline_ends_what_runs_but_not_while_a_person_is_asked(valkey: str, names: Names) -> None:
     bus, came = RedisBus(valkey, silence=5.0), list[str]()
     desk = Queue(bus, names, "chatter", lease_ms=60_000)
-    hand = Pool(desk, lambda turn: _Late(turn, came, turn.claimed_at + 300), lambda: None, 8)
+    pool = Pool(desk, lambda turn: _Late(turn, came, turn.claimed_at + 300), lambda: None, 8)
     try:
         await desk.post(mail("asks", "asks"))
         await desk.post(mail("late", "late"))
         for _ in range(2):
             claim = await claimed(desk)
-            hand.take(claim)
+            pool.take(claim)
             if claim.session == "asks":
-                turn = hand.of("asks")
+                turn = pool.of("asks")
                 assert turn is not None
                 card = {"id": "c", "call": "k"}
                 turn.turn.keep({"k": "ask", "at": claim.now, "call": "k", "card": card})
-        await until(lambda: len(hand) == 1)
+        await until(lambda: len(pool) == 1)
         assert len(came) == 1 and "ended at its deadline" in came[0]
-        assert hand.of("asks") is not None
-        hand.drop()
-        await until(lambda: not len(hand))
+        assert pool.of("asks") is not None
+        pool.drop()
+        await until(lambda: not len(pool))
     finally:
         await bus.close()

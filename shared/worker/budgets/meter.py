@@ -51,7 +51,7 @@ class Meter:
 
     def __init__(
         self,
-        money: Ledger,
+        ledger: Ledger,
         store: Store,
         settings: Settings,
         turn: Turn,
@@ -59,7 +59,7 @@ class Meter:
         task: Task | None,
         session: str,
     ) -> None:
-        self._money, self._store, self._settings = money, store, settings
+        self._ledger, self._store, self._settings = ledger, store, settings
         self._turn, self._slug, self._task = turn, project, task
         self._session = session  # the conversation that pays; "" for a task, which has money of its own
         self._spent, self._own = Spent(), 0.0
@@ -110,7 +110,7 @@ class Meter:
             return
         task = str(self._task.id) if self._task else ""
         try:
-            self._spent = await self._money.spent(str(project_key(self._slug)), task, self._session)
+            self._spent = await self._ledger.spent(str(project_key(self._slug)), task, self._session)
         except PromptDockError as error:
             log.get().warning("What was spent cannot be read", why=str(error))
 
@@ -184,7 +184,7 @@ class Meter:
         )
         try:
             await retrying(
-                self._money.charge,
+                self._ledger.charge,
                 f"{self._turn.queue.agent}:{self._turn.id}:{number}", usage.cost, tokens, at=at,
                 project=str(project_key(project)), task=task, session=self._session,
             )  # fmt: skip
@@ -195,14 +195,14 @@ class Meter:
 class MeteredModel(Model):
     """A model that is asked in the name of one turn: its calls are booked, and none leaves once the turn is lost."""
 
-    def __init__(self, model: Model, purse: Meter, turn: Turn) -> None:
-        self._model, self._purse, self._turn = model, purse, turn
+    def __init__(self, model: Model, meter: Meter, turn: Turn) -> None:
+        self._model, self._meter, self._turn = model, meter, turn
         self.name, self.demo = model.name, model.demo
 
     async def answer(self, request: Request, on_delta: OnDelta | None = None) -> Answer:
         number = sum(record["k"] == "model" for record in self._turn.records)
         answer = await self._model.answer(replace(request, ours=self._turn.ours), on_delta)
-        await self._purse.bought(number, answer.usage)
+        await self._meter.bought(number, answer.usage)
         return answer
 
     async def models(self) -> list[str]:

@@ -31,8 +31,8 @@ async def refuse(_tool: str, _arguments: dict[str, Any], _key: str) -> str:
 
 def choose(engine: AgentRunner, turn: Turn, context: Context, asked: Approver, work: TaskWork) -> Executor:
     """The executor that the settings name, else the profile; the demo model has only the built-in one."""
-    name = engine.parts.settings.executor or engine.profile.executor
-    if name == "loop" or engine.parts.model.demo:
+    name = engine.resources.settings.executor or engine.profile.executor
+    if name == "loop" or engine.resources.model.demo:
         return BuiltinExecutor(engine, turn, context, asked)
     return _Wrapped(engine, turn, context, asked)
 
@@ -51,7 +51,7 @@ def check(settings: Settings, profile: Profile) -> None:
 
 
 class _Wrapped:
-    """Claude Code behind our door: each of its calls needs the permission that a call of ours would need."""
+    """Claude Code behind our gate: each of its calls needs the permission that a call of ours would need."""
 
     name = "claude-code"
 
@@ -63,11 +63,13 @@ class _Wrapped:
 
     async def run(self, work: TaskWork) -> Any:
         engine, context = self._engine, self._context
-        door = engine.door(self._turn, self._asked, context, work.live)
+        gate = engine.gate(self._turn, self._asked, context, work.live)
         before = context.extras["changing"]
 
         async def permit(tool: str, arguments: dict[str, Any], key: str) -> str:
-            verdict = await door.leave(Call(key, key, tool, arguments), engine.registry.get(tool), context)
+            verdict = await gate.permission(
+                Call(key, key, tool, arguments), engine.registry.get(tool), context
+            )
             if verdict.allowed and tool in ("create_file", "str_replace"):
                 try:
                     await before(str(arguments["path"]))
@@ -82,7 +84,7 @@ def _provider(engine: AgentRunner) -> dict[str, str]:
     """The key and address of the provider, which no command of an agent gets to see."""
     from shared.executors.claude_code import access
 
-    return access(engine.parts.settings)
+    return access(engine.resources.settings)
 
 
 async def tidy(repos: Mirrors, store: Store) -> None:

@@ -59,14 +59,14 @@ class TaskRunner:
     """Runs one task. Made anew for each turn."""
 
     def __init__(self, engine: AgentRunner, turn: Turn) -> None:
-        self.engine, self.turn, self.parts = engine, turn, engine.parts
+        self.engine, self.turn, self.resources = engine, turn, engine.resources
         self.agent = engine.profile.name
         self.request = messages.agent({**json.loads(turn.given[0].data), "id": turn.given[0].id})
         self.payload = self.request.payload
         self.ticket = TaskRun(
-            self.parts.connection,
-            self.parts.store,
-            self.parts.model.demo,
+            self.resources.connection,
+            self.resources.store,
+            self.resources.model.demo,
             self.agent,
             turn,
             self.request,
@@ -157,7 +157,7 @@ class TaskRunner:
         await self.ticket.load()
         await self.ticket.move("assigned", owner=self.agent)
         repo = self._repo = await self.ticket.repo()
-        repos = self.parts.repos
+        repos = self.resources.repos
         needs = await self.ticket.needs(repo)
         began = self.ticket.began
         tree = await Worktree.acquire(repos, repo, self.ticket.id, self.turn.epoch, needs, began)
@@ -167,7 +167,7 @@ class TaskRunner:
             await self._renewing.begin(self.agent)
         tree = self._tree = self._renewing.tree
         self._proof = Verifier(self.turn, self.agent, tree, repos, repo, self.ticket.asked)
-        self._aware = OverlapWatch(self.parts.connection, repo, self.ticket.id, tree)
+        self._aware = OverlapWatch(self.resources.connection, repo, self.ticket.id, tree)
         inheriting.task(self.turn, self.engine.profile, self.request, self.ticket.id, repo.name)
         await self.ticket.move("started", branch=tree.branch, base_commit=tree.base, repo_id=repo.id)
         await self.ticket.event("started")
@@ -178,7 +178,9 @@ class TaskRunner:
         assert self._tree is not None and self._proof is not None
         activity = self.turn.activity
         plan = await self._proof.plan(self.payload, self.ticket.row)
-        live = EventStream(self.parts.connection.bus, self.parts.connection.names, activity.events, activity)
+        live = EventStream(
+            self.resources.connection.bus, self.resources.connection.names, activity.events, activity
+        )
         work = self._described(live, plan)
         executor = self._executor(work)
         try:
@@ -212,12 +214,12 @@ class TaskRunner:
         await self._say(f"Running its checks ({plan.origin}): {', '.join(plan.commands)[:300]}", always=True)
         self.turn.activity.act = f"checks: {'; '.join(plan.commands)}"
         await self.ticket.event("verifying")
-        return await self._proof.check(plan, self.parts.sandbox)
+        return await self._proof.check(plan, self.resources.sandbox)
 
     async def _asked(self, question: dict[str, Any]) -> str:
         question_of = TaskQuestion(
-            *(self.parts.connection, self.agent, self.turn, self.ticket, asked_by(self.request)),
-            demo=self.parts.model.demo,
+            *(self.resources.connection, self.agent, self.turn, self.ticket, asked_by(self.request)),
+            demo=self.resources.model.demo,
         )
         self._paused(True)
         try:
@@ -260,17 +262,17 @@ class TaskRunner:
             ),
             command=self._command_file(),
             model=(wanted := asked_for(self.request))["model"]
-            or model_name(self.parts.settings, self.engine.profile, self.parts.model),
+            or model_name(self.resources.settings, self.engine.profile, self.resources.model),
             tokens=wanted["tokens"],
             journal=self.turn,
             lock=tree.lock,
-            sandbox=self.parts.sandbox,
+            sandbox=self.resources.sandbox,
             permit=executing.refuse,
             ask=self._asked,
             live=waiting_notice(watch, lambda text: self._say(text, always=True), beside),
             joined=joined,
             scratch=self._scratch(),
-            cost=self.parts.settings.budget_turn,
+            cost=self.resources.settings.budget_turn,
             rounds=self.engine.profile.rounds,
         )
 
@@ -282,14 +284,14 @@ class TaskRunner:
             agent=self.agent,
             session_id=self.turn.session,
             turn_id=self.turn.id,
-            store=self.parts.store,
+            store=self.resources.store,
             on_behalf=asked_by(self.request).who,
             roles=lambda: asked_by(self.request).roles,
             project_id=self.ticket.project,
             roots={root.name: root},
             say=self._say,
             extras={
-                "sandbox": self.parts.sandbox,
+                "sandbox": self.resources.sandbox,
                 "task": self.ticket.row,
                 "lock": tree.lock,
                 "commands": [],
@@ -319,7 +321,7 @@ class TaskRunner:
             clock.reschedule(now + self._left)
 
     def _scratch(self) -> Path:
-        return self.parts.settings.home / "executors" / slug(self.ticket.id)
+        return self.resources.settings.home / "executors" / slug(self.ticket.id)
 
     def _command_file(self) -> str:
         text = f"[task {self.ticket.id}]\n\n{self.payload['command_file']}"
@@ -368,7 +370,7 @@ class TaskRunner:
 
     async def _was_merged(self) -> bool:
         row = self.ticket.row
-        return row is not None and await fate.was_merged(self.parts.store, row.id)
+        return row is not None and await fate.was_merged(self.resources.store, row.id)
 
     def _why_nothing(self, outcome: TaskOutcome) -> Payload:
         """How a task ended that changed nothing; {} where its agent says what it found: an end like others."""
@@ -408,7 +410,7 @@ class TaskRunner:
         await self._tree.remove(force=True)
         self._tree = None
         if how == "completed" and not made.commits and self._repo and not await self._was_merged():
-            source = await self.parts.repos.source(self._repo)
+            source = await self.resources.repos.source(self._repo)
             await source.delete_branch(made.branch, force=True)  # it holds nothing of its own
         return (
             self.ticket.card(how)
@@ -434,7 +436,9 @@ class TaskRunner:
         if self._renewing is None or self._repo is None or not (left := await self._renewing.end()):
             return {}
         tree = self._tree = self._renewing.tree
-        self._proof = Verifier(self.turn, self.agent, tree, self.parts.repos, self._repo, self.ticket.asked)
+        self._proof = Verifier(
+            self.turn, self.agent, tree, self.resources.repos, self._repo, self.ticket.asked
+        )
         into = self._repo.default_branch
         return {"undone": f" The merge of {into} was undone: conflicts were left in {', '.join(left[:10])}."}
 
@@ -458,8 +462,8 @@ class TaskRunner:
         state = "complete" if kind == "response" else "error"
         more = await self.ticket.ends(payload)
         await closing.close(
-            self.parts.approvals,
-            self.parts.model.name,
+            self.resources.approvals,
+            self.resources.model.name,
             self.agent,
             self.turn,
             state,

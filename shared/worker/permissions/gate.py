@@ -1,4 +1,4 @@
-"""The door: whether a call may run, and the note of what was decided, whatever it was.
+"""The gate: whether a call may run, and the note of what was decided, whatever it was.
 
 Rules decide (deny, allow, ask); what they ask for, a person decides, and only this turn waits. Each decision
 is a record of the turn's journal, from which the audit log is written: nothing of it can be lost, and no call
@@ -38,7 +38,7 @@ from shared.worker.permissions.authority import Action, Authority
 from shared.worker.permissions.service import AUDITED, ApprovalService, asks, decided_record
 
 FactsReader = Callable[[], Awaitable[dict[str, str]]]
-_LOOK = 2.0  # seconds after which an answer is looked for without a bell
+_LOOK = 2.0  # seconds after which an answer is looked for without a wake-up
 _PATHS = frozenset({"files", "coding", "repository"})  # categories whose detail is a path
 _ANEW = 5  # questions about one call that changes each time
 NOBODY = "a person must allow this, and there is nobody who could be asked"
@@ -99,7 +99,7 @@ class _PendingCall:
 
 @dataclass
 class PermissionGate:
-    """The door of one turn."""
+    """The gate of one turn."""
 
     store: Store
     sandbox: Sandbox
@@ -121,7 +121,7 @@ class PermissionGate:
         self._touched: dict[str, tuple[str, ...]] = {}  # what a call touches, by its key
         self._noted = {record["call"] for record in self.turn.records if record["k"] == "check"}
 
-    async def leave(self, call: Call, tool: Tool, context: Context | None = None) -> Verdict:
+    async def permission(self, call: Call, tool: Tool, context: Context | None = None) -> Verdict:
         """Whether the call may run; with its `context`, a yes holds only for what it was shown to be about."""
         if context is not None:  # the person may have gone to another project within the turn
             self.asked = replace(self.asked, project=context.project_id)
@@ -301,19 +301,21 @@ class PermissionGate:
                 return self._said(
                     call, card.action, Ruling("deny", "permission was asked for other arguments"), tool
                 )
-            held = self._decided(card) or await self._wait(call, card, again, begun)
+            decision = self._decided(card) or await self._wait(call, card, again, begun)
             try:
-                now = await facts() if held.allows and not settled else card.bound
+                now = await facts() if decision.allows and not settled else card.bound
             except PromptDockError as error:
                 return self._said(call, card.action, Ruling("deny", str(error)), tool)
             changed = bound.changed(card.bound, now)
             if not changed:
                 self.facts[call.key] = now
                 ruling = Ruling("ask", card.why)
-                self._note(call, card.action, AUDITED[held.how], tool, ruling, held.by, how=held.how)
-                return _verdict(held, self.minutes)
+                self._note(
+                    call, card.action, AUDITED[decision.how], tool, ruling, decision.by, how=decision.how
+                )
+                return _verdict(decision, self.minutes)
             log.get().info("What was allowed has changed: it is asked for again", tool=tool.name)
-            why = f"it was allowed by {held.by}, but has changed since: {changed}"
+            why = f"it was allowed by {decision.by}, but has changed since: {changed}"
             card, again = await self._card(wanted, card.action, why, now), False
         return self._said(call, card.action, Ruling("deny", "it changes faster than it can be allowed"), tool)
 
@@ -326,13 +328,13 @@ class PermissionGate:
         )
         self.paused(True)
         try:
-            held = await self._await(card)
+            decision = await self._await(card)
         finally:
             self.paused(False)
-        await self.turn.step(decided_record(card, held))
+        await self.turn.step(decided_record(card, decision))
         if not begun:
             self.fresh.add(call.key)
-        return held
+        return decision
 
     def _decided(self, card: ApprovalRequest) -> Decided | None:
         """What the journal says was decided."""
@@ -347,12 +349,12 @@ class PermissionGate:
         return None
 
     async def _await(self, card: ApprovalRequest) -> Decided:
-        held = await self.approvals.approvals.decision(card.id)
-        if held is None:
+        decision = await self.approvals.approvals.decision(card.id)
+        if decision is None:
             await self.approvals.put(card)
             self.live("approval", card.shown())
             log.get().info("Waiting for permission", tool=card.tool, approval=card.id)
-        while held is None:
+        while decision is None:
             left = card.expires_at - self.turn.claimed_at - self.turn.elapsed_ms()
             if left <= 0:
                 return await self.approvals.decide(card, Decided("expired", at=card.expires_at))
@@ -363,10 +365,10 @@ class PermissionGate:
             except TimeoutError:
                 pass
             try:
-                held = await self.approvals.approvals.decision(card.id)
+                decision = await self.approvals.approvals.decision(card.id)
             except BusUnreachable:
                 await asyncio.sleep(_LOOK / 2)  # the answer is kept, there or with who sends it
-        return held
+        return decision
 
     # -- notes -----------------------------------------------------------------------------------------------
 
@@ -445,13 +447,13 @@ def _task(context: Context | None) -> str:
     return f"{row.slug} ({row.title})" if row is not None else ""
 
 
-def _verdict(held: Decided, minutes: float) -> Verdict:
-    if held.allows:
+def _verdict(decision: Decided, minutes: float) -> Verdict:
+    if decision.allows:
         return Verdict(True)
-    if held.how == "expired":
+    if decision.how == "expired":
         return Verdict(
             False, f"nobody answered within {minutes:g} minutes: the request for permission has expired"
         )
-    if held.how == "withdrawn":
+    if decision.how == "withdrawn":
         return Verdict(False, "the request for permission was withdrawn")
-    return Verdict(False, f"{held.by} denied it" + (f": {held.reason}" if held.reason else ""))
+    return Verdict(False, f"{decision.by} denied it" + (f": {decision.reason}" if decision.reason else ""))

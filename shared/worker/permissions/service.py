@@ -103,12 +103,12 @@ class ApprovalService:
                 *(how, answer.user_id, (answer.reason or "")[:500], pattern, scope, answer.id or "", now),
                 roles=answer.roles,
             )
-        held = await self.decide(card, wanted)
-        if not answer.id or held.message != answer.id:
-            told = held.told(card.user_id)
-            return Settled(held.how == answer.decision, f"Nothing was changed: it was {told} before.")
-        whose = f" It holds for {card.user_id} alone." if held.how == "always" else ""
-        return Settled(True, f"{card.tool}: {held.told(card.user_id)}.{whose}", quiet=card.in_turn)
+        decision = await self.decide(card, wanted)
+        if not answer.id or decision.message != answer.id:
+            told = decision.told(card.user_id)
+            return Settled(decision.how == answer.decision, f"Nothing was changed: it was {told} before.")
+        whose = f" It holds for {card.user_id} alone." if decision.how == "always" else ""
+        return Settled(True, f"{card.tool}: {decision.told(card.user_id)}.{whose}", quiet=card.in_turn)
 
     async def word(self, said: messages.Said) -> Settled:
         """A plain yes or no: for the question that it replies to, else the one that is open."""
@@ -152,35 +152,35 @@ class ApprovalService:
 
     async def decide(self, card: ApprovalRequest, wanted: Decided) -> Decided:
         """Decide, unless it was; then let everybody know who waits for it."""
-        held = await self.approvals.decide(card.id, wanted)
+        decision = await self.approvals.decide(card.id, wanted)
         if card.session:
             await self._bus.command("HDEL", self.approvals.open_in(card.session), card.id)
-        await self._outbox.put([card.row(held)])
-        if held.how == "always":
-            grant = grants.row(card, held)
+        await self._outbox.put([card.row(decision)])
+        if decision.how == "always":
+            grant = grants.row(card, decision)
             try:
                 await self._store.upsert([grant])
             except StoreUnavailable:
                 await self._outbox.put([grant])
         wake_up = self._queue(card.agent).wake_up
         await self._bus.publish(wake_up, json.dumps({"look": card.home}).encode())
-        return held
+        return decision
 
     async def withdraw(self, turn: Turn) -> None:
         """End the questions of a turn that ends without their answers; answers that came too late are noted."""
         for card in unanswered(turn.records):
-            held = await self.decide(card, Decided("withdrawn", at=await self.now()))
-            turn.keep(decided_record(card, held))
+            decision = await self.decide(card, Decided("withdrawn", at=await self.now()))
+            turn.keep(decided_record(card, decision))
             turn.keep(
                 {
                     "k": "check",
-                    "at": held.at,
+                    "at": decision.at,
                     "call": card.call,
                     "action": storable(card.action)[:8000],
-                    "decision": AUDITED[held.how],
-                    "person": held.by,
+                    "decision": AUDITED[decision.how],
+                    "person": decision.by,
                     "profile": "",
-                    "detail": {"call": card.call, "how": held.how, "why": "its turn ended"},
+                    "detail": {"call": card.call, "how": decision.how, "why": "its turn ended"},
                 }
             )
 
@@ -190,17 +190,17 @@ class ApprovalService:
         return int(seconds) * 1000 + int(micros) // 1000
 
 
-def decided_record(card: ApprovalRequest, held: Decided) -> Record:
+def decided_record(card: ApprovalRequest, decision: Decided) -> Record:
     """The answer as the journal of the turn keeps it."""
     return {
         "k": "decided",
-        "at": held.at,
+        "at": decision.at,
         "call": card.call,
         "card": card.id,
-        "how": held.how,
-        "by": held.by,
-        "reason": held.reason,
-        "message": held.message,
+        "how": decision.how,
+        "by": decision.by,
+        "reason": decision.reason,
+        "message": decision.message,
     }
 
 

@@ -1,4 +1,4 @@
-"""What all turns share: the loop with a model, and the tools of a profile behind the door."""
+"""What all turns share: the loop with a model, and the tools of a profile behind the permission gate."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def model_name(settings: Settings, profile: Profile, model: Model) -> str:
 class AgentRunner:
     """Runs the loop for turns of one profile."""
 
-    parts: Resources
+    resources: Resources
     profile: Profile
     registry: Registry
     handler: ToolExecutor
@@ -73,23 +73,23 @@ class AgentRunner:
         return self._named(self._changes.known.profile)
 
     def _named(self, profile: Profile) -> str:
-        return model_name(self.parts.settings, profile, self.parts.model)
+        return model_name(self.resources.settings, profile, self.resources.model)
 
     @property
     def ledger(self) -> Ledger:
         """What all turns of the cluster spend."""
-        return Ledger(self.parts.connection.bus, self.parts.connection.names)
+        return Ledger(self.resources.connection.bus, self.resources.connection.names)
 
     @property
     def replies(self) -> Replies:
         """What this agent answers to those who ask it."""
-        return Replies(self.parts.connection, self.profile.name)
+        return Replies(self.resources.connection, self.profile.name)
 
     @cached_property
     def _changes(self) -> Overrides[AgentRunner]:
         return Overrides(
-            self.parts.store,
-            self.parts.stale,
+            self.resources.store,
+            self.resources.stale,
             self.profile,
             self,
             lambda profile: replace(self, profile=profile, folder=self.profile),
@@ -98,11 +98,11 @@ class AgentRunner:
     @cached_property
     def policy(self) -> Policy:
         """What this agent may do: as the settings name it, else as its profile says."""
-        return self.named_policy(self.parts.settings.permission_profile or "")
+        return self.named_policy(self.resources.settings.permission_profile or "")
 
     def named_policy(self, name: str) -> Policy:
         """A shipped policy by its name; the profile's own for its agent's name, or for none."""
-        confined = self.parts.sandbox.offline
+        confined = self.resources.sandbox.offline
         if name in ("", self.profile.name):
             return self.profile.permissions.make(self.profile.name, confined)
         return presets.preset(name, confined)
@@ -115,7 +115,7 @@ class AgentRunner:
             self.registry,
             list(dict.fromkeys([*core, *self.profile.tools])),
             self.profile.on_demand,
-            self.parts.settings.tool_mode,
+            self.resources.settings.tool_mode,
             lambda tool: tool.name in self.hidden,
             self.profile.loadable,
         )
@@ -128,16 +128,16 @@ class AgentRunner:
             t.name for t in self.registry if t.personal or hides(t.name, t.category, t.touched())
         )
 
-    def door(
+    def gate(
         self, turn: Turn, asked: Approver, context: Context, live: PublishEvent, policy: Policy | None = None
     ) -> PermissionGate:
-        """The door of a turn."""
-        parts = self.parts
+        """The gate of a turn."""
+        resources = self.resources
         return PermissionGate(
-            parts.store,
-            parts.sandbox,
-            parts.approvals,
-            parts.authority,
+            resources.store,
+            resources.sandbox,
+            resources.approvals,
+            resources.authority,
             self.profile.name,
             policy or self.policy,
             self.profile.permissions.approval_minutes,
@@ -162,8 +162,8 @@ class AgentRunner:
         temperature: float | None = None,
         tokens: int | None = None,
     ) -> Done:
-        """Carry the turn to its end; the model is shown what the shelf holds, and each call passes the door."""
-        shelf, door = self.shelf, self.door(turn, asked, context, live)
+        """Carry the turn to its end; the model is shown what the shelf holds, and each call passes the gate."""
+        shelf, gate = self.shelf, self.gate(turn, asked, context, live)
         if index := shelf.index:
             system = (f"{system[0]}\n\n{index}", *system[1:])
         request = Request(
@@ -174,7 +174,7 @@ class AgentRunner:
             max_tokens=self.profile.max_tokens,
             temperature=temperature if temperature is not None else self.profile.temperature,
             agent=self.profile.name,
-            deadline=self.parts.settings.model_patience_ms / 1000,
+            deadline=self.resources.settings.model_patience_ms / 1000,
         )
 
         def now() -> Context:
@@ -182,66 +182,68 @@ class AgentRunner:
             return replace(context, project_id=sessions.project_now(turn.records, context.project_id))
 
         async def act(call: Call) -> Outcome:
-            return await self.act(call, now(), turn, door)
+            return await self.act(call, now(), turn, gate)
 
-        parts = self.parts
+        resources = self.resources
         task = context.extras.get("task")
         paying = "" if self.profile.kind == "coding" or task else asked.session or turn.session
-        purse = Meter(self.ledger, parts.store, parts.settings, turn, context.project_id, task, paying)
-        await purse.open()
+        meter = Meter(
+            self.ledger, resources.store, resources.settings, turn, context.project_id, task, paying
+        )
+        await meter.open()
 
         async def news() -> list[str]:
-            await purse.next()
+            await meter.next()
             return await joined()
 
-        limits = Limits(rounds=self.profile.rounds, cost=parts.settings.budget_turn, tokens=tokens)
-        thinker = self.parts.model
+        limits = Limits(rounds=self.profile.rounds, cost=resources.settings.budget_turn, tokens=tokens)
+        thinker = self.resources.model
         log.get().info(f"Calling {thinker.called}{'' if thinker.demo else ' API'}...")
         done = await run(
             turn.id,
             request,
             journal=turn,
-            model=MeteredModel(ViewedModel(parts.model, shelf, turn.records), purse, turn),
+            model=MeteredModel(ViewedModel(resources.model, shelf, turn.records), meter, turn),
             act=act,
-            permit=lambda call: self._leave(call, door, now()),
-            limits=purse.limits(limits),
+            permit=lambda call: self._leave(call, gate, now()),
+            limits=meter.limits(limits),
             live=live,
             joined=news,
             side_by_side=lambda name: shelf.runs(name) and self._side_by_side(self.registry.get(name)),
         )
-        if done.spent and (budget := purse.over()):
+        if done.spent and (budget := meter.over()):
             turn.spent = asdict(budget)
         return done
 
-    async def _leave(self, call: Call, door: PermissionGate, context: Context) -> Verdict:
+    async def _leave(self, call: Call, gate: PermissionGate, context: Context) -> Verdict:
         if not self.shelf.runs(call.tool):
-            return door.refuse(call, f"{call.tool} is not among the tools of {self.profile.name}")
+            return gate.refuse(call, f"{call.tool} is not among the tools of {self.profile.name}")
         tool = self.registry.get(call.tool)
         if tool.personal and not failpoints.without("mark-person"):
-            return door.refuse(call, f"{call.tool} is for a person's own command alone")
+            return gate.refuse(call, f"{call.tool} is for a person's own command alone")
         # What cannot run needs no permission: the handler says what is wrong with it.
-        return await self._ready(call, tool, door, context) if _runs(tool, call) else Verdict(True)
+        return await self._ready(call, tool, gate, context) if _runs(tool, call) else Verdict(True)
 
-    async def _ready(self, call: Call, tool: Tool, door: PermissionGate, context: Context) -> Verdict:
+    async def _ready(self, call: Call, tool: Tool, gate: PermissionGate, context: Context) -> Verdict:
         """Permission for a call that can be made; nobody is asked for another."""
         if tool.ready is not None and not call.again:
-            here = replace(context, extras={**context.extras, "own": self._own(door, context)})
+            here = replace(context, extras={**context.extras, "own": self._own(gate, context)})
             try:
                 await tool.ready(here, **tool.check(call.arguments))
             except PromptDockError as error:
-                return door.refuse(call, str(error))
-        return await door.leave(call, tool, context)
+                return gate.refuse(call, str(error))
+        return await gate.permission(call, tool, context)
 
-    def _own(self, door: PermissionGate, context: Context) -> Own:
+    def _own(self, gate: PermissionGate, context: Context) -> Own:
         """For tools that change an agent: this one, and whose word stands behind the turn."""
-        settings, name = self.parts.settings, self.profile.name
+        settings, name = self.resources.settings, self.profile.name
         named = settings.permission_profile
         model = settings.own_model(name)
         return Own(
             folder=(self.folder or self.profile).permissions,
-            person=door.asked.user_id,
+            person=gate.asked.user_id,
             approver=bool(context.roles() & settings.approver_roles),
-            tell=lambda agent: changed(self.parts.connection.queue(agent), self.parts.stale),
+            tell=lambda agent: changed(self.resources.connection.queue(agent), self.resources.stale),
             fixed_permissions=f"PERMISSION_PROFILE is {named} for all agents" if named else "",
             fixed_model=f"{name.upper()}_MODEL is {model}" if model else "",
         )
@@ -255,33 +257,33 @@ class AgentRunner:
         live: PublishEvent,
         profile: str | None = None,
     ) -> dict[str, Any]:
-        """One tool for a person: through the same door. To call it is to allow it, unless they name a profile."""
+        """One tool for a person: through the same gate. To call it is to allow it, unless they name a profile."""
         try:
             policy = self.named_policy(profile) if profile else self.policy
             tool = self.registry.get(call.tool)
         except (ConfigurationError, ToolError) as error:
             return error.as_dict()
-        door = self.door(turn, replace(asked, consents=not profile), context, live, policy)
+        gate = self.gate(turn, replace(asked, consents=not profile), context, live, policy)
         if not _runs(tool, call):
             return await self.handler.execute(call.tool, call.arguments, context)
         personal = tool.personal and not profile
-        verdict = door.personal(call, tool) if personal else await self._ready(call, tool, door, context)
+        verdict = gate.personal(call, tool) if personal else await self._ready(call, tool, gate, context)
         if not verdict.allowed:
             return {"error": "not allowed", "why": verdict.reason}
         if tool.effect == "once" and not call.again:
             await turn.step({"k": "intent", "call": call.key})
-        return (await self.act(call, context, turn, door)).content
+        return (await self.act(call, context, turn, gate)).content
 
     def _side_by_side(self, tool: Tool) -> bool:
         if self.policy.decide(tool.name, tool.category, touched=tool.touched()).vote == "ask":
             return False
         return tool.reads_only or (tool.category == "consult" and tool.name.startswith("consult_"))
 
-    async def act(self, call: Call, context: Context, turn: Turn, door: PermissionGate) -> Outcome:
+    async def act(self, call: Call, context: Context, turn: Turn, gate: PermissionGate) -> Outcome:
         """Run a call that has permission; one that may have run already, and must not twice, is said to be unknown."""
-        log.get().info(f"{self.parts.model.called} requested tool: {call.tool}")
+        log.get().info(f"{self.resources.model.called} requested tool: {call.tool}")
         tool = self.registry.get(call.tool)
-        again = call.again and call.key not in door.fresh
+        again = call.again and call.key not in gate.fresh
         if again and tool.effect == "once" and not (tool.probes or tool.reads(call.arguments)):
             return await self._unknown(call, tool, context)
 
@@ -294,13 +296,13 @@ class AgentRunner:
             intend=intend,
             intended=begun[-1]["does"] if begun else None,
             foreign=lambda: marks.mark(turn.records),
-            permissions=door.policy.name,
-            allowed_by=door.allowed_by(call),
+            permissions=gate.policy.name,
+            allowed_by=gate.allowed_by(call),
             extras={
                 **context.extras,
                 "hidden": self.hidden,
-                "own": self._own(door, context),
-                "bound": door.facts.get(call.key, {}),
+                "own": self._own(gate, context),
+                "bound": gate.facts.get(call.key, {}),
             },
         )
         await turn.ours()

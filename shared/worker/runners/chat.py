@@ -39,14 +39,14 @@ class ChatRunner:
         self, engine: AgentRunner, turn: Turn, spawn: Callable[[Coroutine[Any, Any, None]], None]
     ) -> None:
         self.engine, self.turn, self._spawn = engine, turn, spawn
-        self.parts = engine.parts
-        names = self.parts.connection.names
+        self.resources = engine.resources
+        names = self.resources.connection.names
         self._human = names.channel(HUMAN_INPUT)
         self._given = sort(turn.given, self._human)
         turn.joined()
-        self._live = EventStream(self.parts.connection.bus, names, turn.session, turn.activity)
-        self.voice = TurnOutput(
-            *(engine.replies, self.parts.approvals, self.parts.model), turn, self._given, self._live
+        self._live = EventStream(self.resources.connection.bus, names, turn.session, turn.activity)
+        self.output = TurnOutput(
+            *(engine.replies, self.resources.approvals, self.resources.model), turn, self._given, self._live
         )
         turn.activity.kind, turn.activity.session = "message", turn.session
         turn.activity.events = turn.session
@@ -59,8 +59,8 @@ class ChatRunner:
     async def run(self) -> None:
         """From claim to finish; whatever goes wrong is said to the person as the closing output."""
         self.engine = await self.engine.current()
-        self.voice.who = await self._person()
-        self.turn.activity.user = str(self.voice.who.get("user_id", ""))
+        self.output.who = await self._person()
+        self.turn.activity.user = str(self.output.who.get("user_id", ""))
         work = self._given.said or self._given.requests or self._given.answers or self._given.commands
         if work and self._ended_by(self._given.stops):
             await self.stopped("Stopped.")
@@ -69,10 +69,10 @@ class ChatRunner:
         elif work:
             await self._converse()
         elif self._given.stops:
-            await self.voice.close("error", "There is nothing to stop. It may have ended already.")
+            await self.output.close("error", "There is nothing to stop. It may have ended already.")
         else:
             what = "There is no running turn to amend. It may have ended already."
-            await self.voice.close("error", what)
+            await self.output.close("error", what)
 
     def _ended_by(self, stops: Sequence[messages.Stop]) -> bool:
         """Whether one of them ends this turn: not a consult of it, and not another turn."""
@@ -81,15 +81,15 @@ class ChatRunner:
     async def stopped(self, text: str = "Stopped. What was done until then stays as it is.") -> None:
         """The person ended this turn: everything under way is ended already."""
         left = await self._left("stopped by the person, before an answer was given")
-        await self.voice.close("complete", text, state="stopped", **left)
+        await self.output.close("complete", text, state="stopped", **left)
 
     async def failed(self, error: PromptDockError, dead: str = "") -> None:
         """The turn cannot be answered; the message goes to the dead letters where it is to blame."""
-        if not self.voice.who:  # it did not even begin
-            self.voice.who = await self._person()
+        if not self.output.who:  # it did not even begin
+            self.output.who = await self._person()
         left = {} if dead else await self._left(f"failed, and gave no answer: {error.what}", error)
         told, code = error.told(), error.exit_code
-        await self.voice.close("error", told, state="error", error=str(error), dead=dead, code=code, **left)
+        await self.output.close("error", told, state="error", error=str(error), dead=dead, code=code, **left)
 
     async def _left(self, how: str, error: PromptDockError | None = None) -> dict[str, Any]:
         """What stays of a turn without an answer: the next one knows the question, and what was done for it."""
@@ -143,7 +143,7 @@ class ChatRunner:
         try:
             project = await self._project()
         except Missing as error:  # another try would not find it either
-            await self.voice.close("error", error.told(), code=error.exit_code)
+            await self.output.close("error", error.told(), code=error.exit_code)
             return
         opening.append(situation.of(self.turn, project, self._open))
         done = await self._think(past, opening, project, decided=bool(note))
@@ -156,8 +156,8 @@ class ChatRunner:
         return [answer for answer in answers if answer.request_id not in used]
 
     async def _look_back(self) -> History:
-        patience = self.parts.settings.conversation_timeout_ms
-        self._past = await look_back(self.parts.store, self.turn, patience)
+        patience = self.resources.settings.conversation_timeout_ms
+        self._past = await look_back(self.resources.store, self.turn, patience)
         inheriting.conversation(self.turn, self.engine.profile, self._past, self._given)
         return self._past
 
@@ -172,20 +172,20 @@ class ChatRunner:
 
     async def _greeted(self, past: History) -> str | None:
         """Say what a person missed. Where they answer a question about money: a note, None if that is all."""
-        await self.voice.tell_missed()
+        await self.output.tell_missed()
         if await self._answered(past):
             return None
         try:
             decided = await allowance.answered(
-                *(self.parts.store, self.engine.ledger, self.parts.settings.approver_roles),
+                *(self.resources.store, self.engine.ledger, self.resources.settings.approver_roles),
                 *(self.turn.session, self._given.said[0]),
             )
         except PromptDockError as error:
-            await self.voice.close("error", error.told(), code=error.exit_code)
+            await self.output.close("error", error.told(), code=error.exit_code)
             return None
         note, closing = decided or ("", "")
         if closing:
-            await self.voice.close("complete", closing)
+            await self.output.close("complete", closing)
             return None
         return note
 
@@ -194,13 +194,13 @@ class ChatRunner:
         said, session = self._given.said[0], self.turn.session
         kept = next((record for record in self.turn.records if record["k"] == "settles"), None)
         if kept is None:
-            open_ = await question.waiting(self.parts.connection, self.parts.store, said)
+            open_ = await question.waiting(self.resources.connection, self.resources.store, said)
             if (one := question.meant(open_, session, said)) is None:
                 self._open = question.note(open_, session)
                 return False
             kept = {"k": "settles", "task": one.task}
             await self.turn.step(kept)  # a successor would not find it open
-        task, bus, names = kept["task"], self.parts.connection.bus, self.parts.connection.names
+        task, bus, names = kept["task"], self.resources.connection.bus, self.resources.connection.names
         status: messages.Status = "complete"
         told = f"Your answer is with task {task}."
         try:
@@ -211,20 +211,20 @@ class ChatRunner:
             {"role": role, "content": [{"type": "text", "text": text}]}
             for role, text in (("user", words(self._given)[0]), ("assistant", told))
         ]
-        await self.voice.close(status, told, added=self._window(added, past.seq), past=past)
+        await self.output.close(status, told, added=self._window(added, past.seq), past=past)
         return True
 
     async def _think(self, past: History, opening: list[str], project: str, decided: bool) -> Done:
         said = self._given.said[0] if self._given.said else None
         self._colleagues = Peers(
-            self.parts.connection,
-            self.parts.settings,
+            self.resources.connection,
+            self.resources.settings,
             self.engine.profile.name,
             self.turn,
-            self.voice.who,
+            self.output.who,
             self._hops(),
             self._live,
-            self.voice.say,
+            self.output.say,
         )
         for answer in self._late():
             self._colleagues.late(answer)
@@ -232,17 +232,17 @@ class ChatRunner:
             agent=self.engine.profile.name,
             session_id=self.turn.session,
             turn_id=self.turn.id,
-            store=self.parts.store,
-            user_id=str(self.voice.who.get("user_id", "")),
+            store=self.resources.store,
+            user_id=str(self.output.who.get("user_id", "")),
             on_behalf=self._asked().who,
             roles=self._roles,
             project_id=project,
             force=bool(said and said.force),
-            say=self.voice.say,
+            say=self.output.say,
             cluster=self._colleagues,
             consulted=lambda: self._consulted(past),
             talks=not decided,
-            extras={"repos": self.parts.repos, **self.engine.extras},
+            extras={"repos": self.resources.repos, **self.engine.extras},
         )
         system = prompt.compose(
             self.engine.profile.prompt,
@@ -250,12 +250,12 @@ class ChatRunner:
             repositories=await self._repositories(project),
         )
         user = {"role": "user", "content": [{"type": "text", "text": text} for text in opening]}
-        live = waiting_notice(self._live, self.voice.say, self._spawn)
+        live = waiting_notice(self._live, self.output.say, self._spawn)
         request = asked_for(self._given.requests[0]) if self._given.requests else {}
         return await self.engine.think(
             self.turn,
             system,
-            [*past.messages(self.voice.now()), user],
+            [*past.messages(self.output.now()), user],
             context,
             live,
             self._joined,
@@ -307,7 +307,7 @@ class ChatRunner:
     async def progress(self, request_id: str, text: str) -> None:
         """An agent that this turn consults says how far it is."""
         if told := self._colleagues.progress(request_id, text) if self._colleagues else "":
-            await self.voice.say(told)
+            await self.output.say(told)
 
     async def _finish(self, done: Done, opening: list[str], past: History) -> None:
         log.get().info("Publishing response..." if not done.tools else "Publishing final response")
@@ -346,7 +346,7 @@ class ChatRunner:
         live = {"thinking": done.thinking, "has_thinking": bool(done.thinking)}
         live |= {"usage": extra["usage"], "cost": done.usage.cost}
         failpoints.point("final bought", self.turn.id)
-        await self.voice.close(status, content, added=added, past=past, live=live, **extra)
+        await self.output.close(status, content, added=added, past=past, live=live, **extra)
         if past.unsummarised(added):
             await summary.ask(self.turn.queue, self.turn.session, added[-1]["seq"])
 
@@ -367,7 +367,7 @@ class ChatRunner:
             content = list(message["content"])
             added.append(
                 window.record(
-                    message["role"], content, self.turn.id, number, self.voice.now(), foreign, **source
+                    message["role"], content, self.turn.id, number, self.output.now(), foreign, **source
                 )
             )
         return added
@@ -378,14 +378,14 @@ class ChatRunner:
         conversation = self.turn.session
         if conversation.startswith(messages.COMMANDS):  # it is given beside the conversation that it is about
             conversation = messages.default_session(command.user_id)
-        project = await sessions.active_project(self.parts.store, conversation)
-        live, say = self._live, self.voice.say
+        project = await sessions.active_project(self.resources.store, conversation)
+        live, say = self._live, self.output.say
         cluster = Peers(
-            self.parts.connection,
-            self.parts.settings,
+            self.resources.connection,
+            self.resources.settings,
             self.engine.profile.name,
             self.turn,
-            self.voice.who,
+            self.output.who,
             0,
             live,
             say,
@@ -394,13 +394,13 @@ class ChatRunner:
             agent="person",
             session_id=self.turn.session,
             turn_id=self.turn.id,
-            store=self.parts.store,
+            store=self.resources.store,
             user_id=command.user_id,
             on_behalf=(command.user_id, conversation),
             roles=self._roles,
             project_id=str(command.arguments.pop("project", None) or project),
             cluster=cluster,
-            extras={"repos": self.parts.repos, **self.engine.extras},
+            extras={"repos": self.resources.repos, **self.engine.extras},
         )
         key = f"{self.turn.id}.1.1"
         again = any(record["k"] == "intent" for record in self.turn.records)
@@ -413,13 +413,15 @@ class ChatRunner:
         if "error" in result:
             text = sentences(*(str(result.get(key) or "") for key in ("error", "why", "fix")))
         more = await self._trusted(command, text) if result.get("trusted") == CONVERSATION else {}
-        await self.voice.close(status, text, result=result, **more)
+        await self.output.close(status, text, result=result, **more)
 
     async def _trusted(self, command: messages.CommandMessage, text: str) -> dict[str, Any]:
         """The person takes the mark off this conversation: what is added to it bears none, and hands on none."""
-        past = await look_back(self.parts.store, self.turn, self.parts.settings.conversation_timeout_ms)
+        past = await look_back(
+            self.resources.store, self.turn, self.resources.settings.conversation_timeout_ms
+        )
         said = f"[{command.user_id} trusts what was read in this conversation until now]"
-        added = inheriting.noted(said, "Noted.", self.turn, past, self.voice.now(), "")
+        added = inheriting.noted(said, "Noted.", self.turn, past, self.output.now(), "")
         return {"added": added, "past": past}
 
     async def _task_update(self, answer: messages.AgentMessage) -> None:
@@ -430,12 +432,12 @@ class ChatRunner:
         }
         if self._given.said or self._given.requests or len(self._given.answers) > 1:
             text = wording.outcome_text(answer)
-            await self.voice.tell("task_update", text, f"t.{answer.request_id}", task=card)
+            await self.output.tell("task_update", text, f"t.{answer.request_id}", task=card)
 
     async def _close_update(self, tasks: list[messages.AgentMessage], past: History) -> None:
         """Nothing but outcomes needs no model: the last one is the output; the window notes them all."""
         note = "\n".join(wording.outcome(answer) for answer in tasks)
-        read, at = marks.mark(self.turn.records), self.voice.now()
+        read, at = marks.mark(self.turn.records), self.output.now()
         added = inheriting.noted(note, "Noted, and told to the person.", self.turn, past, at, read)
         last = tasks[-1]
         card = {
@@ -447,7 +449,7 @@ class ChatRunner:
         asked: dict[str, Any] = {}
         if isinstance(budget := last.payload.get("budget"), dict):
             status, asked = "awaiting_input", await self._out_of_money(budget | {"task": card["task_id"]})
-        await self.voice.close(
+        await self.output.close(
             status,
             "\n".join([wording.outcome_text(last), *([asked["question"]] if asked else [])]),
             **asked,
@@ -458,8 +460,8 @@ class ChatRunner:
         )
 
     async def _out_of_money(self, budget: dict[str, Any]) -> dict[str, Any]:
-        user = str(self.voice.who.get("user_id", ""))
-        return await allowance.ask(self.parts.store, self.turn.session, user, budget)
+        user = str(self.output.who.get("user_id", ""))
+        return await allowance.ask(self.resources.store, self.turn.session, user, budget)
 
     # -- small parts -----------------------------------------------------------------------------------------
 
@@ -467,7 +469,7 @@ class ChatRunner:
         """Who is asked for permission: the person of this turn, or the one on whose behalf an agent asks."""
         for request in self._given.requests:
             return asked_by(request)
-        person = str(self.voice.who.get("user_id", ""))
+        person = str(self.output.who.get("user_id", ""))
         return Approver(person, self.turn.session, in_turn=True, alone=lambda: not self._shared)
 
     def _hops(self) -> int:
@@ -477,23 +479,23 @@ class ChatRunner:
         """What the person of this turn, and everybody who joined it, may claim."""
         for request in self._given.requests:
             return asked_by(request).roles
-        return frozenset(self.voice.who.get("roles") or ())
+        return frozenset(self.output.who.get("roles") or ())
 
     def _share_roles(self, joined: Sequence[messages.Human]) -> None:
         """Words of somebody who may less lead to no more than they may."""
         for message in joined:
-            self._shared |= message.user_id != self.voice.who.get("user_id")
-            kept = [role for role in self.voice.who.get("roles") or () if role in message.roles]
-            self.voice.who["roles"] = kept
+            self._shared |= message.user_id != self.output.who.get("user_id")
+            kept = [role for role in self.output.who.get("roles") or () if role in message.roles]
+            self.output.who["roles"] = kept
 
     async def _person(self) -> dict[str, Any]:
         groups = (self._given.said, self._given.commands, self._given.stops, self._given.amends)
         for message in (message for group in groups for message in group):
-            self.voice.who = {
+            self.output.who = {
                 "user_id": message.user_id, "user_name": message.user_name, "roles": message.roles
             }  # fmt: skip
             self._share_roles([*self._given.said, *self._given.amends])
-            return self.voice.who
+            return self.output.who
         return await self.turn.queue.asker(self.turn.session)
 
     def _consulted(self, past: History) -> frozenset[str]:
@@ -508,9 +510,9 @@ class ChatRunner:
         said = [message.project_id for message in self._given.said[:1]]
         asked = [request.payload.get("project") for request in self._given.requests[:1]]
         for named in filter(None, [*said, *asked]):
-            return await sessions.need_project(self.parts.store, str(named))
-        return await sessions.active_project(self.parts.store, self.turn.session)
+            return await sessions.need_project(self.resources.store, str(named))
+        return await sessions.active_project(self.resources.store, self.turn.session)
 
     async def _repositories(self, project: str) -> str:
-        repos = await repositories(self.parts, project)
+        repos = await repositories(self.resources, project)
         return "\n".join(f"- {repo.name} ({repo.kind}): {repo.url or repo.path}" for repo in repos)

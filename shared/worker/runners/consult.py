@@ -33,7 +33,7 @@ class ConsultRunner:
     """Runs one question. Made anew for each turn."""
 
     def __init__(self, engine: AgentRunner, turn: Turn) -> None:
-        self.engine, self.turn, self.parts = engine, turn, engine.parts
+        self.engine, self.turn, self.resources = engine, turn, engine.resources
         self.agent = engine.profile.name
         self.request = messages.agent({**json.loads(turn.given[0].data), "id": turn.given[0].id})
         self._project = str(self.request.payload.get("project") or sessions.DEFAULT)
@@ -41,7 +41,7 @@ class ConsultRunner:
         # A task that needs no worktree is a question whose answer is the work.
         self.ticket = (
             TaskRun(
-                *(self.parts.connection, self.parts.store, self.parts.model.demo),
+                *(self.resources.connection, self.resources.store, self.resources.model.demo),
                 *(self.agent, turn, self.request),
             )
             if self.request.type == "task"
@@ -75,7 +75,7 @@ class ConsultRunner:
             await self.failed(PromptDockError(what, "", "send a question"))
             return
         try:
-            await sessions.need_project(self.parts.store, self._project)
+            await sessions.need_project(self.resources.store, self._project)
         except Missing as error:  # another try would not find it either
             await self.failed(error)
             return
@@ -95,7 +95,7 @@ class ConsultRunner:
         failpoints.point("final sent", self.turn.id)
         more = await self.ticket.ends(payload) if self.ticket else []
         await closing.close(
-            self.parts.approvals, self.parts.model.name, self.agent, self.turn, "complete", more=more
+            self.resources.approvals, self.resources.model.name, self.agent, self.turn, "complete", more=more
         )
         log.get().info(f"Answered {self.request.sender}")
 
@@ -116,7 +116,14 @@ class ConsultRunner:
         await self.engine.replies.deliver(self.request, "error", payload)
         state, why = ("stopped", None) if how in ("stopped", "held") else ("error", payload["error"])
         await closing.close(
-            self.parts.approvals, self.parts.model.name, self.agent, self.turn, state, why, dead, more=more
+            self.resources.approvals,
+            self.resources.model.name,
+            self.agent,
+            self.turn,
+            state,
+            why,
+            dead,
+            more=more,
         )
 
     def _report(self, done: Done, answer: dict[str, Any]) -> dict[str, Any]:
@@ -135,13 +142,15 @@ class ConsultRunner:
     async def _think(self) -> tuple[Done, dict[str, Root]]:
         inheriting.request(self.turn, self.engine.profile, self.request)
         activity = self.turn.activity
-        live = EventStream(self.parts.connection.bus, self.parts.connection.names, activity.events, activity)
+        live = EventStream(
+            self.resources.connection.bus, self.resources.connection.names, activity.events, activity
+        )
         project = self._project
-        roots = await roots_of(self.parts, project)
+        roots = await roots_of(self.resources, project)
         asked = asked_by(self.request)
         who = {"user_id": asked.user_id, "session_id": asked.session, "roles": sorted(asked.roles)}
         self._colleagues = colleagues = Peers(
-            *(self.parts.connection, self.parts.settings),
+            *(self.resources.connection, self.resources.settings),
             self.agent,
             self.turn,
             who,
@@ -153,20 +162,20 @@ class ConsultRunner:
             agent=self.agent,
             session_id=self.turn.session,
             turn_id=self.turn.id,
-            store=self.parts.store,
+            store=self.resources.store,
             on_behalf=asked.who,
             roles=lambda: asked.roles,
             project_id=project,
             roots=roots,
             say=self._say,
             cluster=colleagues,
-            extras={"sandbox": self.parts.sandbox, "task": self.ticket.row if self.ticket else None},
+            extras={"sandbox": self.resources.sandbox, "task": self.ticket.row if self.ticket else None},
         )
         there = [f"- {root.name} ({root.kind}), commit {root.commit[:12]}" for root in roots.values()]
         there += [
             f"- {row.name} ({row.kind}), on another machine: name it in each path or workspace"
-            for row in await repositories(self.parts, project)
-            if row.name not in roots and row.path and row.home != self.parts.home
+            for row in await repositories(self.resources, project)
+            if row.name not in roots and row.path and row.home != self.resources.home
         ]
         system = prompt.compose(
             self.engine.profile.prompt, roster=await colleagues.roster(), repositories="\n".join(there)
@@ -251,26 +260,26 @@ def _last_result(turn: Turn, tool: str | None) -> dict[str, Any] | None:
     return None
 
 
-async def repositories(parts: Resources, project: str) -> list[Repo]:
+async def repositories(resources: Resources, project: str) -> list[Repo]:
     """The rows of a project's repositories; with the Store down, as they were last read."""
     try:
         where = {"project_id": project_key(project)}
-        found = await parts.store.select(Repo, where, order=[("name", "asc")])
-        parts.known.pop(project, None)
-        parts.known[project] = found
-        if len(parts.known) > KNOWN:  # anybody may name projects; those that were asked for last are kept
-            del parts.known[next(iter(parts.known))]
+        found = await resources.store.select(Repo, where, order=[("name", "asc")])
+        resources.known.pop(project, None)
+        resources.known[project] = found
+        if len(resources.known) > KNOWN:  # anybody may name projects; those that were asked for last are kept
+            del resources.known[next(iter(resources.known))]
     except StoreUnavailable as error:
         log.get().warning("The repositories are taken as last read", why=str(error))
-    return parts.known.get(project, [])
+    return resources.known.get(project, [])
 
 
-async def roots_of(parts: Resources, project: str) -> dict[str, Root]:
+async def roots_of(resources: Resources, project: str) -> dict[str, Root]:
     """The repositories of a project as they can be read here, by name."""
     roots: dict[str, Root] = {}
-    for row in await repositories(parts, project):
+    for row in await repositories(resources, project):
         try:
-            path, commit = await parts.repos.read_root(row)
+            path, commit = await resources.repos.read_root(row)
         except PromptDockError as error:
             log.get().warning("A repository cannot be read", repo=row.name, why=str(error))
             continue

@@ -41,7 +41,7 @@ class TurnOutput:
         live: EventStream,
     ) -> None:
         self._replies, self._approvals, self._model = replies, approvals, model
-        self.turn, self._given, self._live = turn, given, live
+        self.turn, self._input, self._live = turn, given, live
         self._connection = replies.connection
         self.who: dict[str, Any] = {}  # the person: user_id, user_name, roles
         self._human = self._connection.names.channel(HUMAN_INPUT)
@@ -67,7 +67,7 @@ class TurnOutput:
 
     async def _keep(self, status: messages.Status) -> Keep:
         """Whether this is told again where the person is not shown it now."""
-        given = self._given
+        given = self._input
         if not (status == "task_update" or status in messages.CLOSING) or given.stops or given.commands:
             return ""
         if given.said:
@@ -78,9 +78,9 @@ class TurnOutput:
         """Progress, as the person reads it."""
         self._told += 1
         try:
-            for request in self._given.requests:
+            for request in self._input.requests:
                 await self._replies.progress(request, text)
-            if self._given.requests:
+            if self._input.requests:
                 return
             await self.tell("progress", text, f"p{self._told}")
         except Fenced:
@@ -120,7 +120,7 @@ class TurnOutput:
                 started_ms=self.turn.claimed_at,
                 ended_ms=self.now(),
                 user_id=str(self.who.get("user_id", "")) or None,
-                request_id=self._given.requests[0].id if self._given.requests else None,
+                request_id=self._input.requests[0].id if self._input.requests else None,
                 error=error,
                 provider=self._model.name,
                 task_id=self.turn.task_id,
@@ -129,13 +129,13 @@ class TurnOutput:
         ]
         rows += conversation_rows(self.turn.session, self.turn.id, added)
         rows.append(self._touched(added))
-        if self._given.requests:
+        if self._input.requests:
             await self._answer_agents(status, text, extra)
         events = await self._live.last(*self._ended(status, text, told, live or {}))
         await self.turn.finish(
             Completion(
                 channel=self._channel,
-                output="" if self._given.requests else self._output(status, text, **extra),
+                output="" if self._input.requests else self._output(status, text, **extra),
                 rows=outbox.pack(rows),
                 keep="" if state == "stopped" else await self._keep(status),
                 dead=dead,
@@ -165,7 +165,7 @@ class TurnOutput:
         kind: Literal["response", "error"] = "response"
         if status == "error":
             kind, payload["error"] = "error", text
-        for request in self._given.requests:
+        for request in self._input.requests:
             told = {key: value for key, value in payload.items() if value is not None}
             await self._replies.deliver(request, kind, told)
 
@@ -189,8 +189,8 @@ class TurnOutput:
     def _touched(self, added: list[Record]) -> outbox.RowChange:
         person = str(self.who.get("user_id", "")) or None
         values: dict[str, Any] = {"key": self.turn.session, "user_id": person, "agent": self._replies.agent}
-        if self._given.said:
-            values["title"] = sessions.title(tagless(conceal(self._given.said[0].content)))
+        if self._input.said:
+            values["title"] = sessions.title(tagless(conceal(self._input.said[0].content)))
         if project := ended_in(self.turn.records, self.turn.project_id):
             values["project_id"] = str(project)
         if added:  # what was read without leaving words in the conversation is not read on

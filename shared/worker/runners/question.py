@@ -27,7 +27,7 @@ from shared.worker.permissions.gate import Approver
 from shared.worker.runners.missed import news
 from shared.worker.runners.task_run import TaskRun
 
-_LOOK = 2.0  # seconds after which an answer is looked for without a bell
+_LOOK = 2.0  # seconds after which an answer is looked for without a wake-up
 _KEPT = 2 * DAY
 _MOST = 20  # questions of one person that are looked at
 

@@ -49,7 +49,7 @@ class SummaryRunner:
     """Makes one summary. Made anew for each turn."""
 
     def __init__(self, engine: AgentRunner, turn: Turn) -> None:
-        self._engine, self._turn, self._parts = engine, turn, engine.parts
+        self._engine, self._turn, self._resources = engine, turn, engine.resources
         self._session = turn.session.removeprefix(pasts.PREFIX)
         self._before = next((item for item in reversed(turn.window) if pasts.marked(item)), None)
 
@@ -81,24 +81,24 @@ class SummaryRunner:
 
     async def _buy(self) -> Record | None:
         """One call of the model; None where nothing is due, or no money is left."""
-        parts, profile = self._parts, self._engine.profile
+        resources, profile = self._resources, self._engine.profile
         window = [unpack(data) for data in await self._turn.queue.window(self._session)]
         last = self._before["last"] if self._before else 0
         if not (due := summaries.covered(window, last)):
             return None
-        project = await sessions.active_project(parts.store, self._session)
+        project = await sessions.active_project(resources.store, self._session)
         purse = Meter(
-            self._engine.ledger, parts.store, parts.settings, self._turn, project, None, self._session
+            self._engine.ledger, resources.store, resources.settings, self._turn, project, None, self._session
         )
         await purse.open()
         if purse.over():
             return None
         before = self._before["text"] if self._before else ""
         request = summaries.request(
-            model_name(parts.settings, profile, parts.model), profile.name, before, due
+            model_name(resources.settings, profile, resources.model), profile.name, before, due
         )
         started = self._turn.elapsed_ms()
-        answer = await MeteredModel(parts.model, purse, self._turn).answer(request)
+        answer = await MeteredModel(resources.model, purse, self._turn).answer(request)
         took = self._turn.elapsed_ms() - started
         first = self._before["first"] if self._before else due[0]["seq"]
         bought = answer_record(answer, took) | {"first": first, "last": due[-1]["seq"]}
@@ -120,7 +120,7 @@ class SummaryRunner:
             started_ms=turn.claimed_at,
             ended_ms=turn.claimed_at + turn.elapsed_ms(),
             error=why or None,
-            provider=self._parts.model.name,
+            provider=self._resources.model.name,
             project_id=turn.project_id,
         )
         if made:

@@ -23,24 +23,24 @@ from shared.worker.services.scheduler import ACTOR, SchedulerService
 Services = Callable[[str], dict[str, Coroutine[Any, Any, None]]]  # by the name of the worker's instance
 
 
-def of_chatter(parts: Resources, engine: AgentRunner) -> Services:
+def of_chatter(resources: Resources, engine: AgentRunner) -> Services:
     """The services of a Chatter; its tools are handed what they need to speak to them."""
 
-    connection = parts.connection
+    connection = resources.connection
 
     def lease(name: str, instance: str, least: int = 0) -> Lease:
-        ms = max(least, parts.settings.lease_ms)
+        ms = max(least, resources.settings.lease_ms)
         return Lease(connection.bus, connection.names, name, instance, ms)
 
     def tools(instance: str) -> HookTools:
         return HookTools(
             engine.handler,
-            parts.store,
-            Outbox(connection.bus, connection.names, parts.store, engine.profile.name, instance),
-            parts.authority,
-            parts.sandbox,
-            parts.repos,
-            frozenset(parts.settings.hook_hosts),
+            resources.store,
+            Outbox(connection.bus, connection.names, resources.store, engine.profile.name, instance),
+            resources.authority,
+            resources.sandbox,
+            resources.repos,
+            frozenset(resources.settings.hook_hosts),
         )
 
     async def preview(hook: Hook, key: str) -> Result:
@@ -55,20 +55,20 @@ def of_chatter(parts: Resources, engine: AgentRunner) -> Services:
         changes = Changes(connection.bus, connection.names)
         scheduler = SchedulerService(
             connection,
-            parts.store,
+            resources.store,
             lease(ACTOR, instance),
             changes,
-            parts.settings.home,
-            parts.settings.budget_day,
+            resources.settings.home,
+            resources.settings.budget_day,
         )
         sweeps = lease(retention.NAME, instance, least=60_000)
-        days = {str(table): kept for table, kept in parts.settings.retention.items()}
+        days = {str(table): kept for table, kept in resources.settings.retention.items()}
         hooks = HookService(tools(instance), connection, lease(AGENT, instance), changes)
         return {
             "changes": changes.run(),
             "scheduler": scheduler.run(),
             "hooks": hooks.run(),
-            "retention": RetentionService(parts.store, sweeps, days).run(),
+            "retention": RetentionService(resources.store, sweeps, days).run(),
         }
 
     return begin

@@ -62,7 +62,7 @@ class Ground:
 
     async def wake(self) -> None:
         """As our dispatcher does when it hears of an answer."""
-        self.turn.bell.set()
+        self.turn.wake_up.set()
 
 
 @pytest.fixture

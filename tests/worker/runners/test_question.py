@@ -152,9 +152,9 @@ async def test_only_a_question_that_is_open_is_told_again(redis: RedisBus, names
     given = SimpleNamespace(said=[], stops=[], commands=[], answers=[], requests=[])
     live = cast(EventStream, None)
     replies, approvals = Replies(connection, "chatter"), cast(ApprovalService, None)
-    voice = TurnOutput(replies, approvals, model, cast(Turn, turn), cast(TurnInput, given), live)
-    voice.who = {"user_id": "ann"}
-    await voice.tell_missed()
+    output = TurnOutput(replies, approvals, model, cast(Turn, turn), cast(TurnInput, given), live)
+    output.who = {"user_id": "ann"}
+    await output.tell_missed()
     (told,) = [json.loads(call.args[1]) for call in turn.send.await_args_list]
     assert told["content"].startswith("While you were away: Backend asks about task calm-otter: How many?")
     assert len(await kept(redis, names)) == 1, "the other is not told later either"
