@@ -87,18 +87,18 @@ class SummaryRunner:
         if not (due := summaries.covered(window, last)):
             return None
         project = await sessions.active_project(resources.store, self._session)
-        purse = Meter(
+        meter = Meter(
             self._engine.ledger, resources.store, resources.settings, self._turn, project, None, self._session
         )
-        await purse.open()
-        if purse.over():
+        await meter.open()
+        if meter.over():
             return None
         before = self._before["text"] if self._before else ""
         request = summaries.request(
             model_name(resources.settings, profile, resources.model), profile.name, before, due
         )
         started = self._turn.elapsed_ms()
-        answer = await MeteredModel(resources.model, purse, self._turn).answer(request)
+        answer = await MeteredModel(resources.model, meter, self._turn).answer(request)
         took = self._turn.elapsed_ms() - started
         first = self._before["first"] if self._before else due[0]["seq"]
         bought = answer_record(answer, took) | {"first": first, "last": due[-1]["seq"]}
