@@ -19,13 +19,13 @@ from shared.settings import Settings, load
 from shared.store.base import Store
 from shared.store.breaker import Breaker
 from shared.store.factory import make_store
-from shared.store.records import Repo
 from shared.tasks.worktree.mirrors import Mirrors
 from shared.turns.signatures import Signatures
 from shared.worker.connection import Connection
 from shared.worker.permissions.authority import Authority
 from shared.worker.permissions.service import ApprovalService
 from shared.worker.provider import ReloadingModel
+from shared.worker.repositories import KnownRepositories
 from shared.worker.store_events import AnnouncingStore
 
 
@@ -93,10 +93,13 @@ class Resources:
     home: str
     sandbox: Sandbox
     cluster: str = ""
-    known: dict[str, list[Repo]] = field(default_factory=dict)  # repositories by project, as last read
+    repositories: KnownRepositories = field(init=False)
     stale: asyncio.Event = field(
         default_factory=_set
     )  # the agent may have changed itself since it was last read
+
+    def __post_init__(self) -> None:
+        self.repositories = KnownRepositories(self.store, self.repos)
 
     @property
     def signatures(self) -> Signatures:

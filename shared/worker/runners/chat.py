@@ -26,7 +26,7 @@ from shared.worker.event_stream import EventStream
 from shared.worker.permissions.gate import Approver, asked_by
 from shared.worker.runners import inheriting, question, situation, summary, unfinished, wording
 from shared.worker.runners.agent import AgentRunner, waiting_notice
-from shared.worker.runners.consult import asked_for, repositories
+from shared.worker.runners.consult import asked_for
 from shared.worker.runners.inputs import awaited, said, sort, words
 from shared.worker.runners.output import TurnOutput
 from shared.worker.runners.peers import Peers
@@ -514,5 +514,5 @@ class ChatRunner:
         return await sessions.active_project(self.resources.store, self.turn.session)
 
     async def _repositories(self, project: str) -> str:
-        repos = await repositories(self.resources, project)
+        repos = await self.resources.repositories.rows(project)
         return "\n".join(f"- {repo.name} ({repo.kind}): {repo.url or repo.path}" for repo in repos)

@@ -9,24 +9,19 @@ from shared import failpoints, log
 from shared.bus import messages
 from shared.bus.activity import stream_of
 from shared.conversation import prompt, sessions
-from shared.errors import Missing, PromptDockError, StoreUnavailable
+from shared.errors import Missing, PromptDockError
 from shared.loop import Done
-from shared.store.records import Repo, project_key
 from shared.tools.context import Context, Root
 from shared.tools.research import report
 from shared.turns.turn import Turn
 from shared.worker.event_stream import EventStream
 from shared.worker.permissions.gate import asked_by
-from shared.worker.resources import Resources
 from shared.worker.runners import closing, inheriting, situation
 from shared.worker.runners.agent import AgentRunner, beside, waiting_notice
 from shared.worker.runners.peers import Peers
 from shared.worker.runners.task_run import TaskRun
 
 _PLAN = 20_000  # characters of a plan that is shown again
-
-
-KNOWN = 256  # projects whose repositories are remembered
 
 
 class ConsultRunner:
@@ -146,7 +141,7 @@ class ConsultRunner:
             self.resources.connection.bus, self.resources.connection.names, activity.events, activity
         )
         project = self._project
-        roots = await roots_of(self.resources, project)
+        roots = await self.resources.repositories.roots(project)
         asked = asked_by(self.request)
         who = {"user_id": asked.user_id, "session_id": asked.session, "roles": sorted(asked.roles)}
         self._colleagues = colleagues = Peers(
@@ -174,7 +169,7 @@ class ConsultRunner:
         there = [f"- {root.name} ({root.kind}), commit {root.commit[:12]}" for root in roots.values()]
         there += [
             f"- {row.name} ({row.kind}), on another machine: name it in each path or workspace"
-            for row in await repositories(self.resources, project)
+            for row in await self.resources.repositories.rows(project)
             if row.name not in roots and row.path and row.home != self.resources.home
         ]
         system = prompt.compose(
@@ -258,30 +253,3 @@ def _last_result(turn: Turn, tool: str | None) -> dict[str, Any] | None:
         if record["k"] == "result" and record["tool"] == tool and not record["error"]:
             return dict(record["content"])
     return None
-
-
-async def repositories(resources: Resources, project: str) -> list[Repo]:
-    """The rows of a project's repositories; with the Store down, as they were last read."""
-    try:
-        where = {"project_id": project_key(project)}
-        found = await resources.store.select(Repo, where, order=[("name", "asc")])
-        resources.known.pop(project, None)
-        resources.known[project] = found
-        if len(resources.known) > KNOWN:  # anybody may name projects; those that were asked for last are kept
-            del resources.known[next(iter(resources.known))]
-    except StoreUnavailable as error:
-        log.get().warning("The repositories are taken as last read", why=str(error))
-    return resources.known.get(project, [])
-
-
-async def roots_of(resources: Resources, project: str) -> dict[str, Root]:
-    """The repositories of a project as they can be read here, by name."""
-    roots: dict[str, Root] = {}
-    for row in await repositories(resources, project):
-        try:
-            path, commit = await resources.repos.read_root(row)
-        except PromptDockError as error:
-            log.get().warning("A repository cannot be read", repo=row.name, why=str(error))
-            continue
-        roots[row.name] = Root(row.name, path, kind=row.kind, commit=commit)
-    return roots
