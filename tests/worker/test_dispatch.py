@@ -197,7 +197,10 @@ async def test_a_stop_of_one_consult_lets_the_turn_go_on(ground: Ground) -> None
 
 
 async def test_the_queue_s_own_wake_up_stops_gives_up_and_marks_what_changed(ground: Ground) -> None:
-    held, own = await ground.runs("m1", "s"), ground.connection.queue("chatter").wake_up
+    held, own = (
+        await ground.runs("m1", "s"),
+        ground.connection.names.bare(ground.connection.queue("chatter").wake_up),
+    )
     await ground.hears(own, look="s", give_up="m1.2.1")
     assert held.turn.wake_up.is_set() and held.runner.given_up == ["m1.2.1"] and not ground.stale.is_set()
     await ground.hears(own, data="s", turn="m0")
