@@ -24,6 +24,10 @@ def act(kind: str, payload: Mapping[str, Any]) -> str:
             return f"{payload.get('tool', '')}: {detail}" if detail else str(payload.get("tool", ""))
         case "consult":
             return f"asks {payload.get('agent', '')}" if payload.get("state") in ("sent", "working") else ""
+        case "checks":
+            commands = payload.get("commands")
+            named = [str(one) for one in commands] if isinstance(commands, list) else []
+            return f"checks: {'; '.join(named)}"[:_WORDS]
     return {"thinking": "thinks", "chunk": "writes", "waiting": "waits for the model's provider"}.get(
         kind, ""
     )

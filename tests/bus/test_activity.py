@@ -14,6 +14,7 @@ def test_a_call_of_a_tool_is_told_by_the_argument_that_says_most() -> None:
     assert act("tool_call", {"tool": "view", "arguments": {"range": "1-2", "path": "a.py"}}) == "view: a.py"
     assert act("tool_call", {"tool": "list_tasks", "arguments": {}}) == "list_tasks"
     assert act("chunk", {"content": "secret words"}) == "writes"
+    assert act("checks", {"commands": ["make lint", "make test"]}) == "checks: make lint; make test"
     assert act("done", {}) == ""
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from shared.bus.activity import stream_of
 from tests.cluster.conftest import api, place, valkey, wire
 from tests.support.messages_api import MessagesApi
 from tests.support.processes import Site, Worker, until
@@ -229,6 +230,9 @@ def test_work_whose_checks_fail_to_the_end_is_failed_whatever_the_agent_says(wir
         "its checks failed: false (exit 1)",
     )
     assert told["commits"], "what was made is kept"
+    events = wire.redis.xrange(wire.names.stream(stream_of("backend", f"r-{task}")))
+    ran = [event for _, fields in events if (event := json.loads(fields[b"data"]))["event"] == "checks"]
+    assert ran and all(event["commands"] == ["false"] for event in ran), "who watches sees that they run"
 
 
 def test_a_task_that_finds_nothing_to_do_says_so_and_is_done(wire: Wire, place: Site, checkout: Path) -> None:

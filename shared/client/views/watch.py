@@ -142,7 +142,7 @@ class TaskWatch:
         elif kind in ("waiting", "approval"):
             yield from _said(self._writing.pause())
             yield Seen("act", act(kind, payload), {"event": kind})
-        elif kind in ("done", "error", "check"):
+        elif kind in ("done", "error", "check", "checks"):  # what comes behind it is another message
             yield from _said(self._writing.pause())
 
 

@@ -193,14 +193,14 @@ class TaskRunner:
                     continue
                 if outcome.kind != "answer" or outcome.spent:
                     return outcome, []
-                ran = await self._checked(plan, outcome)
+                ran = await self._checked(plan, outcome, live)
                 if not self._proof.unheard:
                     return outcome, ran
                 await self._say("It is not done yet; the agent is told what was found", always=True)
         finally:
             await live.close()
 
-    async def _checked(self, plan: CheckPlan, outcome: TaskOutcome) -> list[Ran]:
+    async def _checked(self, plan: CheckPlan, outcome: TaskOutcome, live: EventStream) -> list[Ran]:
         """Commit what was done, and run the checks on it."""
         assert self._proof is not None and self._tree is not None and self._renewing is not None
         if await self._renewing.again() or self._renewing.marked():
@@ -212,7 +212,7 @@ class TaskRunner:
         if not plan.commands or (unchanged and (self.ticket.only_tells or self._why_nothing(outcome))):
             return []
         await self._say(f"Running its checks ({plan.origin}): {', '.join(plan.commands)[:300]}", always=True)
-        self.turn.activity.act = f"checks: {'; '.join(plan.commands)}"
+        live("checks", {"commands": list(plan.commands)})  # the newest event is what the agent does now
         await self.ticket.event("verifying")
         return await self._proof.check(plan, self.resources.sandbox)
 

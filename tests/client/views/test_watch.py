@@ -123,3 +123,16 @@ async def test_the_next_attempt_is_followed_under_its_own_request(ground: Ground
     watching.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await watching
+
+
+async def test_what_an_agent_says_after_its_checks_is_another_message(ground: Ground) -> None:
+    watching = await ground.begin()
+    await ground.moves("started", "IN_PROGRESS")
+    await ground.does("chunk", content="It is written.")
+    await ground.does("checks", commands=["make test"])
+    await ground.does("chunk", content="I correct it.")
+    await ground.does("done")
+    await until(lambda: bool(ground.told("said")) and ground.told("said")[-1].endswith("I correct it."))
+    assert ground.told("said") == ["It is written.", "I correct it."]
+    await ground.moves("completed", "COMPLETED")
+    await asyncio.wait_for(watching, 10)
