@@ -21,7 +21,7 @@ from shared.client.local.typed import runnable
 from shared.client.text.safe import line, safe
 from shared.client.text.stream import Stream
 from shared.client.types import Sent
-from shared.client.views import approvals, inbox, status
+from shared.client.views import approvals, inbox, pending, questions, status
 from shared.client.views.progress import ConsultProgress, TurnProgress
 from shared.client.views.status import Working
 from shared.errors import BadMessage, PromptDockError
@@ -179,9 +179,11 @@ class Conversation:
         if self.asks and (said := decides(approvals.worded(text))):
             await self.decide(*said, named(approvals.worded(text)))
             return
+        if self._names_nothing(text):
+            return
         replied, self.question = self.question, None
-        if replied and replied.options and text.strip().isdigit() and 0 < int(text) <= len(replied.options):
-            text = replied.options[int(text) - 1]
+        if replied and replied.options:
+            text = questions.chosen(text, replied.options)
         message_id = str(uuid4())
         before = next(
             (self.said[one] for one in self.awaited), "another message" if self.work.running else ""
@@ -213,8 +215,27 @@ class Conversation:
                 "yes, always or no, or 1, 2 or 3"
             )
             self.idle.set()
-        elif before:
+        elif before or (sent.waiting and (before := await self._behind(message_id))):
             self.screen.note(f"this waits behind: {line(before, _QUOTED)}")
+
+    async def _behind(self, message_id: str) -> str:
+        """What was said here by another program, and has not ended."""
+        with contextlib.suppress(PromptDockError):
+            return await pending.behind(self.client, self.session, message_id)
+        return ""
+
+    def _names_nothing(self, text: str) -> bool:
+        """Whether it is a number that answers nothing that is put here; then what is put stays, and is put again."""
+        options = (self.question.options if self.question else None) or []
+        there, put = questions.beyond(text, len(options)), [self.question] if self.question else []
+        if self.asks and (there or not options):
+            there, put = approvals.beyond(text, self.asks), [*self.asks.values()]
+        if not there:
+            return False
+        self.screen.note(f"{line(text, _QUOTED)} is none of the numbers: {there}")
+        for output in put:
+            self.screen.options(output)
+        return True
 
     async def decide(self, decision: Decision, reason: str = "", id: str = "") -> None:
         """Answer the one request for permission that was put, or the one whose id begins so."""
@@ -251,19 +272,38 @@ class Conversation:
         """End the turn that runs, or what one agent does for it."""
         consult = next((one for one in self.work.open if one.agent == agent), None)
         if agent and consult is None:
-            self.screen.note(f"nothing is asked of {agent} now")
+            self.screen.note(f"nothing is asked of {agent} now{self._works(agent)}")
             return
         try:
             request = consult.request_id if consult else None
             turn = self.work.turn if self.work.running and not request else None
+            first = None if request else await pending.first(self.client, self.session)
+            if first and not turn and first["state"] == "running":
+                turn = str(first["id"])
             await self.client.stop(self.user, self.session, turn, request)
-            told = f"stopping {agent or 'the turn'} …"
+            told = f"stopping {agent or self._what(turn, first)} …"
             mine = [ask for ask in self.asks.values() if ask.in_reply_to == self.work.turn]
             if turn and mine:
                 told += " its request for permission is withdrawn with it: nothing is allowed"
             self.screen.note(told)
         except (PromptDockError, BadMessage) as error:
             self.screen.error(str(error))
+
+    def _what(self, turn: str | None, first: pending.PendingRow | None) -> str:
+        """The turn that is stopped, in the words that opened it, and those of this chat that wait behind it."""
+        named = first if first and turn in (None, first["id"]) else None
+        said = self.said.get(turn or "") or (str(named["content"]) if named else "")
+        if not said:
+            return "the turn"
+        behind = [words for id, words in self.said.items() if id != (turn or (named or {}).get("id"))]
+        more = f"; then comes: {line(behind[0], _QUOTED)}" if behind else ""
+        return f"what was asked with: {line(said, _QUOTED)}{more}"
+
+    def _works(self, agent: str) -> str:
+        """How the tasks of this conversation are stopped on which an agent works."""
+        tasks = [one.activity.task for one, _ in self.doing if one.agent == agent]
+        ends = " or ".join(f"promptdock tasks stop {task}" for task in tasks)
+        return f"; it works on {', '.join(tasks)}: {runnable(ends)}" if tasks else ""
 
     # -- what comes ------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from shared.store.base import Store
 from shared.store.records import Task, TaskEvent
 
 ASKED = "question"  # the event with which a task begins to wait
+_DIGITS = 9  # of a number that may be an option's
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,19 @@ async def of(store: Store, task: Task) -> Open | None:
     return Open(task.question, list(map(str, kept.get("options") or [])), str(kept.get("context") or ""), at)
 
 
+def beyond(text: str, count: int) -> str:
+    """Which numbers there are, where a text is one that names none of so many options; "" for all else."""
+    number = text.strip().rstrip(".)")
+    if not (count and number.isdecimal()) or (len(number) <= _DIGITS and 0 < int(number) <= count):
+        return ""
+    return f"there are 1 to {count}" if count > 1 else "there is 1 only"
+
+
 def chosen(text: str, options: list[str]) -> str:
     """The option that a number means; other words as they are."""
-    number = text.strip().rstrip(".")
-    return options[int(number) - 1] if number.isdecimal() and 0 < int(number) <= len(options) else text
+    number = text.strip().rstrip(".)")
+    return (
+        options[int(number) - 1]
+        if number.isdecimal() and not beyond(text, len(options)) and options
+        else text
+    )

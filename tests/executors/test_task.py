@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -231,7 +231,11 @@ def test_work_whose_checks_fail_to_the_end_is_failed_whatever_the_agent_says(wir
     )
     assert told["commits"], "what was made is kept"
     events = wire.redis.xrange(wire.names.stream(stream_of("backend", f"r-{task}")))
-    ran = [event for _, fields in events if (event := json.loads(fields[b"data"]))["event"] == "checks"]
+    ran = [
+        event
+        for _, fields in cast(Any, events)
+        if (event := json.loads(fields[b"data"]))["event"] == "checks"
+    ]
     assert ran and all(event["commands"] == ["false"] for event in ran), "who watches sees that they run"
 
 

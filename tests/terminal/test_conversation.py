@@ -11,13 +11,14 @@ import pytest
 from gateways.terminal.commands import obey
 from gateways.terminal.conversation import Conversation
 from gateways.terminal.prompt import below
+from shared.bus.activity import Activity
 from shared.bus.messages import Output, now
 from shared.client.types import Sent
-from shared.client.views.status import Pulse
+from shared.client.views.status import Pulse, Working
 from shared.guard.permissions.requests import ApprovalRequest, Approvals, Decided
 from shared.store.records import ConversationMessage, Task, TaskEvent, TurnRow, project_key
 from shared.store.sqlite import SqliteStore
-from shared.turns.queue import Queue
+from shared.turns.queue import Claim, Queue
 from tests.support.valkey import until
 from tests.terminal.conftest import Chatter, Seen
 
@@ -71,6 +72,34 @@ async def test_a_number_answers_a_question_with_its_option(
     assert (message["content"], message["in_reply_to"]) == ("coffee", "q-1")
 
 
+async def test_a_number_that_no_option_has_is_not_sent_and_the_question_stays(
+    here: Conversation, chatter: Chatter, seen: Seen
+) -> None:
+    await chatter.says("awaiting_input", "Which?", id="q-1", question="Which?", options=["tea", "coffee"])
+    await obey(here, "9")
+    assert seen.last("note").endswith("there are 1 to 2")
+    assert "2. coffee" in seen.last("options")
+    assert await chatter.heard() == []
+    await obey(here, "2")
+    message = (await chatter.heard())[-1]
+    assert (message["content"], message["in_reply_to"]) == ("coffee", "q-1")
+
+
+@pytest.mark.parametrize("typed", ["7", "0", "7 leave-1"])
+async def test_a_number_that_answers_no_request_for_permission_is_not_sent_behind_it(
+    typed: str, here: Conversation, chatter: Chatter, seen: Seen
+) -> None:
+    await chatter.says("awaiting_approval", "Backend asks for permission", approval=LEAVE)
+    await obey(here, typed)
+    assert seen.last("note").endswith("there are 1 to 3")
+    assert await chatter.heard() == []
+    here._unread = _read  # type: ignore[method-assign]
+    await obey(here, "7 dwarfs wait for it")
+    assert (await chatter.heard())[-1]["content"] == "7 dwarfs wait for it", "these are words"
+    await obey(here, "3")
+    assert (await chatter.heard())[-1]["decision"] == "deny"
+
+
 async def test_a_number_answers_a_request_for_leave_before_anything_else(
     here: Conversation, chatter: Chatter, seen: Seen
 ) -> None:
@@ -97,6 +126,20 @@ async def test_a_second_message_says_what_it_waits_behind(
     await chatter.says("complete", "done", answers=[first])
     await obey(here, "and a pond")
     assert seen.last("note") == "this waits behind: and a fence"
+
+
+async def test_a_message_of_another_program_is_said_to_be_waited_for_and_named_when_it_is_stopped(
+    here: Conversation, chatter: Chatter, seen: Seen
+) -> None:
+    here._unread = _read  # type: ignore[method-assign]
+    await chatter.redis.command("SADD", chatter.names.agents, "chatter")
+    first = await here.client.say("Build a guest book", "ada", source="cli")
+    assert isinstance(await Queue(chatter.redis, chatter.names, "chatter").claim("w1"), Claim)
+    await obey(here, "and a fence")
+    assert seen.last("note") == "this waits behind: Build a guest book"
+    await obey(here, "/stop")
+    assert "asked with: Build a guest book; then comes: and a fence" in seen.last("note")
+    assert (await chatter.heard())[-1]["turn_id"] == first.id
 
 
 async def test_a_chat_opens_with_the_last_words_and_with_what_its_person_was_not_shown(
@@ -344,6 +387,11 @@ async def test_stop_is_sent_for_the_turn_and_refused_for_who_was_not_asked(
 ) -> None:
     await obey(here, "/stop planner")
     assert seen.last("note") == "nothing is asked of planner now"
+    doing = Activity("t", 1, kind="task", task="lucky-forest", title="Dig", session="user:ada")
+    here.doing = [(Working("backend", doing, 3.0), time.monotonic())]
+    await obey(here, "/stop backend")
+    assert "it works on lucky-forest" in seen.last("note")
+    assert seen.last("note").endswith("tasks stop lucky-forest")
     await obey(here, "/stop")
     assert seen.last("note") == "stopping the turn …"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -20,6 +20,7 @@ from shared.guard.permissions.requests import ApprovalRequest as Asked
 from shared.guard.permissions.requests import Approvals, Decided
 from shared.redaction import redacted
 from shared.store.records import Approval
+from shared.tasks import questions
 
 _LOOK = 0.1  # seconds between two looks for the decision
 NUMBERED = {"1": "yes", "2": "always", "3": "no"}
@@ -152,6 +153,15 @@ def worded(text: str) -> str:
     number, _, rest = text.strip().partition(" ")
     number = number.rstrip(".)")
     return f"{NUMBERED[number]} {rest}".strip() if number in NUMBERED else text
+
+
+def beyond(text: str, open_now: Iterable[str]) -> str:
+    """Which numbers answer a request, where a text is another one, bare or with a request's id; "" for all else."""
+    number, _, rest = text.strip().partition(" ")
+    wanted = rest.strip().casefold()
+    if wanted and not any(len(wanted) >= _LEAST and id.casefold().startswith(wanted) for id in open_now):
+        return ""  # words that begin with a number
+    return questions.beyond(number, len(NUMBERED))
 
 
 async def mine(client: Client, user_id: str) -> list[Asked]:

@@ -49,9 +49,14 @@ async def pending(client: Client, limit: int = 1000) -> list[PendingRow]:
 
 async def behind(client: Client, session: str, message_id: str) -> str:
     """What a message of a conversation waits behind there, in its words; "" where it is the next."""
-    rows = [row for row in await pending(client) if (row["agent"], row["session"]) == (CHATTER, session)]
-    before = next(iter(rows), None)  # the oldest, which is worked on first
+    before = await first(client, session)
     return "" if before is None or before["id"] == message_id else line(before["content"], _QUOTED)
+
+
+async def first(client: Client, session: str) -> PendingRow | None:
+    """The oldest message of a conversation that has not ended, which is worked on before the others."""
+    rows = (row for row in await pending(client) if (row["agent"], row["session"]) == (CHATTER, session))
+    return next(rows, None)
 
 
 async def _explain(client: Client, rows: list[PendingRow], sessions: set[str]) -> None:

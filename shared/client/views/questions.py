@@ -18,6 +18,8 @@ from shared.errors import PromptDockError
 from shared.store.base import Store
 from shared.store.records import ConversationMessage, Session, Setting, TurnRow
 from shared.tasks import budgets
+from shared.tasks.questions import beyond as beyond
+from shared.tasks.questions import chosen as chosen
 
 _TOOL = "escalate_to_human"  # the call that ends a turn with a question
 _MOST = 200  # turns that ended with a question

@@ -46,7 +46,12 @@ async def answer(bus: Bus, names: Names, task: str, person: str, text: str, mess
     if not kept:
         raise ToolError(f"the task {task} has asked nothing", "", "get_task shows what it does")
     asked = json.loads(kept)
-    text = questions.chosen(text, list(map(str, asked.get("options") or [])))
+    options = list(map(str, asked.get("options") or []))
+    if there := questions.beyond(text, len(options)):
+        raise ToolError(
+            f"no option is number {text.strip()[:20]}", there, "name one of them, or say it in words"
+        )
+    text = questions.chosen(text, options)
     told = json.dumps({"text": text, "by": person, "message": message})
     place = f"answer:{asked['id']}"
     if not await bus.command("HSETNX", key, place, told) and (

@@ -82,6 +82,8 @@ async def test_the_number_of_an_option_is_an_answer_and_the_history_keeps_the_op
     asking = asyncio.create_task(question_put.ask(ASKED, minutes=1))
     await eventually(lambda: kept(redis, names))
     assert "  2. blue" in (await kept(redis, names))[0].content
+    with pytest.raises(ToolError, match="there are 1 to 2"):
+        await question.answer(redis, names, "calm-otter", "ann", "3")
     await question.answer(redis, names, "calm-otter", "ann", "2")
     assert await asking == "blue"
     moved = cast(AsyncMock, question_put._ticket.move).await_args_list[0]

@@ -23,7 +23,7 @@ from shared.client.text.stream import Stream
 from shared.client.types import Heard
 from shared.client.views import approvals, pending, questions, status
 from shared.client.views.progress import TurnProgress
-from shared.errors import BadMessage, PromptDockError, TimedOut, UsageError
+from shared.errors import BadMessage, PromptDockError, StoreUnavailable, TimedOut, UsageError
 from shared.settings import Settings
 
 _SETTLE = 0.5  # seconds that the last events may come behind the answer
@@ -107,8 +107,7 @@ async def _asked(
     client: Client, feed: Feed, request: Request, text: str, message_id: str, work: TurnProgress
 ) -> int:
     session = request.session or default_session(request.user)
-    if (word := approvals.worded(text)) != text and await approvals.waiting(client, session, request.user):
-        text = word
+    text = await _numbered(client, session, request.user, text)
     ended = asyncio.Event()
     stream = Stream(screen.write, screen.talk) if screen.draws() and not request.as_json else None
     mark = await client.mark(session)
@@ -148,6 +147,24 @@ async def _asked(
         with contextlib.suppress(asyncio.CancelledError, PromptDockError):
             await live
     return _answer(output, request, stream)
+
+
+async def _numbered(client: Client, session: str, user: str, text: str) -> str:
+    """A number as the answer that it means to a request for permission; UsageError for one that means nothing."""
+    if not text.strip()[:1].isdecimal():
+        return text
+    if put := [str((one.approval or {}).get("id")) for one in await approvals.waiting(client, session, user)]:
+        if there := approvals.beyond(text, put):
+            fix = "1 allows it once, 2 always, 3 denies it"
+            raise UsageError(f"{text.strip()[:20]} does not answer the request for permission", there, fix)
+        return approvals.worded(text)
+    with contextlib.suppress(StoreUnavailable):
+        for asked in await questions.questions(client, user, session):
+            if there := questions.beyond(text, len(asked.options)):
+                told = ", ".join(f"{number}. {one}" for number, one in enumerate(asked.options, 1))
+                what = f"{text.strip()[:20]} is no option of the question: {asked.asked}"
+                raise UsageError(what, there, f"answer it with one of {told}, or in words")
+    return text
 
 
 async def _remind(
