@@ -28,6 +28,9 @@ def test_a_question_back_is_shown_with_its_options_and_answered_by_the_next_ask(
     assert "1. tea" in done.stdout
     assert "2. coffee" in done.stdout
     assert 'ask "…" --session choice' in done.stderr
+    ends = time.monotonic() + PATIENCE
+    while "tea" not in cluster.does("inbox"):  # it is stored a moment after it was put
+        assert time.monotonic() < ends
     told = cluster.is_refused(2, "ask", "9", "--session", "choice")
     assert "there are 1 to 2" in told and "2. coffee" in told
     assert "Noted: “coffee”" in cluster.does("ask", "2", "--session", "choice")
