@@ -24,9 +24,10 @@ from shared.client.types import Sent
 from shared.client.views import approvals, inbox, pending, questions, status
 from shared.client.views.progress import ConsultProgress, TurnProgress
 from shared.client.views.status import Working
-from shared.errors import BadMessage, PromptDockError
+from shared.errors import BadMessage, BusUnreachable, PromptDockError
 
 _LOOK = 2.0  # seconds between looks at an agent that was asked
+_MISSED = 2  # looks in a row that find no Redis, after which that is said
 _QUOTED = 60  # characters of what was said before
 _WRITTEN = 8  # lines of the live area at most
 _GREETED = 5  # lines about what waits, when a chat opens
@@ -73,6 +74,8 @@ class Conversation:
     asks: dict[str, Output] = field(default_factory=dict)  # approval id -> the request for permission
     idle: asyncio.Event = field(default_factory=asyncio.Event)  # nothing is awaited, or a person is
     waiting: list[inbox.Item] = field(default_factory=list)  # for this person, in all conversations
+    away: str = ""  # why Redis does not answer, where it does not
+    _missed: int = 0  # looks in a row at which it did not
     _stale: asyncio.Event = field(default_factory=asyncio.Event)  # what waits may have changed
     _known: set[str] = field(default_factory=set)  # cursors of what was shown as this chat opened
     _done: asyncio.Event = field(default_factory=asyncio.Event)
@@ -204,7 +207,7 @@ class Conversation:
             self.screen.error(str(error))
             return
         if unread := await self._unread(sent):
-            self.screen.note(unread)
+            self.screen.note(runnable(unread))
         elif self.asks and not decides(text):
             if text.rstrip().endswith("?"):  # it may be about the request: there is all that is known of it
                 for asked in self.asks.values():
@@ -399,17 +402,35 @@ class Conversation:
     async def _pulses(self) -> None:
         """Look how those are who were asked, and who works on tasks of this conversation."""
         while True:
-            with contextlib.suppress(PromptDockError):
-                cards = await self.client.presence.here()
-                self.model = status.speaks(cards)
-                doing = await status.doing(self.client, cards)
-                ours = [one for one in doing if one.activity.session == self.session and one.activity.task]
-                self.doing = [(one, time.monotonic() - one.seconds) for one in ours]
+            await self._look()
             for consult in self.work.open:
                 with contextlib.suppress(PromptDockError):
                     consult.pulse = await status.pulse(self.client, consult.agent, consult.request_id)
                     self._say_silent(consult)
             await asyncio.sleep(_LOOK)
+
+    async def _look(self) -> None:
+        """Who is here, and who works on tasks of this conversation; where nobody can be seen, that is said once."""
+        try:
+            cards = await self.client.presence.here()
+            self.model = status.speaks(cards)
+            doing = await status.doing(self.client, cards)
+        except BusUnreachable:
+            self._missed += 1
+            if self._missed < _MISSED:  # it may come back at once
+                return
+            self.doing = []
+            away, self.away = self.away, status.absence(self.client)
+            if away != self.away:
+                self.screen.note(f"{runnable(self.away)}; what you say is kept until it is back")
+            return
+        except PromptDockError:
+            return
+        ours = [one for one in doing if one.activity.session == self.session and one.activity.task]
+        self.doing = [(one, time.monotonic() - one.seconds) for one in ours]
+        if self.away:
+            self.screen.note("the cluster is back")
+        self._missed, self.away = 0, ""
 
     async def _counts(self) -> None:
         """Say once what waits, beside the chat, and count it again when something happened that may change it."""

@@ -24,6 +24,7 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from gateways.terminal.commands import LEAVE, obey
 from gateways.terminal.completing import Offers
 from gateways.terminal.conversation import Conversation
+from shared.client.local.typed import runnable
 from shared.client.text.safe import line, safe
 
 _TWICE = 2.0  # seconds in which a second Ctrl-C means leave
@@ -100,7 +101,9 @@ def above(here: Conversation) -> FormattedText:
 def below(here: Conversation) -> FormattedText:
     """The footer: what is waited for, and by whom; which model speaks; where we are."""
     kept = [f"{here.client.kept} kept until Redis is back"] if here.client.kept else []
-    if here.asks:
+    if here.away:
+        state = runnable(here.away)
+    elif here.asks:
         state = "waits for you: 1, 2 or 3"
     elif here.question:
         state = "waits for your answer"

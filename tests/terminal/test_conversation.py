@@ -13,8 +13,10 @@ from gateways.terminal.conversation import Conversation
 from gateways.terminal.prompt import below
 from shared.bus.activity import Activity
 from shared.bus.messages import Output, now
+from shared.bus.presence import Presence
 from shared.client.types import Sent
 from shared.client.views.status import Pulse, Working
+from shared.errors import BusUnreachable
 from shared.guard.permissions.requests import ApprovalRequest, Approvals, Decided
 from shared.store.records import ConversationMessage, Task, TaskEvent, TurnRow, project_key
 from shared.store.sqlite import SqliteStore
@@ -401,6 +403,26 @@ def _asked(here: Conversation, *agents: str) -> None:
     for agent in agents:
         here.work.take("tool_call", {"tool": f"consult_{agent}", "arguments": {"question": "How?"}})
         here.work.take("consult", {"agent": agent, "request_id": f"r-{agent}", "state": "sent"})
+
+
+async def test_a_cluster_that_is_down_is_told_once_with_what_starts_it_and_so_is_that_it_is_back(
+    here: Conversation, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def gone(*_: object) -> list[dict[str, object]]:
+        raise BusUnreachable("Redis does not answer")
+
+    monkeypatch.setattr(here.client, "settings", here.client.settings.model_copy(update={"redis_url": None}))
+    with monkeypatch.context() as down:
+        down.setattr(Presence, "here", gone)
+        for _ in range(4):
+            await here._look()
+        assert [text for kind, text in seen.told if "the cluster is down" in text and " up)" in text] == [
+            seen.last("note")
+        ]
+        assert "the cluster is down" in below(here)[0][1]
+    await here._look()
+    assert seen.last("note") == "the cluster is back"
+    assert "down" not in below(here)[0][1]
 
 
 async def test_each_open_consult_is_one_line_that_says_how_to_end_it(here: Conversation) -> None:

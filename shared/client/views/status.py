@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from shared.client.text.times import ago
 from shared.client.types import Sent
 from shared.errors import PromptDockError
 
+_REACH = 3.0  # seconds that asking the cluster may take
 _RECENT = 5  # events among which the last act is found
 USUAL_PORT = embedded.PORT
 
@@ -200,10 +202,28 @@ async def serves(client: Client, agent: str = CHATTER) -> bool:
     )
 
 
+def absence(client: Client) -> str:
+    """Why Redis does not answer: where it is that of this home, and nobody keeps it there, with what to do."""
+    embedded_here = client.settings.redis_url is None
+    if embedded_here and not supervision.is_up(client.settings.home):
+        return "the cluster is down (start it: promptdock up)"
+    return "Redis is away"
+
+
+async def nobody(client: Client) -> str:
+    """Why nothing is worked on now; "" where workers are here."""
+    try:
+        async with asyncio.timeout(_REACH):
+            await client.reach()
+            return "" if await client.presence.here() else "no worker is here (see promptdock status)"
+    except (PromptDockError, TimeoutError):
+        return absence(client)
+
+
 async def unread(client: Client, sent: Sent) -> str:
     """Why nobody reads a message to Chatter that was sent just now; "" where somebody does."""
     if sent.outcome == "kept":
-        return "Redis is away: the message is kept, and goes out when it is back"
+        return f"{absence(client)}: the message is kept, and goes out when it is back"
     if not await serves(client):
         return "nobody is here as Chatter: the message waits until somebody is"
     return ""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+from pathlib import Path
 from typing import Any
 
 from shared.bus.activity import Activity
 from shared.client import Client, Sent
 from shared.client.views import status
+from shared.settings import Settings
 
 CHATTER = {"agent": "chatter", "model": "large"}
 PLANNER = {"agent": "planner", "model": "small"}
@@ -44,6 +47,26 @@ async def test_a_message_that_nobody_reads_says_why(client: Client) -> None:
     assert "nobody is here as Chatter" in await status.unread(client, sent)
     await client.presence.beat("chatter", "c-1", {"status": "idle"})
     assert await status.unread(client, sent) == ""
+
+
+async def test_redis_of_this_home_that_nobody_keeps_up_is_a_cluster_that_is_down(tmp_path: Path) -> None:
+    settings = Settings(PROMPTDOCK_HOME=tmp_path)
+    async with Client(settings) as client:
+        assert status.absence(client) == await status.nobody(client)
+        assert "the cluster is down (start it: promptdock up)" in await status.unread(
+            client, Sent("m", "kept")
+        )
+        with (tmp_path / "cluster.lock").open("w") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)  # its supervisor is there
+            assert status.absence(client) == "Redis is away"
+    async with Client(Settings(PROMPTDOCK_HOME=tmp_path, REDIS_URL="redis://127.0.0.1:1")) as client:
+        assert status.absence(client) == "Redis is away"
+
+
+async def test_a_cluster_without_a_worker_works_on_nothing(client: Client) -> None:
+    assert "no worker is here" in await status.nobody(client)
+    await client.presence.beat("chatter", "c-1", {"status": "idle"})
+    assert await status.nobody(client) == ""
 
 
 async def test_the_last_act_for_a_request_is_told_but_no_result_of_a_tool(client: Client) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from gateways.cli import diffs, screen
 from shared.client import Client
 from shared.client.types import Card
+from shared.client.views import status
 from shared.client.views import tasks as records
 from shared.settings import Settings
 
+_BEGUN = ("ASSIGNED", "IN_PROGRESS")
 _STYLES = {"state": screen.state, "moment": screen.faint, "failed": screen.bad}
 
 
@@ -17,6 +20,7 @@ async def show(settings: Settings, wanted: records.Filter, as_json: bool) -> Non
     """The list."""
     async with Client(settings) as client:
         rows = await records.tasks(client, wanted)
+        nobody = "" if as_json else await _nobody(client, rows)
     if as_json:
         screen.document("tasks", tasks=rows)
         return
@@ -27,17 +31,29 @@ async def show(settings: Settings, wanted: records.Filter, as_json: bool) -> Non
     ]
     any_of = wanted == records.Filter(limit=wanted.limit, everything=wanted.everything)
     screen.table(cells, heads, "There are no tasks yet." if any_of else "No task is like that.")
+    if nobody:
+        screen.talk(nobody)
+
+
+async def _nobody(client: Client, cards: Sequence[Card]) -> str:
+    """That what is in progress by its state is not worked on, where that is so."""
+    begun = any(card["status"] in _BEGUN for card in cards)
+    why = await status.nobody(client) if begun else ""
+    return f"nothing of this is worked on now: {why}" if why else ""
 
 
 async def one(settings: Settings, name: str, as_json: bool) -> None:
     """One task, whole."""
     async with Client(settings) as client:
         card = await records.task(client, name)
+        nobody = "" if as_json else await _nobody(client, [card])
     if as_json:
         screen.document("task", **card)
         return
     with screen.paged():
         _whole(card)
+        if nobody:
+            screen.talk(nobody)
 
 
 def _whole(card: Card) -> None:
