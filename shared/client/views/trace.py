@@ -10,6 +10,7 @@ from shared.bus.keys import CHATTER
 from shared.bus.messages import COMMANDS
 from shared.client.client import Client
 from shared.client.types import Card
+from shared.client.views import lookup
 from shared.errors import UsageError
 from shared.store.base import Store
 from shared.store.records import ConversationMessage, Task, TokenUsage, TurnRow, TurnStep
@@ -25,7 +26,7 @@ async def trace(client: Client, name: str, user: str) -> list[Card]:
     """The turns that belong to an id of a message, a turn or a task, asker before asked; "" is this person's last."""
     store = await client.store()
     found: list[Card] = []
-    turns, depth = await _named(store, name, user), 0
+    turns, depth = await _named(client, name, user), 0
     while turns and depth < _DEEP:
         children: list[str] = []
         for turn in turns:
@@ -37,7 +38,8 @@ async def trace(client: Client, name: str, user: str) -> list[Card]:
     return sorted(found, key=lambda card: str(card["started_at"]))
 
 
-async def _named(store: Store, name: str, user: str) -> Sequence[TurnRow]:
+async def _named(client: Client, name: str, user: str) -> Sequence[TurnRow]:
+    store = await client.store()
     if not name:
         mine = await _own(store, user)
         if not mine:
@@ -46,24 +48,44 @@ async def _named(store: Store, name: str, user: str) -> Sequence[TurnRow]:
             )
         return mine
     if tasks := await store.select(Task, {"slug": name}, limit=1):
-        turns = await store.select(TurnRow, {"task_id": tasks[0].id})
-        if tasks[0].request_id and not turns:
-            turns = await store.select(TurnRow, {"turn_id": tasks[0].request_id})
-        if turns:
-            return turns
-        raise UsageError(
-            f"no turn of {name} is stored yet", f"it is {tasks[0].status}", "promptdock tasks watch ID"
-        )
+        return await _of_task(store, tasks[0])
     exact = await store.select(TurnRow, {"turn_id": name})
     recent = exact or await store.select(TurnRow, order=[("created_at", "desc")], limit=_RECENT)
     fitting = exact or [turn for turn in recent if turn.turn_id.startswith(name)]
+    if not fitting:
+        return await _of_task(store, await _part(client, name))
     if len({turn.turn_id.split(".")[0] for turn in fitting}) != 1:
-        why = "several begin so" if fitting else "no turn that is stored, and no task, is called so"
-        raise UsageError(
-            f"{name!r} names no turn", why, "the id of a message, as ask --json prints it, or of a task"
-        )
+        raise _nothing(name, "several begin so")
     top = min(len(turn.turn_id) for turn in fitting)
     return [turn for turn in fitting if len(turn.turn_id) == top]
+
+
+def _nothing(name: str, why: str) -> UsageError:
+    fix = "the id of a message, as ask --json prints it, or of a task"
+    return UsageError(f"{name!r} names no turn", why, fix)
+
+
+async def _part(client: Client, name: str) -> Task:
+    """The task of whose name a part was typed."""
+    try:
+        slug = await lookup.task(client, name)
+    except UsageError as error:
+        if error.why:  # those that may be meant
+            raise
+        raise _nothing(name, "no turn that is stored, and no task, is called so") from None
+    store = await client.store()
+    return (await store.select(Task, {"slug": slug}, limit=1))[0]
+
+
+async def _of_task(store: Store, task: Task) -> Sequence[TurnRow]:
+    turns = await store.select(TurnRow, {"task_id": task.id})
+    if task.request_id and not turns:
+        turns = await store.select(TurnRow, {"turn_id": task.request_id})
+    if turns:
+        return turns
+    raise UsageError(
+        f"no turn of {task.slug} is stored yet", f"it is {task.status}", "promptdock tasks watch ID"
+    )
 
 
 async def _own(store: Store, user: str) -> Sequence[TurnRow]:

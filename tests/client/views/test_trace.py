@@ -97,6 +97,19 @@ async def test_a_task_names_the_turns_in_which_it_was_done(client: Client) -> No
     assert [card["agent"] for card in await trace.trace(client, "calm-otter", "ada")] == ["backend"]
 
 
+@pytest.mark.parametrize("part", ["calm", "otter", "CALM-O"])
+async def test_a_part_of_a_tasks_name_is_enough(client: Client, part: str) -> None:
+    assert [card["agent"] for card in await trace.trace(client, part, "ada")] == ["backend"]
+
+
+async def test_a_part_of_the_names_of_several_tasks_is_refused_with_them(client: Client) -> None:
+    store = await client.store()
+    await store.insert(Task(slug="calm-fox", project_id=project_key("default"), title="Dig"))
+    with pytest.raises(UsageError) as refused:
+        await trace.trace(client, "calm", "ada")
+    assert "calm-fox, calm-otter" in refused.value.why
+
+
 @pytest.mark.parametrize(
     ("name", "why"), [("mess", "several begin so"), ("nothing", "no turn that is stored")]
 )
