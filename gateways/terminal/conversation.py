@@ -75,6 +75,7 @@ class Conversation:
     idle: asyncio.Event = field(default_factory=asyncio.Event)  # nothing is awaited, or a person is
     waiting: list[inbox.Item] = field(default_factory=list)  # for this person, in all conversations
     away: str = ""  # why Redis does not answer, where it does not
+    _decided: dict[str, float] = field(default_factory=dict)  # turn -> when its request was answered here
     _missed: int = 0  # looks in a row at which it did not
     _stale: asyncio.Event = field(default_factory=asyncio.Event)  # what waits may have changed
     _known: set[str] = field(default_factory=set)  # cursors of what was shown as this chat opened
@@ -261,6 +262,8 @@ class Conversation:
             self.asks[approval_id] = asked
             self.screen.error(str(error))
             return
+        if asked.in_reply_to:
+            self._decided[asked.in_reply_to] = time.monotonic()
         told = {"allow_once": "allowed once", "always": "always allowed", "deny": "denied"}[decision]
         self.screen.note(f"{told}, when Redis is back" if sent.outcome == "kept" else told)
         if self.awaited and not self.asks:
@@ -332,7 +335,11 @@ class Conversation:
         elif output.status == "awaiting_approval":
             self._put(output)
         elif output.status in CLOSING:
-            since = min((self.awaited[one] for one in output.answers if one in self.awaited), default=None)
+            # Of a turn that began before this chat did: since its person let it go on.
+            moments = self._decided | self.awaited
+            since = min((moments[one] for one in output.answers if one in moments), default=None)
+            for one in output.answers:
+                self._decided.pop(one, None)
             await self._settle(output)
             self._closing(output, since)
             if self._watched(output):

@@ -35,6 +35,9 @@ async def entries(client: Client, session: str, user: str) -> list[Entry]:
     with contextlib.suppress(PromptDockError):
         last = await last_words.last(client, session, user)
         questions = {one.id: one for one in await asked.questions(client, user, session)}
+    with contextlib.suppress(PromptDockError):
+        waits = await last_words.unanswered(client, session, user)
+        last = waits if waits and (last is None or last.at < waits.at) else last
     news: list[Entry] = []
     with contextlib.suppress(PromptDockError):
         for heard in await last_words.missed(client, session, user):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from pydantic import ValidationError
 
+from shared import log
 from shared.bus.keys import CHATTER
 from shared.bus.messages import Output
 from shared.client.client import Client
@@ -15,6 +17,7 @@ from shared.client.types import Heard
 from shared.store.records import ConversationMessage
 
 _SENDER = re.compile(r"\[from [^\]]*\]: ?")  # as the model reads who spoke
+_WAITING = 1000  # messages that have not ended, of which one may be this person's
 _LOOKED = 20  # messages among which a person's last words and their answer are found
 
 
@@ -40,6 +43,24 @@ async def last(client: Client, session: str, user: str) -> Last | None:
     return Last(
         asked.turn_id or "", _SENDER.sub("", _text(asked)), next(filter(None, answers), ""), asked.created_at
     )
+
+
+async def unanswered(client: Client, session: str, user: str) -> Last | None:
+    """What this person said last of what has not ended: it is stored with its answer."""
+    inbox = client.names.keys(CHATTER).inbox
+    for entry, flat in await client.bus.command("XREVRANGE", inbox, "+", "-", "COUNT", _WAITING):
+        fields = dict(zip(flat[::2], flat[1::2], strict=True))
+        try:
+            words = json.loads(fields.get(b"data", b""))
+        except (ValueError, RecursionError):
+            continue
+        if fields.get(b"session") != session.encode() or not isinstance(words, dict):
+            continue
+        if words.get("type") in (None, "message") and words.get("user_id") == user and words.get("content"):
+            at = datetime.fromtimestamp(int(entry.split(b"-")[0]) / 1000, UTC)
+            said = log.redact(str(words["content"]))
+            return Last(fields.get(b"id", b"").decode("utf-8", "replace"), said, "", at)
+    return None
 
 
 def _text(row: ConversationMessage) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -178,6 +179,29 @@ async def test_a_chat_opens_with_the_last_words_and_with_what_its_person_was_not
     await _acknowledged(here)
     async with Conversation(here.client, seen, "ada", None):
         assert "The fence stands" not in str(seen.told)
+
+
+async def test_a_chat_opens_with_the_last_words_also_where_they_are_not_answered_yet(
+    here: Conversation, chatter: Chatter, seen: Seen
+) -> None:
+    await _question(here, 300)  # asked for a shop, long ago
+    await here.client.say("Merge it", "ada", source="cli")
+    await here.client.say("Dig a pond", "ada", "work", source="cli")  # in another conversation
+    await here.__aexit__()
+    seen.told.clear()
+    async with Conversation(here.client, seen, "ada", None):
+        quoted = [text for kind, text in seen.told if kind == "note" and "you said" in text]
+        assert len(quoted) == 1 and quoted[0].endswith("you said: Merge it")
+
+
+async def test_the_answer_of_a_turn_that_began_before_the_chat_tells_the_seconds_since_it_was_let_go_on(
+    here: Conversation, chatter: Chatter, seen: Seen
+) -> None:
+    await chatter.says("awaiting_approval", "Backend asks", approval=LEAVE, in_reply_to="m-1")
+    await obey(here, "3")
+    await chatter.says("complete", "It was not done.", answers=["m-1"], usage={"input": 1, "output": 1})
+    await until(lambda: "tokens in" in seen.last("note"))
+    assert re.match(r"\d+\.\d s · 1 tokens in", seen.last("note"))
 
 
 async def _acknowledged(here: Conversation) -> None:
