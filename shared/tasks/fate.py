@@ -23,7 +23,9 @@ async def events(store: Store, tasks: Collection[UUID]) -> dict[UUID, TaskEvent]
         where = {"task_id": ("in", ids[at : at + _MOST]), "event": ("in", [*_EVENTS, "started", "completed"])}
         for event in await store.select(TaskEvent, where, order=[("created_at", "asc")]):
             id = event.task_id
-            if event.event in _EVENTS:
+            if event.event == DISCARDED and (stays := _merged(found.get(id)) or _merged(before.get(id))):
+                found[id] = stays  # only what came after the merge can have been thrown away
+            elif event.event in _EVENTS:
                 found[id] = event
             elif event.event == "started" and id in found:
                 before[id] = found.pop(id)
@@ -32,9 +34,13 @@ async def events(store: Store, tasks: Collection[UUID]) -> dict[UUID, TaskEvent]
     return found
 
 
+def _merged(event: TaskEvent | None) -> TaskEvent | None:
+    return event if event is not None and event.event == MERGED else None
+
+
 async def was_merged(store: Store, task: UUID) -> bool:
     """Whether what earlier attempts made is in the default branch, whatever goes on now."""
-    where = {"task_id": task, "event": ("in", list(_EVENTS))}
+    where = {"task_id": task, "event": ("in", [MERGED, UNMERGED])}
     last = await store.select(TaskEvent, where, order=[("created_at", "desc")], limit=1)
     return bool(last) and last[0].event == MERGED
 

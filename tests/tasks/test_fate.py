@@ -31,6 +31,9 @@ MERGED: Told = ("merged", {})
         ([AGAIN, WORK, MERGED, AGAIN, WORK], None, True),
         ([AGAIN, WORK, MERGED, ("unmerged", {}), AGAIN, NOTHING], None, False),
         ([AGAIN, NOTHING], None, False),
+        ([AGAIN, WORK, MERGED, ("discarded", {})], "merged", True),
+        ([AGAIN, WORK, MERGED, AGAIN, WORK, ("discarded", {})], "merged", True),
+        ([AGAIN, WORK, MERGED, ("unmerged", {}), ("discarded", {})], "discarded", False),
     ],
 )
 async def test_an_attempt_that_changes_nothing_leaves_the_work_what_it_was(

@@ -256,8 +256,18 @@ async def _put(repos: Mirrors, repo: Repo, git: Merger, old: str, made: str) -> 
 
 
 async def discard(repos: Mirrors, repo: Repo, store: Store, task: Task, actor: str, key: str) -> None:
-    """Throw away what a task made: its branch and its worktree. Its receipt stays."""
+    """Throw away what a task made: its branch and its worktree. Its receipt stays, and so does what is merged."""
     branch = await _branch(store, task, DONE, "discarded")
+    last = (await fate.events(store, [task.id])).get(task.id)
+    if last is not None and last.event == fate.MERGED:
+        with_ = last.detail.get("with")
+        raise ToolError(
+            f"the task {task.slug} cannot be discarded",
+            f"its work is in {last.detail.get('into') or repo.default_branch}"
+            + (f": it came with {with_}" if with_ else ""),
+            f"undo that merge first: promptdock tasks unmerge {with_ or task.slug}; "
+            "promptdock tasks prune clears away branches that are merged",
+        )
     await clear(repos, repo, task.slug)
     git = await source(repos, repo)
     if await git.commit_of(f"refs/heads/{branch}"):

@@ -301,6 +301,42 @@ async def test_what_is_thrown_away_leaves_neither_branch_nor_worktree(
     assert row.branch is None and await events(store) == ["discarded"]
 
 
+async def test_what_is_merged_is_not_thrown_away_until_its_merge_is_undone(
+    repos: Mirrors, repo: Repo, repository: Path, store: SqliteStore
+) -> None:
+    first = await worked(repos, repo, store, "t-1", b_txt="b\n")
+    tree = await Worktree.acquire(repos, repo, "t-2", 1, [str(first.branch)])
+    (tree.path / "d.txt").write_text("d\n")
+    await tree.git.commit_all("Go on", "t-2:1")
+    await tree.remove()
+    last = first.model_copy(update={"id": new_id(), "slug": "t-2", "branch": tree.branch})
+    await store.upsert([last, edge(last, first)])
+    await merge.merge(repos, repo, store, last, "person", "k1")
+    for task in (first, last):
+        with pytest.raises(ToolError, match="its work is in trunk") as refused:
+            await merge.discard(repos, repo, store, task, "ann", "k2")
+        assert "promptdock tasks unmerge t-2" in refused.value.fix
+        assert task.branch and plain(repository, "branch", "--list", task.branch)
+    assert set((await fate.fates(store, [first.id, last.id])).values()) == {"merged"}
+    await merge.unmerge(repos, repo, store, last, "person", "k3")
+    for task in (first, last):
+        await merge.discard(repos, repo, store, task, "ann", f"k4:{task.slug}")
+    assert set((await fate.fates(store, [first.id, last.id])).values()) == {"discarded"}
+
+
+async def test_what_was_made_after_a_merge_is_thrown_away_alone(
+    repos: Mirrors, repo: Repo, repository: Path, store: SqliteStore
+) -> None:
+    task = await worked(repos, repo, store, "t-1", b_txt="b\n")
+    await merge.merge(repos, repo, store, task, "person", "k1")
+    await store.insert(TaskEvent(id=new_id(), task_id=task.id, event="started"))
+    await merge.discard(repos, repo, store, task, "ann", "k2")
+    assert await fate.fates(store, [task.id]) == {task.id: "merged"}
+    (row,) = await store.select(Task, {"slug": "t-1"})
+    await merge.unmerge(repos, repo, store, row, "person", "k3")
+    assert "b.txt" not in plain(repository, "ls-tree", "--name-only", "trunk")
+
+
 async def test_a_task_that_runs_is_neither_merged_nor_thrown_away(
     repos: Mirrors, repo: Repo, store: SqliteStore
 ) -> None:

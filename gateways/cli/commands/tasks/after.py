@@ -34,10 +34,11 @@ async def unmerge(settings: Settings, task: str, user: str, as_json: bool) -> No
     if result is None:
         return
     how = f"by the commit {result['commit'][:10]}" if result["commit"] else "which is what it was before"
-    screen.out(f"{result['branch']} is taken out of {result['from']}, {how}")
+    screen.out(f"{result['branch'] or task} is taken out of {result['from']}, {how}")
     if along := result.get("went_with_it"):
         screen.talk(f"with it went what it was built on: {', '.join(along)}")
-    screen.talk(f"its branch stays; again with: promptdock tasks merge {task}")
+    if result["branch"]:
+        screen.talk(f"its branch stays; again with: promptdock tasks merge {task}")
 
 
 async def prune(
