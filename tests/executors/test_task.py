@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -374,8 +375,11 @@ def test_a_person_tries_merges_undoes_discards_and_clears_away_what_tasks_made(
     assert (folder / "answer.txt").read_text() == "wrong\n" and git(folder, "branch", "--show-current") == ""
     (folder / "answer.txt").write_text("mine\n")
     assert "checked out already" in refused(place, "tasks", "try", task)
-    assert "not committed" in refused(place, "tasks", "try", task, "--remove", code=1)
-    git(folder, "checkout", "-q", ".")
+    (folder / "new.txt").write_text("mine\n")
+    told = " ".join(refused(place, "tasks", "try", task, "--remove", code=1).split())
+    assert "not committed" in told
+    git(folder, *re.search(r"(reset --hard) &&", told)[1].split())  # type: ignore[index]
+    git(folder, *re.search(r"(clean -fd) drops", told)[1].split())  # type: ignore[index]
     assert does("try", task, "--remove") == f"{folder} is removed\n" and not folder.exists()
     before = git(checkout, "rev-parse", "HEAD")
     assert "is merged into main" in does("merge", task)

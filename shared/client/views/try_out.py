@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import tempfile
 from pathlib import Path
 
@@ -68,10 +69,11 @@ async def end(client: Client, name: str) -> Path:
         with contextlib.suppress(OSError):
             _note(client, task).unlink()
         return place
+    there = f"git -C {shlex.quote(str(place))}"
     raise PromptDockError(
         f"{place} is not removed",
         why,
-        f"git -C {place} stash -u keeps them, git -C {place} checkout . drops them",
+        f"{there} stash -u keeps them; {there} reset --hard && {there} clean -fd drops them",
     )
 
 
