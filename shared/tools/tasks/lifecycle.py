@@ -45,16 +45,17 @@ async def _move(here: Context, task: Task, event: str, **changes: Any) -> Task:
 
 @category.tool(effect="idempotent", detail=_task, touches=touching("records"))
 async def stop_task(here: Context, task_id: str) -> Result:
-    """Stop a task that is waiting for its worker or in progress. What was made is kept on its branch."""
+    """Stop a task that waits for its worker or its next try, or is in progress. What was made is kept on its branch."""
     task = await lookup.task(here.store, task_id)
     if task.status == "BLOCKED" and here.intended is not None:
         return dict(here.intended["told"])  # stopped by this very call, before a crash
-    if task.status in ("COMPLETED", "FAILED", "BLOCKED"):
+    if task.status in ("COMPLETED", "BLOCKED"):
         raise ToolError(f"the task {task_id} does not run", f"it is {task.status}")
     result = {"stopped": task_id, "was": "running" if task.status in BUSY[1:] else "waiting"}
     await here.intend({"told": result})
     how = "gone"
-    if here.cluster is not None and task.assignee and task.request_id:
+    # What failed waits for its next try: its request has ended.
+    if here.cluster is not None and task.assignee and task.request_id and task.status != "FAILED":
         how = await here.cluster.stop(task.assignee, task.request_id)
     result = {"stopped": task_id, "was": "running" if how == "running" else "waiting"}
     if how != "running":  # a worker that runs it writes the state itself, with what it made until then

@@ -45,7 +45,7 @@ async def pause_task(
         if task.resume_at is None or abs(task.resume_at - until) > timedelta(minutes=1):
             task = await lookup.change(here.store, task, resume_at=until)
         return result | {"resumes": _stamp(task)}
-    if task.status not in ("READY", "ASSIGNED", *RUNNING):
+    if task.status not in ("READY", "ASSIGNED", "FAILED", *RUNNING):
         raise ToolError(
             f"the task {task_id} cannot be paused", f"it is {task.status}", "get_task shows what it does"
         )
@@ -53,7 +53,8 @@ async def pause_task(
         # Its worker writes the state itself, with what it made until then: that it is a pause, the row says.
         task = await lookup.change(here.store, task, resume_at=until)
     how = "gone"
-    if here.cluster is not None and task.assignee and task.request_id:
+    # What failed waits for its next try: its request has ended.
+    if here.cluster is not None and task.assignee and task.request_id and task.status != "FAILED":
         how = await here.cluster.stop(task.assignee, task.request_id)
     if how == "running":
         return result | {"resumes": until.isoformat(), "was": "running"}

@@ -36,12 +36,20 @@ async def test_a_task_that_nobody_works_on_is_paused_at_once_and_goes_on_by_a_wo
     assert "it is READY" in await bench.no("resume_task", task_id=task.slug)
 
 
-@pytest.mark.parametrize(
-    "status", ["DEFINED", "VERIFYING", "COMPLETED", "FAILED", "BLOCKED", "AWAITING_APPROVAL"]
-)
+@pytest.mark.parametrize("status", ["DEFINED", "VERIFYING", "COMPLETED", "BLOCKED", "AWAITING_APPROVAL"])
 async def test_what_does_not_run_and_will_not_is_not_paused(bench: Bench, status: str) -> None:
     task = await made(bench, status=status)
     assert f"it is {status}" in await bench.no("pause_task", task_id=task.slug)
+
+
+async def test_a_task_that_waits_for_its_next_try_is_paused_and_stopped(bench: Bench) -> None:
+    task = await made(bench, status="FAILED", attempts=1, assignee="backend", request_id="r-1")
+    assert (await bench.twice("pause_task", task_id=task.slug, hours=2))["was"] == "waiting"
+    [row] = await bench.store.select(Task, {"id": task.id})
+    assert row.status == "PAUSED" and row.resume_at is not None and row.resume_at > now() + timedelta(hours=1)
+    other = await made(bench, status="FAILED", attempts=1, assignee="backend", request_id="r-2")
+    assert (await bench.twice("stop_task", task_id=other.slug))["was"] == "waiting"
+    assert [row.status for row in await bench.store.select(Task, {"id": other.id})] == ["BLOCKED"]
 
 
 async def test_a_task_that_was_out_of_money_is_resumed_with_a_warning(bench: Bench) -> None:
