@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import re
+import shlex
 import shutil
 import time
 from collections.abc import AsyncIterator
@@ -51,7 +52,7 @@ class Mirrors:
     ) -> Repo:
         """The row of a new repository: `place` is a folder here, which stays where it is, or a url.
 
-        Raises UsageError where there is no repository, ToolError where git cannot reach or trust it.
+        Raises UsageError where there is no repository or no commit in it, ToolError where git cannot reach or trust it.
         """
         if is_url(place):
             return await self._add_url(place, project, name, kind, push_tasks)
@@ -61,6 +62,9 @@ class Mirrors:
         branch = await git.default_branch() or "main"
         if not await git.commit_of(branch):
             branch = await git.branch() or branch
+        if not await git.commit_of(f"refs/heads/{branch}") and not await git.head():
+            make = f"git -C {shlex.quote(str(path))}"
+            raise _empty(str(path), f"{make} add -A && {make} commit --allow-empty -m Start")
         return Repo(
             id=id, project_id=project, name=name or path.name, kind=kind, path=str(path), home=self.home_id,
             default_branch=branch, push_tasks=push_tasks,
@@ -75,11 +79,14 @@ class Mirrors:
         there = self._mirror(repo).path.exists()
         try:
             git = await self.source(repo)
+            branch = await git.default_branch() or "main"
+            if not await git.commit_of(f"refs/remotes/origin/{branch}"):
+                raise _empty(url, "push one")
         except BaseException:
             if not there:  # nobody has it, so that nothing of it stays
                 await self.forget(repo)
             raise
-        return repo.model_copy(update={"default_branch": await git.default_branch() or "main"})
+        return repo.model_copy(update={"default_branch": branch})
 
     def here(self, repo: Repo) -> Git | None:
         """The repository as it lies on this machine, without a look at where it came from; None where it does not."""
@@ -159,8 +166,10 @@ class Mirrors:
         for name in [*names, f"refs/remotes/origin/{repo.default_branch}"]:
             if commit := await git.commit_of(name):
                 return commit
-        raise ToolError(
-            f"the repository {repo.name!r} has no commit yet", "", "make a first commit, then try again"
+        raise Lasting(
+            f"the repository {repo.name!r} has no commit",
+            f"work begins from a commit of {repo.default_branch!r}",
+            f"make one in {repo.path or repo.url}, then try again",
         )
 
     async def read_root(self, repo: Repo) -> tuple[Path, str]:
@@ -212,6 +221,14 @@ def _age(file: Path) -> float:
 
 def _unread(folder: Path, kept: Path) -> list[Path]:
     return [ready for ready in folder.glob("*.ready") if ready != kept and _age(ready) > _READERS]
+
+
+def _empty(place: str, make: str) -> UsageError:
+    return UsageError(
+        f"{place} has no commit yet",
+        "every task begins from a commit",
+        f"make a first one ({make}), then add it again",
+    )
 
 
 def is_url(place: str) -> bool:

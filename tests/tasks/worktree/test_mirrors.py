@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.errors import ToolError, UsageError
+from shared.errors import Lasting, ToolError, UsageError
 from shared.store.records import Repo
 from shared.tasks.names import slug
 from shared.tasks.worktree.mirrors import Mirrors
@@ -126,13 +126,27 @@ async def test_many_readers_at_once_make_one_mirror_and_one_checkout(
     assert len(set(found)) == 1 and (found[0][0] / "a.txt").exists()
 
 
-async def test_a_repository_without_a_commit_says_so(repos: Mirrors, tmp_path: Path) -> None:
+async def test_a_repository_without_a_commit_is_refused_with_what_to_do(
+    repos: Mirrors, tmp_path: Path
+) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     plain(empty, "init", "-q", "-b", "main")
-    repo = await repos.add(str(empty), PROJECT)
-    with pytest.raises(ToolError, match="no commit yet"):
+    for place in (str(empty), f"file://{empty}"):
+        with pytest.raises(UsageError, match="no commit yet") as refused:
+            await repos.add(place, PROJECT)
+        assert "make a first one" in refused.value.fix
+    assert not list((repos.home / "mirrors").glob("*.git")), "nobody has it, so nothing of it stays"
+    commit(empty, "a.txt", "a\n")
+    assert (await repos.add(str(empty), PROJECT)).default_branch == "main"
+
+
+async def test_one_that_lost_its_commits_fails_for_good(repos: Mirrors, repository: Path) -> None:
+    repo = await repos.add(str(repository), PROJECT)
+    plain(repository, "update-ref", "-d", "HEAD")
+    with pytest.raises(Lasting, match="has no commit") as refused:
         await repos.base(repo)
+    assert str(repository) in refused.value.fix
 
 
 def test_names_of_folders_are_plain_and_different_for_different_things() -> None:
