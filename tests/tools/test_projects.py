@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from shared.store.origin import PERSON, Origin
 from shared.store.records import (
     Channel,
     Memory,
@@ -45,6 +46,27 @@ async def test_a_project_with_a_url_has_its_repository(bench: Bench) -> None:
     assert (await bench.twice("create_project", name="Web", repo_url=f"file://{url}"))["repo"] == "web"
     [repo] = (await bench.ok("list_repos", project_id="web"))["repos"]
     assert (repo["name"], repo["default_branch"], repo["path"]) == ("web", "main", None)
+
+
+async def test_the_repository_of_a_new_project_keeps_who_added_it(bench: Bench) -> None:
+    path = str(bench.repository("web", {"a.ts": "x\n"}))
+    await bench.ok("create_project", name="Web", repo_url=path, here={"agent": PERSON})
+    [repo] = await bench.store.select(Repo)
+    assert Origin.of(repo.origin).by == PERSON and not Origin.of(repo.origin).foreign
+    read = {"foreign": lambda: "view"}
+    other = str(bench.repository("api", {"a.py": "x\n"}))
+    await bench.ok("create_project", name="Api", repo_url=other, here=read)
+    [repo] = await bench.store.select(Repo, {"name": "api"})
+    assert Origin.of(repo.origin).foreign == "view"
+
+
+async def test_a_project_whose_repository_is_refused_is_not_made(bench: Bench) -> None:
+    empty = bench.home.parent / "empty"
+    empty.mkdir()
+    git(empty, "init", "-q")
+    assert "no commit yet" in await bench.no("create_project", name="Web", repo_url=str(empty))
+    assert "no commit yet" in await bench.no("add_repo", source="link", path=str(empty))
+    assert "web" not in await _listed(bench)
 
 
 async def test_a_project_is_paused_resumed_and_edited(bench: Bench) -> None:

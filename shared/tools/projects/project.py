@@ -33,6 +33,7 @@ from shared.tools import checkouts, lookup
 from shared.tools.categories import tier
 from shared.tools.context import Context
 from shared.tools.detail import PLACE, dollars, place, words
+from shared.tools.projects.repositories import opened_at
 from shared.tools.registry import Result
 
 category = tier("project")
@@ -115,15 +116,15 @@ async def create_project(
         default_branch=check_ref(default_branch or "main"),
         workspace=str(place) if place else None,
     )
-    known = await checkouts.registered(here, row, repo_url, "") if repo_url else None
+    await _made_here(here, row)
+    # Before anything is written: a place that is refused leaves no project behind.
+    repo = await _repository(here, row, repo_url) if repo_url else None
     await _insert(here, row)
     if place:
         await asyncio.to_thread(place.mkdir, parents=True, exist_ok=True)
     result: Result = {"created": slug, "name": row.name, "workspace": row.workspace}
     result["auto_create_channels"] = auto_create_channels
-    if repo_url:
-        repo = known or await checkouts.repos(here).add(repo_url, row.id)
-        repo = await checkouts.branched(here, row, repo)
+    if repo:
         await here.store.upsert([repo])
         result |= {"repo": repo.name, "default_branch": repo.default_branch}
         if default_branch and repo.default_branch != default_branch:
@@ -135,15 +136,33 @@ async def create_project(
     return result
 
 
+async def _repository(here: Context, project: Project, place: str) -> Repo:
+    """The row of a new project's repository, with who adds it and what was read for that."""
+    if known := await checkouts.registered(here, project, place, ""):
+        return known
+    row = await opened_at(here, checkouts.repos(here), project, place, None)
+    row = await checkouts.branched(here, project, row)
+    return row.model_copy(update={"origin": here.origin.kept()})
+
+
+def _mark(here: Context, row: Project) -> UUID:
+    return derived("project-event", here.step_id or str(lookup.identity(here)), row.slug, "created")
+
+
+async def _made_here(here: Context, row: Project) -> bool:
+    """Whether this very step made it before a crash; ToolError where another made one of that name."""
+    if not await lookup.first(here.store, Project, id=row.id):
+        return False
+    if await lookup.first(here.store, TaskEvent, id=_mark(here, row)):
+        return True
+    raise ToolError(f"there is a project {row.slug!r} already", "names must differ", "choose another name")
+
+
 async def _insert(here: Context, row: Project) -> None:
     """Write a new project. The event says which step made it, so that a replay knows its own."""
-    mark = derived("project-event", here.step_id or str(lookup.identity(here)), row.slug, "created")
-    if await lookup.first(here.store, Project, id=row.id):
-        if await lookup.first(here.store, TaskEvent, id=mark):
-            return
-        raise ToolError(
-            f"there is a project {row.slug!r} already", "names must differ", "choose another name"
-        )
+    if await _made_here(here, row):
+        return
+    mark = _mark(here, row)
     await here.store.upsert([lookup.project_event(here, row, mark, "created")])
     try:
         await here.store.insert(row)

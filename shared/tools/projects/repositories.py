@@ -65,7 +65,7 @@ async def add_repo(
     mark = derived("project-event", here.step_id or str(lookup.identity(here)), "repo")
     known = await checkouts.registered(here, project, given, name or "")
     if known is None:
-        row = await _opened_at(here, repos, project, given, name)
+        row = await opened_at(here, repos, project, given, name)
         row = (await checkouts.branched(here, project, row)).model_copy(
             update=wanted | {"origin": here.origin.kept()}
         )
@@ -99,7 +99,7 @@ async def add_repo(
     }
 
 
-async def _opened_at(here: Context, repos: Mirrors, project: Project, given: str, name: str | None) -> Repo:
+async def opened_at(here: Context, repos: Mirrors, project: Project, given: str, name: str | None) -> Repo:
     try:
         return await repos.add(given, project.id, name or "")
     except UsageError as error:
