@@ -407,6 +407,7 @@ class TaskRunner:
             await self._proof.commit(self.ticket.title, summary, "end" if self._proof.rounds() else "final")
         tokens = self._usage.input + self._usage.output
         made = await self._proof.receipt(summary, tokens)
+        made = await self.ticket.proved(made, await self._tree.git.head())
         await self._tree.remove(force=True)
         self._tree = None
         if how == "completed" and not made.commits and self._repo and not await self._was_merged():

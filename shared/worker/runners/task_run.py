@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from shared import log
@@ -17,6 +17,7 @@ from shared.store.row import derived, now
 from shared.tasks import scheduler, states
 from shared.tasks.defaults import KINDS, Kinds, best_for, named
 from shared.tasks.worktree import bases, message
+from shared.tasks.worktree.receipt import CheckRun, Receipt, verdict
 from shared.turns.outbox import RowChange
 from shared.turns.turn import Turn
 from shared.worker.budgets.ledger import tomorrow
@@ -24,6 +25,7 @@ from shared.worker.connection import Connection
 from shared.worker.event_stream import EventStream
 
 Payload = dict[str, Any]
+_TRIED = 50  # attempts of a task that are looked at
 _RESUMES = timedelta(hours=8)  # after which a task that waits for an answer is tried again without it
 
 REVIEW = states.REVIEW
@@ -43,6 +45,10 @@ _EVENTS = {
     "spent": ["budget_spent"],
     "planned": ["plan_made"],
 }
+
+
+def _checked(result: TaskResult) -> list[Payload]:
+    return [run for run in result.commands if run.get("check")]
 
 
 async def apply_tasks(store: Store, changes: list[Payload]) -> None:
@@ -171,6 +177,34 @@ class TaskRun:
             begun = event in ("assigned", "started") and self.row.status == "IN_PROGRESS"
             told = log.get().debug if begun else log.get().warning
             told("The task's state could not be written", change=event, why=str(error))
+
+    async def proved(self, made: Receipt, head: str) -> Receipt:
+        """With what is proved of its commit, where this attempt made none: `head` is that of an attempt before.
+
+        Where it ran no checks, the last that ran on that commit count.
+        """
+        ran = any(run.check for run in made.commands)
+        if self.row is None or (ran and made.commits):
+            return made
+        order: list[tuple[str, Literal["asc", "desc"]]] = [("created_at", "desc")]
+        try:
+            tried = await self._parts.store.select(
+                TaskResult, {"task_id": self.row.id}, order=order, limit=_TRIED
+            )
+        except StoreUnavailable as error:
+            log.get().warning("What was checked before cannot be read", why=str(error))
+            return made
+        since = 0 if ran else next((at for at, one in enumerate(tried) if _checked(one)), len(tried))
+        # An attempt that made no commit left the branch where the one before it had brought it.
+        commits = next((one.commits for one in tried[since:] if one.commits), [])
+        if not commits or commits[-1] != head:
+            return made
+        if ran:
+            return made.model_copy(update={"verified": verdict(made.commands, committed=True)})
+        checks = [CheckRun.model_validate(run) for run in _checked(tried[since])]
+        return made.model_copy(
+            update={"commands": [*made.commands, *checks], "verified": tried[since].verified}
+        )
 
     async def event(self, state: str, **more: Any) -> None:
         """Task changes are events of their own."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -10,8 +11,9 @@ from structlog.testing import capture_logs
 
 from shared.bus.messages import AgentMessage
 from shared.errors import Lasting
-from shared.store.records import Project, Repo, Task, project_key
+from shared.store.records import Project, Repo, Task, TaskResult, project_key
 from shared.store.sqlite import SqliteStore
+from shared.tasks.worktree.receipt import CheckRun, Produced, Receipt
 from shared.turns.turn import Turn
 from shared.worker.connection import Connection
 from shared.worker.runners.task_run import TaskRun, apply_tasks
@@ -64,3 +66,40 @@ async def test_a_change_that_a_person_overtook_is_a_warning_and_one_that_nobody_
     with capture_logs() as logged:
         await apply_tasks(store, [change | {"epoch": 1, "changes": {}}, change])
     assert [line["log_level"] for line in logged] == ["warning", "error"]
+
+
+PASSED = {"command": "true", "exit_code": 0, "check": True, "by": "harness"}
+
+
+@pytest.mark.parametrize(
+    ("tried", "head", "verified"),
+    [
+        ([("c1", [PASSED], "verified")], "c1", "verified"),
+        ([("c1", [PASSED], "verified"), ("", [], "unverified")], "c1", "verified"),
+        ([("c1", [PASSED], "verified"), ("", [PASSED | {"exit_code": 1}], "unverified")], "c1", "unverified"),
+        ([("c1", [PASSED], "verified"), ("c2", [], "unverified")], "c2", "unverified"),
+        ([("c1", [PASSED], "verified")], "c2", "unverified"),
+        ([("c1", [], "unverified")], "c1", "unverified"),
+    ],
+)
+async def test_an_attempt_that_changed_nothing_keeps_the_proof_of_its_commit(
+    store: SqliteStore, tried: list[tuple[str, list[dict[str, Any]], Any]], head: str, verified: str
+) -> None:
+    ticket = await ticket_of(store)
+    task = Task(slug="calm-fox", project_id=PROJECT, title="x", status="IN_PROGRESS")
+    await store.insert(task)
+    for number, (commit, commands, said) in enumerate(tried):
+        at = datetime(2026, 1, 1, number, tzinfo=UTC)
+        made = {"commits": ["c0", commit] if commit else [], "commands": commands, "verified": said}
+        await store.insert(TaskResult(task_id=task.id, created_at=at, **made))
+    await ticket.load()
+    made_now = Receipt(commits=[Produced(sha="c0", subject="x"), Produced(sha=head, subject="y")])
+    now = await ticket.proved(made_now, head)
+    assert now.verified == verified
+    assert bool(now.commands) == (head == "c1" and any(commands for _, commands, _ in tried))
+    ours = [CheckRun.model_validate(PASSED)]
+    nothing = await ticket.proved(Receipt(commands=ours), head)  # it is merged, and was checked once more
+    last = next((commit for commit, _, _ in reversed(tried) if commit), "")
+    assert nothing.verified == ("verified" if head == last else "unverified")
+    own = made_now.model_copy(update={"commands": [CheckRun(command="false", exit_code=1, check=True)]})
+    assert await ticket.proved(own, head) is own, "what was checked now counts"
