@@ -188,15 +188,13 @@ class TaskRun:
             return made
         order: list[tuple[str, Literal["asc", "desc"]]] = [("created_at", "desc")]
         try:
-            tried = await self._parts.store.select(
-                TaskResult, {"task_id": self.row.id}, order=order, limit=_TRIED
-            )
+            tried = await self._store.select(TaskResult, {"task_id": self.row.id}, order=order, limit=_TRIED)
         except StoreUnavailable as error:
             log.get().warning("What was checked before cannot be read", why=str(error))
             return made
         since = 0 if ran else next((at for at, one in enumerate(tried) if _checked(one)), len(tried))
         # An attempt that made no commit left the branch where the one before it had brought it.
-        commits = next((one.commits for one in tried[since:] if one.commits), [])
+        commits: list[str] = next((one.commits for one in tried[since:] if one.commits), [])
         if not commits or commits[-1] != head:
             return made
         if ran:
