@@ -478,6 +478,32 @@ async def test_a_merge_is_found_again_when_the_plan_is_no_longer_shown() -> None
     assert calls(last) == [] and "brisk-otter was not merged" in text(last)
 
 
+def _outcome(task: str, how: str = ": completed.") -> ModelMessage:
+    words = f"[outcome of a task, told to the person already]: Task {task} (Do (it)) by backend{how}"
+    return {"role": "user", "content": words}
+
+
+async def test_what_the_person_was_told_of_last_is_merged_before_an_older_plan() -> None:
+    talk = Talk(tools=(*CHATTER, "list_tasks", "merge_task", "review_task"))
+    await written(talk)
+    names = [*(f"brisk-otter-{n}" for n in range(3)), "calm-fox", "warm-ivy", "wild-lynx"]
+    for name in names[:5]:
+        talk.messages += [_outcome(name), {"role": "assistant", "content": "Noted."}]
+    talk.messages += [_outcome("wild-lynx", " failed: it broke"), {"role": "assistant", "content": "Noted."}]
+    await talk.say("Merge it")
+    looked = calls(await talk.reply({"tasks": [{"id": name, "status": "COMPLETED"} for name in names]}))
+    assert [given["task_id"] for _, given in looked][:3] == ["warm-ivy", "calm-fox", "brisk-otter-2"]
+    found: list[dict[str, Any]] = [{"task_id": given["task_id"], "files": [{}]} for _, given in looked]
+    found[0] |= {"merged": True}  # by the person's own command
+    assert calls(await talk.reply(*found)) == [("merge_task", {"task_id": "calm-fox"})]
+    done = {"merged": "calm-fox", "branch": "promptdock/calm-fox", "into": "main", "files": ["a"]}
+    last = await talk.reply(done | {"came_with_it": ["warm-ivy"]})
+    assert calls(last) == [] and "promptdock/calm-fox is merged into main" in text(last)
+    await talk.say("Merge it")
+    rows = {"tasks": [{"id": name, "status": "COMPLETED"} for name in names]}
+    assert calls(await talk.reply(rows)) == [("merge_task", {"task_id": "brisk-otter-2"})], "what is left"
+
+
 async def test_what_is_not_done_is_not_merged() -> None:
     talk = Talk(tools=(*CHATTER, "list_tasks", "merge_task"))
     await written(talk)

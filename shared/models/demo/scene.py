@@ -19,6 +19,9 @@ _WAITS = re.compile(r"^The task ([\w-]+) waits for the person's answer", re.MULT
 _NOTE = re.compile(r"\[[^\]]*\]")  # words of the harness, not of a person
 # what other agents did, put in words, and what the harness tells of earlier
 _TOLD = re.compile(r"\[(?:(?:outcome of a task|late answer)[^\]\n]*\]: |CONVERSATION SUMMARY)")
+_OUTCOME = re.compile(
+    r"\[outcome of a task[^\]\n]*\]: Task ([\w-]+) \(.*\) by [\w.-]+(?:: completed\.| is done and waits)"
+)
 _ABSENT = frozenset({"offline", "timeout", "silent", "late"})
 
 
@@ -76,7 +79,8 @@ class Scene:
     question: str = ""  # that question
     options: tuple[str, ...] = ()  # of that question
     planned: tuple[Planned, ...] = ()  # the newest plan that was written as tasks, in whatever turn
-    merged: frozenset[str] = frozenset()  # tasks that were merged in turns before this one
+    merged: frozenset[str] = frozenset()  # tasks that were merged in turns before this one, or came along
+    told: tuple[str, ...] = ()  # tasks with work that the person was told of, the newest last
     roster: tuple[str, ...] = ()  # the other agents that are or were here
     repositories: tuple[str, ...] = ()  # of the project, without the demo's own where there are others
     waits: tuple[str, ...] = ()  # tasks that wait for the person's answer to a question
@@ -118,17 +122,27 @@ def read(request: Request) -> Scene:
         question=str((question or {}).get("question") or ""),
         options=tuple(str(option) for option in (question or {}).get("options") or ()),
         planned=_planned(messages),
-        merged=frozenset(
-            str(call.input.get("task_id"))
-            for call in _calls(messages[: max(place, 0)])
-            if call.name == "merge_task" and not call.error
-        ),
+        merged=frozenset(_merged(messages[: max(place, 0)])),
+        told=_outcomes(messages),
         roster=tuple(
             name for name in _listed(request.system, "Agents on the roster:") if name != request.agent
         ),
         repositories=_others(_listed(request.system, "Repositories:")),
         waits=tuple(_WAITS.findall(_words(messages[place]))) if places else (),
     )
+
+
+def _merged(messages: tuple[ModelMessage, ...]) -> Iterator[str]:
+    for call in _calls(messages):
+        if call.name == "merge_task" and not call.error:
+            yield str(call.input.get("task_id"))
+            yield from call.data.get("came_with_it", ()) if isinstance(call.data, dict) else ()
+
+
+def _outcomes(messages: tuple[ModelMessage, ...]) -> tuple[str, ...]:
+    words = (_words(message) for message in messages if message["role"] == "user")
+    found = [name for text in words for name in _OUTCOME.findall(text)]
+    return tuple(reversed(dict.fromkeys(reversed(found))))
 
 
 def blocks(message: ModelMessage) -> list[Block]:

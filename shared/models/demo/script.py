@@ -34,6 +34,7 @@ _STRONG = {
 }
 _WEAK = {"decide": r"\bwhich\b", "recall": r"\b(?:before|earlier|previous\w*)\b", "build": r"\bdemo\b"}
 
+_HEARD = 6  # tasks that were told of and are looked at before a merge
 _SUMMARISE = re.compile(r"\W*summari[sz]e", re.I)
 
 # words of questions rather than of code
@@ -213,7 +214,14 @@ def _merge(scene: Scene) -> Move:
     named = [name for name in re.findall(r"[a-z]+-[a-z]+(?:-\d+)?", scene.said.lower()) if name in states]
     planned = [task.task for task in scene.planned if task.task not in scene.merged]
     wanted = named or [task.task for task in build.last(scene.planned) if task.task in planned]
-    if not scene.planned and not named and "review_task" in scene.offered:
+    told = [name for name in reversed(scene.told) if name in states and name not in scene.merged]
+    if told and not named and told[0] not in {task.task for task in scene.planned}:
+        # The newest work that the person heard of, whatever was planned before it; a person may have merged it.
+        if "review_task" in scene.offered and not scene.called("review_task"):
+            return Move(calls=tuple(("review_task", {"task_id": name}) for name in told[:_HEARD]))
+        there = build.unmerged(scene) if "review_task" in scene.offered else told
+        wanted, planned = [name for name in told if name in there][:1], []
+    elif not scene.planned and not named and "review_task" in scene.offered:
         # The plan is no longer shown in a long conversation: what is done is looked at instead.
         if (done := build.done(states)) and not scene.called("review_task"):
             return Move(calls=tuple(("review_task", {"task_id": name}) for name in done))
