@@ -114,6 +114,14 @@ async def projects(store: Store) -> dict[UUID, str]:
     return {row.id: row.slug for row in await store.select(Project)}
 
 
+def resting(row: Project) -> str:
+    """Why what is made in a project does not begin; "" where it does."""
+    if row.status == "ACTIVE":
+        return ""
+    how = f"promptdock project resume {row.slug}"
+    return f"project {row.slug} is {row.status.lower()}: nothing of it begins until {how}"
+
+
 def project_event(here: Context, row: Project, id: UUID, change: str, **detail: Any) -> TaskEvent:
     """That a project was changed: hooks of that project, and who listens, hear of it by this row."""
     result = {"project": row.slug, "name": row.name, **detail}

@@ -362,7 +362,9 @@ async def test_the_planner_hands_in_a_plan_that_its_tool_takes() -> None:
     assert "1. Backend: a login page with an API route (backend)" in text(last)
 
 
-async def written(talk: Talk, said: str = "Build a guest book with an API") -> list[dict[str, Any]]:
+async def written(
+    talk: Talk, said: str = "Build a guest book with an API", **more: str
+) -> list[dict[str, Any]]:
     """A conversation in which the demo's own plan was written; its tasks."""
     await talk.say(said)
     planner = Talk("planner", ("submit_plan",))
@@ -371,7 +373,7 @@ async def written(talk: Talk, said: str = "Build a guest book with an API") -> l
     [tool] = [tool for tool in planning.category.tools if tool.name == "submit_plan"]
     plans.validate(tool.check(plan)["tasks"])
     rows = [{"index": n, "task_id": f"brisk-otter-{n}", "status": "READY"} for n in range(3)]
-    answer = await talk.reply({"plan": plan, "written": rows}, FOUND)
+    answer = await talk.reply({"plan": plan, "written": rows, **more}, FOUND)
     assert calls(answer) == []
     return list(plan["tasks"])
 
@@ -388,6 +390,13 @@ async def test_a_sentence_becomes_two_tasks_side_by_side_and_one_that_needs_both
     assert "1. brisk-otter-0: Data for a guest book with an API (backend)" in told
     assert "3. brisk-otter-2: Put together a guest book with an API (backend, after 1 and 2)" in told
     assert "merge it" in told
+
+
+async def test_in_a_paused_project_it_is_not_said_that_the_work_begins() -> None:
+    talk = Talk()
+    await written(talk, warning="project shop is paused")
+    told = str(talk.messages[-1]["content"][0]["text"])
+    assert "nothing begins yet: project shop is paused" in told and "work begins" not in told
 
 
 def test_the_titles_of_a_plan_for_a_page_say_page_once() -> None:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
-from uuid import UUID
 
 from shared.client.client import Client
 from shared.client.text.matching import pick
@@ -63,12 +62,12 @@ async def tasks(client: Client, wanted: Filter | None = None) -> list[Card]:
     store = await client.store()
     where = await _where(client, wanted)
     rows = await store.select(Task, where, order=[("created_at", "desc")], limit=wanted.limit)
-    slugs = {row.id: row.slug for row in await store.select(Project)}
+    found = {row.id: row for row in await store.select(Project)}
     became = await fates(store, [row.id for row in rows])
-    return [_card(row, slugs, became.get(row.id)) for row in rows]
+    return [_card(row, found.get(row.project_id), became.get(row.id)) for row in rows]
 
 
-def _card(row: Task, projects: dict[UUID, str], became: str | None) -> Card:
+def _card(row: Task, project: Project | None, became: str | None) -> Card:
     return {
         "id": row.slug,
         "title": row.title,
@@ -76,7 +75,8 @@ def _card(row: Task, projects: dict[UUID, str], became: str | None) -> Card:
         "work": became,
         "assignee": row.assignee,
         "user_id": row.user_id,
-        "project": projects.get(row.project_id, ""),
+        "project": project.slug if project else "",
+        "project_status": project.status if project else None,
         "branch": row.branch,
         "error": row.error or None,
         "made": _made(row) or None,
@@ -102,10 +102,16 @@ def _made(row: Task | Repo) -> str:
 
 
 def state(card: Card) -> str:
-    """A task's state, with what became of its work or waits: `COMPLETED, merged`, `FAILED, again in 30 s`."""
+    """A task's state, with what became of its work or waits: `COMPLETED, merged`, `READY, project paused`."""
     again = f"again in {ago(card['again_in'])}" if card.get("again_in") is not None else ""
     work = card["work"] or waiting(card["status"], card["branch"], card["error"], card["work"])
-    return ", ".join(part for part in (card["status"], work, again) if part)
+    rests = f"project {card['project_status'].lower()}" if is_resting(card) else ""
+    return ", ".join(part for part in (card["status"], work, again, rests) if part)
+
+
+def is_resting(card: Card) -> bool:
+    """Whether it does not begin because its project is paused or archived."""
+    return card["status"] in ("DEFINED", "READY") and card.get("project_status") not in (None, "ACTIVE")
 
 
 async def find(client: Client, name: str) -> Task:
@@ -120,10 +126,10 @@ async def task(client: Client, name: str) -> Card:
     store = await client.store()
     events = await store.select(TaskEvent, {"task_id": row.id}, order=[("created_at", "asc")])
     results = await store.select(TaskResult, {"task_id": row.id}, order=[("created_at", "asc")])
-    slugs = {project.id: project.slug for project in await store.select(Project)}
+    projects = await store.select(Project, {"id": row.project_id}, limit=1)
     became = await fates(store, [row.id])
     asked = await questions.of(store, row)
-    return _card(row, slugs, became.get(row.id)) | {
+    return _card(row, projects[0] if projects else None, became.get(row.id)) | {
         "description": row.description,
         "question": asked.card() if asked else None,
         "history": [

@@ -95,7 +95,10 @@ def begun(scene: Scene) -> str:
         f"{number}. {task.task}: {task.title} ({task.agent}{_in(task.repo) if several else ''}{_after(task.needs)})"
         for number, task in enumerate(scene.planned, 1)
     ]
-    parts = ["The Planner has written the tasks, and the work begins:\n" + "\n".join(lines)]
+    call = scene.good("consult_planner")
+    waits = str(call.data.get("warning") or "") if call and isinstance(call.data, dict) else ""
+    how = f"but nothing begins yet: {waits}" if waits else "and the work begins"
+    parts = [f"The Planner has written the tasks, {how}:\n" + "\n".join(lines)]
     parts += (
         [f"The Researcher searched the code first:\n{_cited(call)}"]
         if (call := scene.good("consult_researcher"))

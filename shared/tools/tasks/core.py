@@ -109,10 +109,8 @@ async def create_task(
     result |= {"repo_id": repo.name} if repo else {}
     result |= {"parent": parent.slug} if parent else {}
     result |= {"requires_approval": True} if requires_approval else {}
-    if project.status != "ACTIVE":
-        result["warning"] = (
-            f"project {project.slug} is {project.status.lower()}: the task waits until it is resumed"
-        )
+    if why := lookup.resting(project):
+        result["warning"] = why
     if task.status == "AWAITING_PLAN_APPROVAL":
         result |= {"status": task.status, "warning": _HELD.format(who=" and ".join(held))}
     return result

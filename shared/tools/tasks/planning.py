@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from shared.guard.permissions.touching import touching
+from shared.tools import lookup
 from shared.tools.context import Context
 from shared.tools.registry import Category, Result
 from shared.tools.tasks import plans
@@ -40,6 +41,8 @@ async def submit_plan(
         answer["note"] = "the person approves this plan first: its tasks are written then"
     elif write:
         answer["written"] = await plans.write(context, tasks)
+        if why := lookup.resting(await lookup.project(context.store, context.project_id)):
+            answer["warning"] = why
     return answer
 
 

@@ -80,7 +80,7 @@ async def test_work_that_was_merged_or_discarded_is_told_until_the_task_begins_a
     lives = {
         "kept": ["started"],
         "in": ["started", "merged"],
-        "out": ["started", "merged", "discarded"],
+        "out": ["started", "discarded"],
         "again": ["started", "merged", "started"],
     }
     done: TaskStatus = "COMPLETED"
@@ -139,3 +139,16 @@ def test_an_event_without_a_new_state_is_a_line_of_the_history_too() -> None:
 def test_the_question_of_a_task_is_shown_with_what_it_can_be_answered_with() -> None:
     asked = {"asked": "Which port?", "context": "Both are free.", "options": ["80", "8080"]}
     assert tasks.question(asked) == ["it asks: Which port?", "  Both are free.", "  1. 80", "  2. 8080"]
+
+
+async def test_a_task_that_rests_with_its_project_says_so(store: SqliteStore) -> None:
+    shop = project_key("shop")
+    await store.upsert([Project(slug="shop", name="Shop", status="PAUSED")])
+    states: list[tuple[str, TaskStatus]] = [("calm-ivy", "READY"), ("warm-ivy", "COMPLETED")]
+    for slug, status in states:
+        await store.insert(Task(slug=slug, project_id=shop, title=slug, status=status))
+    cards = await tasks.tasks(client_of(store), tasks.Filter())
+    assert {tasks.state(card) for card in cards} == {"READY, project paused", "COMPLETED"}
+    assert tasks.state(await tasks.task(client_of(store), "calm-ivy")) == "READY, project paused"
+    await store.update(Project, {"status": "ACTIVE"}, {"slug": "shop"})
+    assert tasks.state(await tasks.task(client_of(store), "calm-ivy")) == "READY"

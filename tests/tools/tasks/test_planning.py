@@ -282,3 +282,11 @@ async def test_a_plan_that_was_written_stays_so_though_more_repositories_came_be
     again = await submit(task("api"), store=store, write=True, step_id="t:1")
     assert again["written"] == first["written"]
     assert first["written"][0]["repo"] == "shop"
+
+
+async def test_a_plan_that_is_written_in_a_paused_project_says_that_it_waits(store: SqliteStore) -> None:
+    await store.upsert([Project(slug="shop", name="Shop", status="PAUSED")])
+    told = await submit(task("a"), store=store, write=True, project_id="shop", step_id="s1")
+    assert "project shop is paused" in told["warning"] and "project resume shop" in told["warning"]
+    await store.update(Project, {"status": "ACTIVE"}, {"slug": "shop"})
+    assert "warning" not in await submit(task("b"), store=store, write=True, project_id="shop", step_id="s2")

@@ -33,6 +33,7 @@ async def show(settings: Settings, wanted: records.Filter, as_json: bool) -> Non
     screen.table(cells, heads, "There are no tasks yet." if any_of else "No task is like that.")
     if nobody:
         screen.talk(nobody)
+    _resting(rows)
 
 
 async def _nobody(client: Client, cards: Sequence[Card]) -> str:
@@ -40,6 +41,15 @@ async def _nobody(client: Client, cards: Sequence[Card]) -> str:
     begun = any(card["status"] in _BEGUN for card in cards)
     why = await status.nobody(client) if begun else ""
     return f"nothing of this is worked on now: {why}" if why else ""
+
+
+def _resting(cards: list[Card]) -> None:
+    """Why some do not begin, and what lets them."""
+    found = {card["project"]: card["project_status"] for card in cards if records.is_resting(card)}
+    for project, how in sorted(found.items()):
+        screen.talk(
+            f"{project} is {how.lower()}, and nothing of it begins; go on: promptdock project resume {project}"
+        )
 
 
 async def one(settings: Settings, name: str, as_json: bool) -> None:
@@ -63,6 +73,7 @@ def _whole(card: Card) -> None:
     screen.out(card["title"])
     if card["made"]:
         screen.out(card["made"])
+    _resting([card])
     if card["error"]:
         screen.out(f"error: {card['error']}")
     if card["question"]:
