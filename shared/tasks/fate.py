@@ -50,6 +50,13 @@ async def fates(store: Store, tasks: Collection[UUID]) -> dict[UUID, str]:
     return {id: event.event for id, event in (await events(store, tasks)).items() if event.event != UNMERGED}
 
 
+async def unmerged(store: Store, project: UUID) -> list[Task]:
+    """The tasks of a project whose branches hold work that is neither merged nor thrown away."""
+    made = [task for task in await store.select(Task, {"project_id": project}) if task.branch]
+    became = await fates(store, [task.id for task in made])
+    return sorted((task for task in made if task.id not in became), key=lambda task: task.slug)
+
+
 def waiting(status: str, branch: str | None, error: str | None, became: str | None) -> str:
     """What a person has still to do with the work of a task; "" for nothing."""
     if status == "AWAITING_APPROVAL":

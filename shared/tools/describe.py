@@ -19,7 +19,7 @@ from shared.guard.git.merging import Merger
 from shared.guard.permissions.bound import Facts
 from shared.guard.permissions.secret_files import is_secret
 from shared.store.records import Hook, Project, Setting, Task, TaskResult
-from shared.tasks import budgets
+from shared.tasks import budgets, fate
 from shared.tools import checkouts, lookup
 from shared.tools.context import Context, Root
 from shared.tools.detail import place
@@ -155,6 +155,14 @@ async def _request(here: Context, facts: Facts, given: dict[str, Any]) -> list[s
         f"open a pull request for {branch} of {root.name} into {into} at {facts.get('address', 'its remote')}"
     ]
     return [*lines, f"title: {given.get('title', '')}", *([_changes(facts)] if _changes(facts) else [])]
+
+
+async def _delete_project(here: Context, _facts: Facts, given: dict[str, Any]) -> list[str]:
+    row = await lookup.project(here.store, given["project_id"])
+    count = await here.store.count(Task, {"project_id": row.id})
+    left = [task.slug for task in await fate.unmerged(here.store, row.id)]
+    told = [f"delete the project {row.slug} ({row.name}) with its tasks ({count}), notes and hooks, for good"]
+    return told + ([f"work that is not merged, which stays on its branches: {_some(left)}"] if left else [])
 
 
 async def _discard(here: Context, _facts: Facts, given: dict[str, Any]) -> list[str]:
@@ -352,6 +360,7 @@ _TELLERS: dict[str, Callable[[Context, Facts, dict[str, Any]], Awaitable[list[st
     "push_branch": _push,
     "git_pull": _pull,
     "git_create_pr": _request,
+    "delete_project": _delete_project,
     "discard_task": _discard,
     "edit_task": _task_edit,
     "set_task_status": _status,

@@ -22,6 +22,7 @@ from shared.store.records import (
     project_key,
 )
 from shared.store.row import now
+from shared.tools import catalog, describe
 from tests.tools.bench import Bench
 from tests.tools.ground import commit, git, write
 
@@ -181,6 +182,31 @@ async def test_a_project_is_deleted_with_all_that_belongs_to_it(bench: Bench) ->
     [event] = await bench.store.select(TaskEvent)
     assert event.event == "project_deleted"
     assert "always there" in await bench.no("delete_project", project_id="default")
+
+
+async def test_a_deleted_project_takes_merged_branches_along_and_names_those_with_work(bench: Bench) -> None:
+    path = bench.repository("shop", {"a.txt": "x\n"})
+    await bench.ok("create_project", name="Shop", repo_url=str(path))
+    [repo] = await bench.store.select(Repo)
+    for name in ("in", "out"):
+        branch = f"promptdock/calm-{name}"
+        git(path, "switch", "-q", "-c", branch, "main")
+        write(path, {f"{name}.txt": "y\n"})
+        commit(path, f"Do {name}")
+        task = Task(
+            slug=f"calm-{name}", project_id=repo.project_id, repo_id=repo.id, branch=branch, title="x"
+        )
+        await bench.store.insert(task.model_copy(update={"status": "COMPLETED"}))
+        git(path, "switch", "-q", "main")
+    await bench.ok("merge_task", task_id="calm-in", here={"agent": PERSON})
+    [question, work] = await describe.call(
+        bench.context(), catalog.registry().get("delete_project"), {"project_id": "shop"}, {}
+    )
+    assert "delete the project shop" in question and work.endswith("stays on its branches: calm-out")
+    told = await bench.twice("delete_project", project_id="shop")
+    assert told["branches_kept"] == {str(path): ["promptdock/calm-out"]} and "files_kept" not in told
+    assert git(path, "branch", "--list", "promptdock/*", "--format=%(refname:short)") == "promptdock/calm-out"
+    assert not bench.home.joinpath("workspaces", "shop").exists(), "it was empty"
 
 
 async def test_repositories_are_registered_by_link_clone_and_init(bench: Bench) -> None:

@@ -203,6 +203,7 @@ async def _edit(settings: Settings, typed: str, changes: dict[str, Any], user: s
     screen.out(f"{result['updated']} is changed: {', '.join(result['fields'])}")
 
 
+_NAMED = 10  # tasks in a line
 _SWITCHED = {
     "pause": ("paused", "is paused: no task of it begins; those that run go on"),
     "resume": ("resumed", "goes on"),
@@ -228,6 +229,12 @@ async def _delete(settings: Settings, typed: str, yes: bool, user: str, as_json:
     slug, tasks = card["id"], sum(card["tasks"].values())
     count = f"{tasks} task{'' if tasks == 1 else 's'}"
     what = f"this deletes the project {slug} with its {count}, notes, hooks and costs for good"
+    if left := card["unmerged"]:
+        names = ", ".join(left[:_NAMED]) + (" …" if left[_NAMED:] else "")
+        screen.talk(
+            f"work that is not merged: {names}; it stays on the branches promptdock/…, which no command "
+            "lists or clears away then"
+        )
     screen.sure(
         f"{what} (promptdock project archive {slug} keeps them)", yes, f"promptdock project delete {slug}"
     )
@@ -238,6 +245,8 @@ async def _delete(settings: Settings, typed: str, yes: bool, user: str, as_json:
     screen.out(f"{result['deleted']} is deleted")
     if kept := result.get("files_kept"):
         screen.talk(f"its files stay as they are, in {kept}")
+    for place, branches in result.get("branches_kept", {}).items():
+        screen.talk(f"branches that are not merged stay in {place}: {', '.join(branches)}")
 
 
 def _place(repo: str) -> str:

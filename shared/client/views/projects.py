@@ -13,6 +13,7 @@ from shared.client.types import Card
 from shared.conversation import sessions
 from shared.errors import Missing, PromptDockError, UsageError
 from shared.store.records import Project, Repo, Task, Workspace
+from shared.tasks import fate
 
 
 async def active(client: Client, user: str, session: str | None = None) -> str:
@@ -56,6 +57,7 @@ async def card(client: Client, slug: str) -> Card:
         ],
         "workspaces": [{"name": space.name, "path": space.path} for space in spaces],
         "tasks": dict(sorted(tasks.items())),
+        "unmerged": [task.slug for task in await fate.unmerged(store, found.id)],
     }
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -29,6 +31,8 @@ from shared.store.records import (
     Workspace,
     derived,
 )
+from shared.tasks import fate
+from shared.tasks.worktree import prune as pruning
 from shared.tools import checkouts, lookup
 from shared.tools.categories import tier
 from shared.tools.context import Context
@@ -353,7 +357,10 @@ async def set_active_project(here: Context, project_id: str | None = None) -> Re
 
 @category.tool(effect="idempotent", detail=_project, touches=touching("loss"))
 async def delete_project(here: Context, project_id: str, archive_channels: bool = False) -> Result:
-    """Delete a project and all associated data (tasks, repos, results, token ledger). Files stay where they are."""
+    """Delete a project and all associated data (tasks, repos, results, token ledger). Repositories stay as they are.
+
+    Merged branches of its tasks go; those with work that is not merged stay, and are named.
+    """
     row = await lookup.project(here.store, project_id)
     if row.slug == lookup.DEFAULT:
         raise ToolError(f"the project {row.slug!r} cannot be deleted", "one project is always there", "")
@@ -370,13 +377,42 @@ async def delete_project(here: Context, project_id: str, archive_channels: bool 
             result["warning"] = (
                 "no channel was archived, nothing here may do that; they belong to no project now"
             )
-    result = await lookup.removing(here, result | ({"files_kept": row.workspace} if row.workspace else {}))
+    result |= await _kept(here, row)
+    result = await lookup.removing(here, result)
+    await _clear_away(here, row)
     await _clear(here, row, [task.id for task in tasks])
     if not await here.store.delete(Project, {"id": row.id, "version": row.version}):
         raise Conflict("the project was changed meanwhile", "", "look at it, then try again")
     mark = derived("project-event", str(row.id), str(row.created_at), "deleted")
     await here.store.upsert([lookup.project_event(here, row, mark, "deleted")])
     return result
+
+
+async def _kept(here: Context, row: Project) -> Result:
+    """What stays on disk of a project that is deleted: files in its folder, and branches that are not merged."""
+    filled = bool(row.workspace) and await asyncio.to_thread(_holds, Path(str(row.workspace)))
+    result: Result = {"files_kept": row.workspace} if filled else {}
+    repos = {repo.id: repo for repo in await here.store.select(Repo, {"project_id": row.id})}
+    branches: dict[str, list[str]] = {}
+    for task in await fate.unmerged(here.store, row.id):
+        repo = repos.get(task.repo_id) if task.repo_id else None
+        where = (repo.path or repo.url or repo.name) if repo else "its repository"
+        branches.setdefault(where, []).append(str(task.branch))
+    return result | ({"branches_kept": branches} if branches else {})
+
+
+def _holds(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.iterdir())
+
+
+async def _clear_away(here: Context, row: Project) -> None:
+    """Remove what nobody finds any more once the tasks are gone: merged branches, worktrees, an empty folder."""
+    if "repos" not in here.extras:
+        return
+    await pruning.prune(checkouts.repos(here), here.store, row.id, really=True)
+    if row.workspace:
+        with contextlib.suppress(OSError):  # it is not empty
+            await asyncio.to_thread(Path(row.workspace).rmdir)
 
 
 async def _clear(here: Context, project: Project, tasks: list[UUID]) -> None:
