@@ -9,6 +9,7 @@ PromptDockError           what happened, why, and what to do
 ├─ UsageError             the person: a command or argument is wrong              (exit 2)
 ├─ TimedOut               the person: nothing came in time                        (exit 5)
 ├─ Denied                 the person: a rule or a person said no                  (exit 6)
+├─ Interrupted            nobody: the person ended it                             (exit 130)
 ├─ Busy                   the sender: a bound is reached, try again later
 ├─ BadMessage             the sender: the message was not understood
 ├─ Conflict               the caller: the row changed meanwhile, or exists
@@ -111,6 +112,12 @@ class Denied(PromptDockError):
     """A rule or a person said no."""
 
     exit_code = 6
+
+
+class Interrupted(PromptDockError):
+    """The person ended it with Ctrl-C."""
+
+    exit_code = 130
 
 
 class Busy(PromptDockError):

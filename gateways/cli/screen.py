@@ -7,6 +7,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,11 +20,11 @@ from shared.client.local.typed import runnable
 from shared.client.text.blocks import TextBlock, blocks
 from shared.client.text.safe import LONGEST, encoded, line, safe
 from shared.client.text.times import ago, moment, since
-from shared.errors import PromptDockError, UsageError
+from shared.errors import Interrupted, PromptDockError, UsageError
 
 __all__ = [
-    "Styled", "ago", "bad", "complain", "document", "faint", "good", "manner", "moment", "out", "paged", "record",
-    "since", "state", "strong", "sure", "table", "talk", "typed", "warning",
+    "Styled", "ago", "asking", "bad", "complain", "document", "faint", "good", "manner", "moment", "out", "paged",
+    "record", "since", "state", "strong", "sure", "table", "talk", "typed", "warning",
 ]  # fmt: skip
 
 Card = dict[str, Any]
@@ -300,5 +301,26 @@ def sure(what: str, yes: bool, command: str) -> None:
         return
     if not sys.stdin.isatty():
         raise UsageError(what, "nobody can be asked here", f"{command} --yes")
-    if not typer.confirm(f"{what}. Go on?", err=True):
+    with asking():
+        confirmed = typer.confirm(f"{what}. Go on?", err=True)
+    if not confirmed:
         raise UsageError("nothing was changed", "it was not confirmed", "")
+
+
+@contextlib.contextmanager
+def asking() -> Iterator[None]:
+    """While a person is asked and all else waits: the first Ctrl-C, and Ctrl-D, end the question.
+
+    Below asyncio the first Ctrl-C only cancels the task, which a blocking read never notices.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    except (KeyboardInterrupt, EOFError, typer.Abort) as error:
+        print(file=sys.stderr)
+        read = error.__context__ if isinstance(error, typer.Abort) else error
+        if isinstance(read, EOFError):
+            raise UsageError("nothing was changed", "it was not answered", "") from None
+        raise Interrupted("nothing was changed", "it was interrupted", "") from None
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -35,7 +35,9 @@ async def _set(settings: Settings, file: Path) -> None:
     from shared.client.local import supervision
 
     name, whose = keys.name(settings), keys.company(settings)
-    typed = getpass.getpass(f"{whose} API key (hidden): ") if sys.stdin.isatty() else sys.stdin.readline()
+    with screen.asking():
+        asked = sys.stdin.isatty()
+        typed = getpass.getpass(f"{whose} API key (hidden): ") if asked else sys.stdin.readline()
     value = keys.clean(typed, name)
     screen.talk("Asking the provider whether it takes the key …")
     verdict, why = await keys.check(settings, value)

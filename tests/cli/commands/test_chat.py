@@ -12,6 +12,7 @@ import subprocess
 import sys
 import termios
 import time
+from collections.abc import Sequence
 
 from tests.cli.person import PATIENCE, Person
 
@@ -19,11 +20,11 @@ from tests.cli.person import PATIENCE, Person
 class Terminal:
     """80 by 24, with a process on its other side."""
 
-    def __init__(self, person: Person, *words: str) -> None:
+    def __init__(self, person: Person, *words: str, program: Sequence[str] = ()) -> None:
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "gateways.cli", *words],
+            program or [sys.executable, "-m", "gateways.cli", *words],
             cwd=person.folder,
             env=person.environment(TERM="xterm-256color", COLUMNS="80", LINES="24"),
             stdin=theirs,
