@@ -42,10 +42,12 @@ def forbidden(path: Path, home: Path) -> str:
         return ""
     if _within(path, home):
         return "" if is_made(path, home) else "it is the data folder of this cluster, or lies in it"
+    if why := _not_ours(path):
+        return why
     if _within(home, path):
         outside = "end the cluster, and start it with PROMPTDOCK_HOME set to a folder outside"
         return f"it contains the data folder {home}: {outside}"
-    return _not_ours(path)
+    return ""
 
 
 def is_made(path: Path, home: Path) -> bool:
@@ -57,11 +59,11 @@ def is_made(path: Path, home: Path) -> bool:
 
 def _not_ours(path: Path) -> str:
     """What holds wherever the data folder lies."""
+    if any(_within(Path(person), path) for person in _homes(path)):
+        return "it is, or contains, the home folder of a person, with keys and settings in it"
     for own in (data_folder(), config_folder()):
         if _within(own, path) or _within(path, own):
             return f"PromptDock keeps its own things in {own}"
-    if any(_within(Path(person), path) for person in _homes(path)):
-        return "it is, or contains, the home folder of a person, with keys and settings in it"
     if any(_within(path, Path(person, name)) for person in _homes(path) for name in _PRIVATE):
         return "keys and settings of a person lie there"
     for place, alone in _system():

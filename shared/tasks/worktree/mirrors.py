@@ -56,7 +56,7 @@ class Mirrors:
         """
         if is_url(place):
             return await self._add_url(place, project, name, kind, push_tasks)
-        path = roots.check(_top(place), self.home)
+        path = _top(place, self.home)
         id = derived("repo", str(project), name or path.name, str(path), self.home_id)
         git = Git(path, self.sandbox)
         branch = await git.default_branch() or "main"
@@ -235,14 +235,14 @@ def is_url(place: str) -> bool:
     return "://" in place or "::" in place or bool(re.match(r"[^/\s]+@[^/\s]+:", place))
 
 
-def _top(place: str) -> Path:
-    """The folder, which must be a checkout itself."""
+def _top(place: str, home: Path) -> Path:
+    """The folder, which must be a checkout itself; one that can be no root is refused as that, checkout or not."""
     path = Path(place).expanduser()
     if not path.is_dir():
         raise UsageError(
             f"{str(path)!r} is no folder here", "", "give the path of a git repository, or its url"
         )
-    path = path.resolve()
+    path = roots.check(path, home)
     if (path / ".git").exists():
         return path
     if above := next((folder for folder in path.parents if (folder / ".git").exists()), None):

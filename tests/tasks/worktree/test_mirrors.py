@@ -34,6 +34,16 @@ async def test_a_place_without_a_repository_is_a_usage_error(
         await repos.add(place, PROJECT)
 
 
+@pytest.mark.parametrize(("place", "why"), [("/", "home folder"), ("~", "home folder"), ("/etc", "system")])
+async def test_a_folder_that_can_be_no_root_is_refused_as_that_also_without_a_repository(
+    repos: Mirrors, place: str, why: str
+) -> None:
+    with pytest.raises(UsageError, match="cannot be a repository") as refused:
+        await repos.add(place, PROJECT)
+    assert why in refused.value.why
+    assert "git init" not in refused.value.fix
+
+
 async def test_a_bare_repository_is_named_as_one_with_what_to_do(repos: Mirrors, tmp_path: Path) -> None:
     bare = tmp_path / "shop.git"
     plain(tmp_path, "init", "-q", "--bare", str(bare))
