@@ -12,8 +12,8 @@ from typer.main import get_command
 
 from gateways.cli import ending, screen
 from gateways.cli.lazy import Entry, LazyGroup
+from gateways.cli.mistyped import worded
 from gateways.cli.options import finish
-from shared.errors import UsageError
 
 NAME = "promptdock"
 
@@ -124,10 +124,15 @@ def main() -> int:
 
 
 def _typed(words: list[str]) -> int:
-    alone = not screen.manner.json  # then it tells by itself what was typed wrongly
     try:
-        return int(commands().main(words, prog_name=NAME, standalone_mode=alone) or 0)
+        return int(commands().main(words, prog_name=NAME, standalone_mode=False) or 0)
     except SystemExit as leaving:
         return int(leaving.code or 0)
     except typer.TyperException as error:
-        raise UsageError(error.format_message(), "", "promptdock --help lists the commands") from None
+        context = getattr(error, "ctx", None)
+        if context is not None and not screen.manner.json:
+            if type(error).__name__ == "NoArgsIsHelpError":
+                print(context.get_help(), file=sys.stderr)
+                return 2
+            print(context.get_usage(), file=sys.stderr)
+        raise worded(error) from None

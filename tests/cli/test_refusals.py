@@ -120,6 +120,29 @@ def test_what_is_no_command_is_a_usage_error(person: Person, words: str) -> None
     assert "Usage: promptdock" in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            "budget spent --by foo",
+            "--by cannot be 'foo'\n  do:  give one of: agent, model, task, project, day",
+        ),
+        ("tasks pause x --hours abc", "--hours is not a number"),
+        ("tasks list --limit 0", "--limit / -n is out of its bounds\n  why: it must be greater than"),
+        ("budget day -3", "-3 cannot be given here\n  why: what begins with - is an option"),
+        ("status --nonsense", "no such option: --nonsense\n  do:  "),
+        (
+            "tools call list_tasks {bad",
+            "the arguments are no JSON\n  why: at character 2 a name in double quotes",
+        ),
+    ],
+)
+def test_what_was_typed_wrongly_is_told_in_words_for_people(person: Person, words: str, told: str) -> None:
+    refused = person.is_refused(2, *words.split())
+    assert told in refused
+    assert "Value error" not in refused and "Input should" not in refused
+
+
 def test_an_agent_that_there_is_not_cannot_be_left_out(person: Person) -> None:
     done = person.types("up", "--without", "nobody")
     assert done.returncode == 2, done.stdout + done.stderr

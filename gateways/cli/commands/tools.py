@@ -95,13 +95,20 @@ def _default(schema: dict[str, Any]) -> str:
     return "  (may be left out)" if default in (None, "", [], {}) else f"  (by default {json.dumps(default)})"
 
 
+def _unread(error: json.JSONDecodeError) -> str:
+    quoted = error.msg.startswith("Expecting property name")
+    wanted = "a name in double quotes is missing" if quoted else "it cannot be read on"
+    return f"at character {error.pos + 1} {wanted}"
+
+
 def _parsed(text: str) -> dict[str, Any]:
     try:
         value = json.loads(sys.stdin.read() if text == "-" else text)
     except (ValueError, RecursionError) as error:
-        raise UsageError(
-            "the arguments are no JSON", str(error)[:200], 'give an object: \'{"name": "x"}\''
-        ) from None
+        why = (
+            _unread(error) if isinstance(error, json.JSONDecodeError) else "it is no text or nested too deep"
+        )
+        raise UsageError("the arguments are no JSON", why, 'give an object: \'{"name": "x"}\'') from None
     if not isinstance(value, dict):
         raise UsageError("the arguments are no JSON object", f"they are a {type(value).__name__}", "give {…}")
     return value
