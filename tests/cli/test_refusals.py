@@ -289,6 +289,20 @@ def test_a_key_that_is_refused_is_not_kept(person: Person) -> None:
     assert "key set" in person.is_refused(4, "key", "check")
 
 
+def test_a_key_is_taken_out_again_and_all_else_that_was_set_stays(person: Person) -> None:
+    person.home.mkdir()
+    file = person.home / ".env"
+    file.write_text(
+        f"LOG_LEVEL=info\nexport ANTHROPIC_API_KEY={KEY}\nANTHROPIC_API_KEY={KEY}\nBUDGET_DAY=3\n"
+    )
+    done = person.types("key", "unset")
+    assert done.returncode == 0 and "taken out" in done.stderr
+    assert file.read_text() == "LOG_LEVEL=info\nBUDGET_DAY=3\n"
+    assert "no key is set" in person.is_refused(4, "key", "check")
+    assert "There is no ANTHROPIC_API_KEY" in person.types("key", "unset").stderr
+    assert "unset it" in person.types("key", "unset", ANTHROPIC_API_KEY=KEY).stderr
+
+
 def test_what_is_not_utf8_is_said_to_be_so(person: Person) -> None:
     for words in (("ask",), ("publish", "human-input")):
         told = person.is_refused(2, *words, "caf\udce9")

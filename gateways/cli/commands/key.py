@@ -1,4 +1,4 @@
-"""`key`: set and check the provider's key. It is never printed."""
+"""`key`: set, check and take away the provider's key. It is never printed."""
 
 from __future__ import annotations
 
@@ -29,6 +29,12 @@ def check(as_json: Json = False) -> NoReturn:
     run(lambda settings: _check(settings, as_json))
 
 
+@app.command()
+def unset() -> NoReturn:
+    """Take the key out of the data folder's .env; without one the demo model answers."""
+    run(lambda settings: _unset(settings, settings.home / ".env"))
+
+
 async def _set(settings: Settings, file: Path) -> None:
     """Ask, check, write. A key that the provider refuses is not written."""
     from shared.client.local import key as keys
@@ -52,6 +58,23 @@ async def _set(settings: Settings, file: Path) -> None:
         screen.talk("Workers that were started with it keep it: promptdock down, then promptdock up.")
     elif supervision.running(settings.home):
         screen.talk("The workers that run here use it from now on; nothing needs to be restarted.")
+
+
+async def _unset(settings: Settings, file: Path) -> None:
+    from shared.client.local import key as keys
+    from shared.client.local import supervision
+    from shared.settings import load
+
+    name = keys.name(settings)
+    gone = keys.remove(name, file)
+    screen.talk(f"{name} is taken out of {file}." if gone else f"There is no {name} in {file}.")
+    if keys.shadowed(name):
+        screen.talk(f"{name} is set in the environment too, and counts: unset it.")
+        screen.talk("Workers that were started with it keep it: promptdock down, then promptdock up.")
+    elif keys.is_set(load(lenient=True)):
+        screen.talk("Another file still sets it: promptdock config show says which.")
+    elif gone and supervision.running(settings.home):
+        screen.talk("The workers that run here do without it from now on; nothing needs to be restarted.")
 
 
 async def _check(settings: Settings, as_json: bool) -> int:

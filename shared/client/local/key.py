@@ -79,13 +79,27 @@ def write(key: str, name: str, file: Path) -> None:
     file = file.resolve()
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     text = file.read_text("utf-8") if file.exists() else ""
-    fresh, place = f"{name}={key}", re.compile(rf"^[ \t]*(?:export[ \t]+)?{name}[ \t]*=.*$", re.MULTILINE)
+    fresh, place = f"{name}={key}", _line(name)
     if place.search(text):
         # The last one counts when the file is read, so that none of an earlier key may stay behind it.
         text = place.sub(lambda _found: fresh, text)
     else:
         text = f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{fresh}\n"
     atomic.put(file, text)
+
+
+def remove(name: str, file: Path) -> bool:
+    """Take the key out of `.env`, whose other lines stay; whether one stood there."""
+    file = file.resolve()
+    text = file.read_text("utf-8") if file.exists() else ""
+    rest = re.sub(rf"{_line(name).pattern}\n?", "", text, flags=re.MULTILINE)
+    if rest != text:
+        atomic.put(file, rest)
+    return rest != text
+
+
+def _line(name: str) -> re.Pattern[str]:
+    return re.compile(rf"^[ \t]*(?:export[ \t]+)?{name}[ \t]*=.*$", re.MULTILINE)
 
 
 def shadowed(name: str) -> bool:
