@@ -33,9 +33,9 @@ def main() -> None:
         code = asyncio.run(_chat(settings, given.user or getpass.getuser(), given.session, given.folder))
     except PromptDockError as error:
         print(f"promptdock: {error.what}", file=sys.stderr)
-        for name, text in (("why", error.why), ("do", runnable(error.fix))):
+        for name, text in (("why:", error.why), ("do: ", runnable(error.fix))):
             if text:
-                print(f"  {name}: {text}", file=sys.stderr)
+                print(f"  {name} {text}", file=sys.stderr)
         code = error.exit_code
     except KeyboardInterrupt:
         code = 130

@@ -303,6 +303,11 @@ def test_a_key_is_taken_out_again_and_all_else_that_was_set_stays(person: Person
     assert "unset it" in person.types("key", "unset", ANTHROPIC_API_KEY=KEY).stderr
 
 
+def test_without_a_cluster_a_chat_is_refused_in_the_lines_of_every_command(person: Person) -> None:
+    told = person.is_refused(3, "chat")
+    assert "\n  why: " in told and "\n  do:  " in told
+
+
 def test_what_is_not_utf8_is_said_to_be_so(person: Person) -> None:
     for words in (("ask",), ("publish", "human-input")):
         told = person.is_refused(2, *words, "caf\udce9")

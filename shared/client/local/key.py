@@ -30,7 +30,7 @@ async def check(settings: Settings, key: str) -> tuple[KeyVerdict, str]:
             "the key is not taken", log.redact(error.why or error.what), "set another one: promptdock key set"
         ) from error
     except ModelError as error:
-        return "unknown", log.redact(str(error))
+        return "unknown", log.redact(error.told())
     finally:
         await model.close()
     return "taken", ""

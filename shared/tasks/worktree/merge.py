@@ -163,7 +163,9 @@ async def unmerge(repos: Mirrors, repo: Repo, store: Store, task: Task, actor: s
     if last is None or last.event != fate.MERGED:
         raise ToolError(f"the task {task.slug} is not merged", "there is no merge that could be undone", "")
     if with_ := last.detail.get("with"):
-        raise ToolError(f"{task.slug} came with {with_}", "that one was merged", f"unmerge {with_}")
+        raise ToolError(
+            f"{task.slug} came with {with_}", "that one was merged", f"promptdock tasks unmerge {with_}"
+        )
     into, merged = repo.default_branch, str(last.detail.get("commit"))
     git = await source(repos, repo, fresh=True)
     old = await repos.base(repo, git)

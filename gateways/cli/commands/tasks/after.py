@@ -74,7 +74,7 @@ def _counted(name: str, count: int) -> str:
 
 def _gone(lists: dict[str, list[str]]) -> list[str]:
     words = {
-        "branches": "branches, merged: promptdock/…",
+        "branches": "merged branches (promptdock/…)",
         "worktrees": "worktrees",
         "tasks": "tasks, with history and receipts",
     }
