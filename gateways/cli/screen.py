@@ -16,7 +16,7 @@ from typing import Any, Literal, TextIO
 import typer
 
 from gateways.cli import pager
-from shared.client.local.typed import runnable
+from shared.client.local.typed import called, runnable
 from shared.client.text.blocks import TextBlock, blocks
 from shared.client.text.safe import LONGEST, encoded, line, safe
 from shared.client.text.times import ago, moment, since
@@ -273,11 +273,27 @@ def complain(error: PromptDockError) -> None:
     if manner.json:
         document("error", error=card(error.what, error.why, error.fix, error.exit_code))
         return
-    talk(bad("promptdock:"), f" {error.what}")
+    talk(bad("promptdock:"), folded(f" {error.what}", len("promptdock:"), "  "))
     if error.why:
-        talk(f"  why: {error.why}")
+        talk(folded(f"  why: {error.why}"))
     if error.fix:
-        talk(f"  do:  {error.fix}")
+        talk(folded(f"  do:  {error.fix}"))
+
+
+def folded(text: str, taken: int = 0, indent: str = "       ") -> str:
+    """On a terminal in lines that end between words; a text with a command stays whole, so that it can be copied."""
+    text = runnable(text)
+    if not sys.stderr.isatty() or called() in text or "\n" in text:
+        return text
+    import textwrap
+
+    width = max(_NARROWEST, shutil.get_terminal_size().columns)
+    first = "x" * taken
+    lines = textwrap.wrap(
+        first + text, width, subsequent_indent=indent, drop_whitespace=True, break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
+    return "\n".join(lines)[taken:]
 
 
 def card(what: str, why: str = "", fix: str = "", code: int = 1) -> Card:
@@ -301,8 +317,11 @@ def sure(what: str, yes: bool, command: str) -> None:
         return
     if not sys.stdin.isatty():
         raise UsageError(what, "nobody can be asked here", f"{command} --yes")
+    # The end stays on one line; typer adds the choice itself.
+    asked = folded(f"{what}. Go\N{NO-BREAK SPACE}on?\N{NO-BREAK SPACE}[y/N]:", indent="")
+    asked = asked.replace("\N{NO-BREAK SPACE}", " ").removesuffix(" [y/N]:")
     with asking():
-        confirmed = typer.confirm(f"{what}. Go on?", err=True)
+        confirmed = typer.confirm(asked, err=True)
     if not confirmed:
         raise UsageError("nothing was changed", "it was not confirmed", "")
 

@@ -188,3 +188,15 @@ def test_with_json_an_error_is_one_document_with_its_exit_code(capsys: pytest.Ca
     assert error["error"].pop("do").endswith(" tasks list shows them")
     assert error["error"] == {"what": "there is no task 'x'", "why": "did you mean y?", "code": 2}
     assert err == ""
+
+
+def test_on_a_terminal_an_error_ends_its_lines_between_words_and_a_command_stays_whole(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _terminal(monkeypatch, 60)
+    screen.complain(UsageError(TITLE, TITLE, f"promptdock notes add {TITLE}"))
+    lines = capsys.readouterr().err.splitlines()
+    words = " ".join(lines).split()
+    assert max(map(len, lines[:-1])) <= 60 + len("\x1b[1;31m\x1b[0m") and len(lines) == 5
+    assert [word for word in words if word in TITLE.split()] == TITLE.split() * 3
+    assert lines[-1].endswith(TITLE)
