@@ -308,6 +308,11 @@ def test_without_a_cluster_a_chat_is_refused_in_the_lines_of_every_command(perso
     assert "\n  why: " in told and "\n  do:  " in told
 
 
+def test_a_project_without_a_name_is_refused_with_what_to_give(person: Person) -> None:
+    told = person.is_refused(2, "project", "create", " ")
+    assert "a project needs a name" in told and "do:  give one" in told
+
+
 def test_what_is_not_utf8_is_said_to_be_so(person: Person) -> None:
     for words in (("ask",), ("publish", "human-input")):
         told = person.is_refused(2, *words, "caf\udce9")

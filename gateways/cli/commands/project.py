@@ -175,6 +175,10 @@ async def _create(
     settings: Settings, name: str, repo: str | None, branch: str | None, use_it: bool, user: str,
     session: str | None, as_json: bool,
 ) -> None:  # fmt: skip
+    if not name.strip():
+        raise UsageError(
+            "a project needs a name", "the one that was given is empty", "give one, as 'Web shop'"
+        )
     given = {"repo_url": _place(repo) if repo else None, "default_branch": branch}
     arguments = {"name": name} | {key: value for key, value in given.items() if value}
     result = await call(settings, "create_project", user, arguments, patience=_CLONING, exact=True)
