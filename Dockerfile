@@ -7,7 +7,7 @@ RUN python -m venv /venv
 # The libraries change seldom: a layer of their own, made from the project's description and empty packages.
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 RUN mkdir agents gateways shared \
- && /venv/bin/pip install --no-cache-dir --constraint constraints.txt .
+ && /venv/bin/pip install --no-cache-dir --constraint constraints.txt ".[openai,ag-ui,notify]"
 COPY agents agents
 COPY gateways gateways
 COPY shared shared

@@ -17,6 +17,8 @@ COMPILE := $(BIN)/python -m compileall -q agents gateways shared
 RUN := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
 PINS := pyproject.toml constraints.txt
+# What is small enough to be brought to everybody; embeddings and Claude Code are not.
+EXTRAS := sandbox,openai,ag-ui,notify
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 # Programs in an environment name the folder in which it was made: one that was moved or renamed is made anew.
@@ -41,7 +43,7 @@ test: $(DEV) ## run all tests
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-claude-code: $(DEV) ## install Claude Code (168 MB) and run the tests that need it
-	@$(PIP) --editable ".[dev,sandbox,claude-code]"
+	@$(PIP) --editable ".[dev,embeddings,claude-code,$(EXTRAS)]"
 	@$(BIN)/python -m pytest tests/executors $(ARGS)
 
 check: $(DEV) ## format, lint, types, and which room may import which
@@ -75,7 +77,7 @@ docs: $(DEV) ## write docs/tools.md from the registry of tools
 pins: $(DEV) ## resolve all libraries anew into constraints.txt
 	rm -rf $(VENV)/fresh
 	$(BIN)/python -m venv $(VENV)/fresh
-	$(VENV)/fresh/bin/python -m pip install --quiet --disable-pip-version-check ".[dev,sandbox,claude-code]"
+	$(VENV)/fresh/bin/python -m pip install --quiet --disable-pip-version-check ".[dev,embeddings,claude-code,$(EXTRAS)]"
 	sed '/==[^;]*$$/d' constraints.txt > $(VENV)/pins
 	$(VENV)/fresh/bin/python -m pip freeze --exclude promptdock >> $(VENV)/pins
 	mv $(VENV)/pins constraints.txt
@@ -101,12 +103,12 @@ $(VENV)/pyvenv.cfg:
 
 $(RUN): $(VENV)/pyvenv.cfg $(PINS)
 	@echo "Installing PromptDock into $(VENV) (once; a minute or so; needs the network)" >&2
-	@$(PIP) --editable ".[sandbox]"
+	@$(PIP) --editable ".[$(EXTRAS)]"
 	@$(COMPILE)
 	@touch $@
 
 $(DEV): $(VENV)/pyvenv.cfg $(PINS)
 	@echo "Installing PromptDock and its development tools into $(VENV) (once; a minute or two; needs the network)" >&2
-	@$(PIP) --editable ".[dev,sandbox]"
+	@$(PIP) --editable ".[dev,embeddings,$(EXTRAS)]"
 	@$(COMPILE)
 	@touch $(RUN) $@

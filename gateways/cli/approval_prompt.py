@@ -9,7 +9,7 @@ import sys
 from gateways.cli import screen
 from shared.bus.messages import Output, PersonDecision, decision, named
 from shared.client import Client
-from shared.client.views import approvals
+from shared.client.views.permissions import approvals
 from shared.errors import PromptDockError
 
 _ASKED = "yes, always or no? "

@@ -104,7 +104,7 @@ async def _asked(find: Callable[[Client], Awaitable[Names]]) -> Names:
 
 
 async def _tasks(client: Client) -> Names:
-    from shared.client.views import tasks
+    from shared.client.views.tasks import tasks
 
     return [(card["id"], f"{tasks.state(card)}  {card['title']}"[:80]) for card in await tasks.tasks(client)]
 
@@ -116,7 +116,7 @@ async def _projects(client: Client) -> Names:
 
 
 async def _repos(client: Client) -> Names:
-    from shared.client.views import tasks
+    from shared.client.views.tasks import tasks
 
     return [(card["name"], card["kind"]) for card in await tasks.repos(client)]
 
@@ -134,7 +134,7 @@ async def _hooks(client: Client) -> Names:
 
 
 async def _approvals(client: Client) -> Names:
-    from shared.client.views import approvals
+    from shared.client.views.permissions import approvals
 
     return [(card["id"], str(card["action"])[:80]) for card in await approvals.listing(client, False)]
 
@@ -151,7 +151,7 @@ async def _tools(client: Client) -> Names:
 
 
 async def _profiles(client: Client) -> Names:
-    from shared.client.views import permissions
+    from shared.client.views.permissions import profiles as permissions
 
     return [(card["name"], card["source"]) for card in await permissions.listing(client)]
 

@@ -10,7 +10,8 @@ from typing import Any
 from gateways.terminal.conversation import Conversation
 from shared.client.local import key
 from shared.client.text.safe import line
-from shared.client.views import lookup, projects, status, tasks
+from shared.client.views import lookup, projects, status
+from shared.client.views.tasks import tasks
 from shared.errors import PromptDockError
 
 Command = Callable[[Conversation, str], Awaitable[str]]

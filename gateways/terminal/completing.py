@@ -12,7 +12,7 @@ from prompt_toolkit.document import Document
 from gateways.terminal.commands import COMMANDS
 from gateways.terminal.conversation import Conversation
 from shared.client.text.safe import line
-from shared.client.views import tasks
+from shared.client.views.tasks import tasks
 from shared.errors import PromptDockError
 
 _FRESH = 3.0  # seconds for which names are not asked for again

@@ -21,9 +21,10 @@ from shared.client.local.typed import runnable
 from shared.client.text.safe import line, safe
 from shared.client.text.stream import Stream
 from shared.client.types import Sent
-from shared.client.views import approvals, inbox, pending, questions, status
-from shared.client.views.progress import ConsultProgress, TurnProgress
+from shared.client.views import inbox, pending, questions, status
+from shared.client.views.permissions import approvals
 from shared.client.views.status import Working
+from shared.client.views.tasks.progress import ConsultProgress, TurnProgress
 from shared.errors import BadMessage, BusUnreachable, PromptDockError
 
 _LOOK = 2.0  # seconds between looks at an agent that was asked

@@ -10,8 +10,8 @@ from shared.client import Client, last_words
 from shared.client.text import times
 from shared.client.text.safe import line
 from shared.client.types import Heard
-from shared.client.views import approvals
 from shared.client.views import questions as asked
+from shared.client.views.permissions import approvals
 from shared.errors import PromptDockError
 
 _AWAY = "While you were away: "

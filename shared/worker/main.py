@@ -146,9 +146,9 @@ def _runners(engine: AgentRunner) -> Callable[[Worker, Turn], Runner]:
 
 def _chats(engine: AgentRunner) -> Callable[[Worker, Turn], Runner]:
     from shared.worker.runners.approval import ApprovalRunner, answers_leave
-    from shared.worker.runners.chat import ChatRunner
+    from shared.worker.runners.chat.runner import ChatRunner
+    from shared.worker.runners.chat.summary import SummaryRunner, condenses
     from shared.worker.runners.command import CommandRunner, apart
-    from shared.worker.runners.summary import SummaryRunner, condenses
 
     names = engine.resources.connection.names
     human = names.channel(HUMAN_INPUT)

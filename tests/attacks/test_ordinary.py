@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from shared.client.views.replay import replay
+from shared.client.views.permissions.replay import replay
 from shared.guard.permissions.presets import preset
 from shared.guard.sandbox.sandbox import Sandbox
 from shared.loop import Call

@@ -24,7 +24,7 @@ def _load() -> None:
         "store.sqlite",
         "store.supabase",
         "models.anthropic",
-        "client.views.tasks",
+        "client.views.tasks.tasks",
         "client.doctor.examine",
     )
     ours = (found.name for found in pkgutil.walk_packages(gateways.cli.__path__, "gateways.cli."))

@@ -30,7 +30,7 @@ LATER = {
     "typer",
 }
 OF_CHATTER = {
-    "shared.worker.runners.chat",
+    "shared.worker.runners.chat.runner",
     "shared.worker.services.scheduler",
     "shared.worker.services.hooks",
 }

@@ -15,7 +15,7 @@ from shared.store.sqlite import SqliteStore
 from shared.tasks import states
 from shared.turns.turn import Turn
 from shared.worker.connection import Connection
-from shared.worker.runners import wording
+from shared.worker.runners.chat import wording
 from shared.worker.runners.missed import missed
 from shared.worker.runners.task_run import Payload, TaskRun, apply_tasks
 

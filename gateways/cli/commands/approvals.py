@@ -75,7 +75,7 @@ def revoke(permission: Id, user: User, as_json: Json = False) -> NoReturn:
 
 
 async def _list(settings: Settings, everything: bool, as_json: bool) -> None:
-    from shared.client.views import approvals as requests
+    from shared.client.views.permissions import approvals as requests
 
     async with Client(settings) as client:
         waiting = await requests.listing(client, everything)
@@ -107,7 +107,7 @@ def _row(one: dict[str, Any]) -> tuple[str, ...]:
 
 
 async def _show(settings: Settings, approval: str, as_json: bool) -> None:
-    from shared.client.views import approvals as requests
+    from shared.client.views.permissions import approvals as requests
 
     async with Client(settings) as client:
         one = await requests.shown(client, approval)
@@ -142,7 +142,7 @@ async def _answer(
     roles: list[str] | None,
     as_json: bool,
 ) -> None:
-    from shared.client.views import approvals as requests
+    from shared.client.views.permissions import approvals as requests
 
     async with Client(settings) as client:
         told = await requests.answer(

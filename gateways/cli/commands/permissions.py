@@ -95,7 +95,7 @@ async def _trust(
 
 
 async def _list(settings: Settings, as_json: bool) -> None:
-    from shared.client.views import permissions as profiles
+    from shared.client.views.permissions import profiles
 
     async with Client(settings) as client:
         found = await profiles.listing(client)
@@ -108,7 +108,7 @@ async def _list(settings: Settings, as_json: bool) -> None:
 
 
 async def _show(settings: Settings, name: str, as_json: bool) -> None:
-    from shared.client.views import permissions as profiles
+    from shared.client.views.permissions import profiles
 
     async with Client(settings) as client:
         card = profiles.shown(await profiles.named(client, name))
@@ -124,7 +124,7 @@ async def _show(settings: Settings, name: str, as_json: bool) -> None:
 
 
 async def _simulate(settings: Settings, name: str, limit: int, as_json: bool) -> None:
-    from shared.client.views import permissions as profiles
+    from shared.client.views.permissions import profiles
 
     async with Client(settings) as client:
         told = await profiles.simulate(client, await profiles.named(client, name), limit)

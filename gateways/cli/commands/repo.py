@@ -144,7 +144,7 @@ async def offer(client: Client) -> None:
 async def _list(settings: Settings, as_json: bool) -> None:
     """All of them, from the Store."""
     from shared.client import Client
-    from shared.client.views import tasks
+    from shared.client.views.tasks import tasks
 
     async with Client(settings) as client:
         rows = await tasks.repos(client)

@@ -17,8 +17,8 @@ from shared.client.client import Client
 from shared.client.local.typed import runnable
 from shared.client.text import times
 from shared.client.text.safe import line
-from shared.client.views import approvals
 from shared.client.views import questions as asked
+from shared.client.views.permissions import approvals
 from shared.errors import PromptDockError
 from shared.guard.permissions import about
 from shared.store.base import Store

@@ -9,7 +9,7 @@ import pytest
 
 from shared.bus.messages import Output
 from shared.client import Client
-from shared.client.views import approvals
+from shared.client.views.permissions import approvals
 from shared.errors import UsageError
 from shared.guard.permissions.requests import ApprovalRequest, Approvals
 from shared.turns.queue import Queue

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from shared.client import Client
-from shared.client.views import approvals, inbox
+from shared.client.views import inbox
+from shared.client.views.permissions import approvals
 from shared.guard.permissions.requests import ApprovalRequest, Approvals, Decided
 from shared.store.factory import store_file
 from shared.store.records import Project, Repo, Task, TaskDependency, TaskEvent, project_key

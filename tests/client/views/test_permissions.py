@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shared.client import Client
-from shared.client.views import permissions, replay
+from shared.client.views.permissions import profiles, replay
 from shared.errors import ConfigurationError, UsageError
 from shared.guard.permissions.presets import preset
 from shared.settings import Settings
@@ -41,9 +41,9 @@ async def test_a_thousand_checks_are_replayed_within_a_second(settings: Settings
     await store.upsert([audit(number) for number in range(1000)])
     await store.close()
     async with Client(settings) as client:
-        locked = await permissions.named(client, "locked")
+        locked = await profiles.named(client, "locked")
         began = time.process_time()  # of ours alone: others may have the machine
-        told = await permissions.simulate(client, locked)
+        told = await profiles.simulate(client, locked)
         assert time.process_time() - began < 1
     assert (told["checks"], told["votes"]) == (1000, {"deny": 1000})
     assert len(told["changed"]) == 1000
@@ -61,21 +61,21 @@ async def test_presets_agents_and_stored_profiles_are_all_named(settings: Settin
     await store.insert(ProfileRow(slug="careful", name="Careful", permissions={"deny": ["tool:bash:.*"]}))
     await store.close()
     async with Client(settings) as client:
-        found = {one["name"]: one["source"] for one in await permissions.listing(client)}
+        found = {one["name"]: one["source"] for one in await profiles.listing(client)}
         assert {
             "standard": "preset",
             "planner": "agent",
             "tester": "agent",
             "careful": "profile",
         }.items() <= found.items()
-        tester = await permissions.named(client, "tester")
+        tester = await profiles.named(client, "tester")
         assert tester.policy.decide("bash", "coding", ("make test",)).vote == "allow"
-        assert "create_file" in permissions.shown(tester)["tools"]["deny"]
-        careful = await permissions.named(client, "careful")
-        assert "bash" in permissions.shown(careful)["tools"]["deny"]
-        assert "create_task" in permissions.shown(careful)["tools"]["allow"]
+        assert "create_file" in profiles.shown(tester)["tools"]["deny"]
+        careful = await profiles.named(client, "careful")
+        assert "bash" in profiles.shown(careful)["tools"]["deny"]
+        assert "create_task" in profiles.shown(careful)["tools"]["allow"]
         with pytest.raises(UsageError):
-            await permissions.named(client, "nobody")
+            await profiles.named(client, "nobody")
 
 
 async def test_a_profile_that_cannot_be_read_is_said_with_its_file(settings: Settings) -> None:
@@ -84,7 +84,7 @@ async def test_a_profile_that_cannot_be_read_is_said_with_its_file(settings: Set
     (folder / "profile.toml").write_text('permissions = { allow = ["tool:("] }\n')
     async with Client(settings) as client:
         with pytest.raises(ConfigurationError, match="broken"):
-            await permissions.named(client, "broken")
+            await profiles.named(client, "broken")
 
 
 OLD = "tool:(list_[a-z_]+|edit_task|edit_project|add_repo):.*"  # a rule as the release before had them
@@ -126,7 +126,7 @@ async def test_what_a_release_changes_is_shown_with_the_reason_in_words(settings
     await store.upsert([*rows, _asked("t", *calls)])
     await store.close()
     async with Client(settings) as client:
-        told = await permissions.simulate(client, await permissions.named(client, "standard"))
+        told = await profiles.simulate(client, await profiles.named(client, "standard"))
     changed = {one["action"]: one for one in told["changed"]}
     assert {(one["action"], one["why"]) for one in told["changed"]} == {
         ("tool:edit_task:a", "it changes what may be spent"),

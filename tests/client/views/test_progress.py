@@ -6,8 +6,8 @@ import pytest
 
 from shared.bus.messages import Output
 from shared.bus.presence import LIFE_MS
-from shared.client.views.progress import NEWS, ConsultProgress, TurnProgress
 from shared.client.views.status import Pulse
+from shared.client.views.tasks.progress import NEWS, ConsultProgress, TurnProgress
 
 USAGE = {"input": 1200, "output": 34, "cost": 0.01234}
 

@@ -10,7 +10,8 @@ from typing import Any, cast
 import pytest
 
 from shared.client import Client
-from shared.client.views import lookup, tasks
+from shared.client.views import lookup
+from shared.client.views.tasks import tasks
 from shared.errors import UsageError
 from shared.store.records import Project, Task, TaskEvent, TaskStatus, project_key
 from shared.store.sqlite import SqliteStore

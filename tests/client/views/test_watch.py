@@ -15,7 +15,7 @@ from shared.bus.activity import stream_of
 from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
 from shared.client import Client
-from shared.client.views.watch import Seen, TaskWatch
+from shared.client.views.tasks.watch import Seen, TaskWatch
 from shared.settings import Settings
 from shared.store.records import Project, Task, TaskEvent, TaskStatus, project_key
 from shared.store.sqlite import SqliteStore

@@ -24,9 +24,9 @@ from shared.worker.event_stream import EventStream
 from shared.worker.permissions.gate import Approver
 from shared.worker.permissions.service import ApprovalService
 from shared.worker.runners import question
+from shared.worker.runners.chat.output import TurnOutput
 from shared.worker.runners.closing import Replies
 from shared.worker.runners.inputs import TurnInput
-from shared.worker.runners.output import TurnOutput
 from shared.worker.runners.question import TaskQuestion
 from shared.worker.runners.task_run import TaskRun
 from tests.support.valkey import eventually

@@ -21,8 +21,9 @@ from shared.client.feed import Feed, newest
 from shared.client.local.typed import text_of
 from shared.client.text.stream import Stream
 from shared.client.types import Heard
-from shared.client.views import approvals, pending, questions, status
-from shared.client.views.progress import TurnProgress
+from shared.client.views import pending, questions, status
+from shared.client.views.permissions import approvals
+from shared.client.views.tasks.progress import TurnProgress
 from shared.errors import BadMessage, PromptDockError, StoreUnavailable, TimedOut, UsageError
 from shared.settings import Settings
 

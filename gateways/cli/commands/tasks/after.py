@@ -8,7 +8,7 @@ from typing import Any
 from gateways.cli import screen
 from gateways.cli.calling import call, result_for_people
 from shared.client import Client
-from shared.client.views import try_out
+from shared.client.views.tasks import try_out
 from shared.settings import Settings
 
 _SHOWN = 30  # names of tasks in a line

@@ -30,7 +30,7 @@ def list_(
 ) -> NoReturn:
     """The newest tasks first."""
     from gateways.cli.commands.tasks import show as work
-    from shared.client.views.tasks import Filter
+    from shared.client.views.tasks.tasks import Filter
 
     wanted = Filter(tuple(statuses or ()), project, user if mine else None, everything, limit)
     run(lambda settings: work.show(settings, wanted, as_json))

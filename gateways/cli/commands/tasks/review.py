@@ -6,7 +6,7 @@ from gateways.cli import diffs, screen
 from gateways.cli.calling import result_for_people
 from gateways.cli.commands.tasks import show
 from shared.client import Client
-from shared.client.views import tasks
+from shared.client.views.tasks import tasks
 from shared.errors import UsageError
 from shared.settings import Settings
 

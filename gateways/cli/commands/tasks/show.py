@@ -9,7 +9,7 @@ from gateways.cli import diffs, screen
 from shared.client import Client
 from shared.client.types import Card
 from shared.client.views import status
-from shared.client.views import tasks as records
+from shared.client.views.tasks import tasks as records
 from shared.settings import Settings
 
 _BEGUN = ("ASSIGNED", "IN_PROGRESS")

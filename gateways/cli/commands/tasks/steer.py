@@ -5,7 +5,7 @@ from __future__ import annotations
 from gateways.cli import screen
 from gateways.cli.calling import result_for_people
 from shared.client import Client
-from shared.client.views import tasks
+from shared.client.views.tasks import tasks
 from shared.settings import Settings
 
 

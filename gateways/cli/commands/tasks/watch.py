@@ -7,8 +7,8 @@ import contextlib
 from gateways.cli import screen
 from gateways.cli.commands.tasks import show as records
 from shared.client import Client
-from shared.client.views import tasks
-from shared.client.views.watch import Seen, TaskWatch
+from shared.client.views.tasks import tasks
+from shared.client.views.tasks.watch import Seen, TaskWatch
 from shared.settings import Settings
 
 _MARKS = {"state": "", "act": "  ", "failed": "  failed ", "question": "asks: ", "again": "failed: "}

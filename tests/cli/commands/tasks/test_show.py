@@ -8,7 +8,7 @@ import pytest
 
 from gateways.cli import screen
 from gateways.cli.commands.tasks import show
-from shared.client.views.tasks import Filter
+from shared.client.views.tasks.tasks import Filter
 from shared.settings import Settings
 from shared.store.factory import store_file
 from shared.store.records import Project, Task, TaskStatus, project_key

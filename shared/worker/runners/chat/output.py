@@ -21,7 +21,8 @@ from shared.turns.records import Record, pack
 from shared.turns.turn import Turn
 from shared.worker.event_stream import EventStream
 from shared.worker.permissions.service import ApprovalService, answered_by
-from shared.worker.runners import question, wording
+from shared.worker.runners import question
+from shared.worker.runners.chat import wording
 from shared.worker.runners.closing import Replies
 from shared.worker.runners.history import conversation_rows, ended_in, turn_rows
 from shared.worker.runners.inputs import TurnInput

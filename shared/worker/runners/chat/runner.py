@@ -24,11 +24,12 @@ from shared.worker import incidents
 from shared.worker.budgets import prompt as allowance
 from shared.worker.event_stream import EventStream
 from shared.worker.permissions.gate import Approver, asked_by
-from shared.worker.runners import inheriting, question, situation, summary, unfinished, wording
+from shared.worker.runners import inheriting, question, situation
 from shared.worker.runners.agent import AgentRunner, waiting_notice
+from shared.worker.runners.chat import summary, unfinished, wording
+from shared.worker.runners.chat.output import TurnOutput
 from shared.worker.runners.consult import asked_for
 from shared.worker.runners.inputs import awaited, said, sort, words
-from shared.worker.runners.output import TurnOutput
 from shared.worker.runners.peers import Peers
 
 

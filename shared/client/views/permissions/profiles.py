@@ -18,7 +18,7 @@ from shared.guard.permissions.presets import Policies, Preset, preset
 from shared.guard.sandbox.sandbox import Sandbox
 from shared.store.records import Audit, ProfileRow
 
-_SHIPPED = Path(__file__).parents[3] / "agents"
+_SHIPPED = Path(__file__).parents[4] / "agents"
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def shown(found: Named) -> Card:
 
 async def simulate(client: Client, found: Named, limit: int = 1000) -> Card:
     """Replay the newest checks of the audit log under this profile: what it would have said, and where else."""
-    from shared.client.views import replay
+    from shared.client.views.permissions import replay
     from shared.tools import catalog
 
     store, registry = await client.store(), catalog.registry()

@@ -14,7 +14,7 @@ from shared.client.text.blocks import TextBlock, Writing
 from shared.client.text.times import ago
 from shared.client.types import Event
 from shared.client.views import lookup
-from shared.client.views.tasks import again_in
+from shared.client.views.tasks.tasks import again_in
 from shared.errors import BusUnreachable
 from shared.store.records import Task, TaskEvent
 

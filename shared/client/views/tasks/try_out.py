@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from shared.client.client import Client
-from shared.client.views import tasks
+from shared.client.views.tasks import tasks
 from shared.errors import PromptDockError, ToolError, UsageError
 from shared.store.records import Task
 

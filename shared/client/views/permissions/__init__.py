@@ -1,0 +1,1 @@
+"""Permissions: what is asked, what is allowed for good, and what a profile says."""

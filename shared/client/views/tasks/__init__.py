@@ -1,0 +1,1 @@
+"""Tasks as people look at them, watch them and try them out."""

@@ -1,0 +1,1 @@
+"""A conversation's turn, and what stays of it."""
