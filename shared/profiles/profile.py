@@ -44,6 +44,7 @@ class Profile(BaseModel):
     repositories: Annotated[list[RepoKind], Field(min_length=1)] = ["frontend", "backend", "both"]
     plans: bool = False  # it takes tasks of type `plan` that name nobody
     executor: Literal["loop", "claude-code"] = "loop"  # what carries out its tasks
+    mcp_servers: list[str] | None = None  # by name; without it all of them on demand, or none
     prompt: str = ""
     foreign: str = (
         ""  # what was read by the turn that changed these words; "" as long as they are the folder's
@@ -53,6 +54,11 @@ class Profile(BaseModel):
     def called(self) -> str:
         """The name for people."""
         return self.title or self.name.capitalize()
+
+    @property
+    def servers(self) -> list[str] | None:
+        """The MCP servers whose tools it has; None for all of them."""
+        return [] if self.mcp_servers is None and not self.on_demand else self.mcp_servers
 
     @property
     def works_on(self) -> Kinds:

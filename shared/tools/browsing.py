@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shared.errors import ToolError
 from shared.guard.permissions.touching import touching
-from shared.tools.categories import CORE, TIERS, tier
+from shared.tools.categories import CORE, tier, tiers
 from shared.tools.context import Context
 from shared.tools.registry import Registry, Result
 from shared.tools.view import named
@@ -24,7 +24,7 @@ async def browse_tools(here: Context) -> Result:
     return {
         "categories": [
             {"name": name, "description": text, "tool_count": len(registry.category(name))}
-            for name, text in TIERS.items()
+            for name, text in tiers(registry).items()
         ]
     }
 
@@ -40,7 +40,7 @@ async def load_tools(here: Context, category: str) -> Result:
     tools = [tool for tool in named(_registry(here), category) if tool.name not in hidden]
     if not tools:
         raise ToolError(f"{category} cannot be loaded", "your permissions deny it", "go on without it")
-    count = f"{len(tools)} {category} tools are" if category in TIERS else f"{category} is"
+    count = f"{len(tools)} {category} tools are" if category in tiers(_registry(here)) else f"{category} is"
     return {
         "loaded": category,
         "tools_added": [tool.name for tool in tools],

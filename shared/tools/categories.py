@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shared.tools.registry import Category
+from shared.tools.registry import Category, Registry
 
 CORE = "core"
 TIERS = {
@@ -19,3 +19,9 @@ TIERS = {
 def tier(name: str) -> Category:
     """A module's part of a category."""
     return Category(name, "Tasks, tools, memory search, and messages" if name == CORE else TIERS[name])
+
+
+def tiers(registry: Registry) -> dict[str, str]:
+    """All that can be loaded from this registry, with what it is for: ours, then those of other sources."""
+    others = (one for one in registry.categories.values() if one.on_demand)
+    return {**TIERS, **{one.name: one.description for one in others}}

@@ -14,10 +14,10 @@ declared beside it, and from that the permissions follow (`shared/guard/permissi
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal, Protocol, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
@@ -38,6 +38,15 @@ _NULL = {"type": "null"}
 
 def _changes(_arguments: dict[str, Any]) -> bool:
     return False
+
+
+class Accepts(Protocol):
+    """What a tool of elsewhere takes: a schema that follows from no signature of ours."""
+
+    schema: dict[str, Any]
+
+    def check(self, tool: str, arguments: Any) -> dict[str, Any]:
+        """The arguments, as they are handed on; ToolError says what is wrong with them."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +75,7 @@ class Tool:
     ready: Callable[..., Awaitable[None]] | None = None
     # What a call depends on beside its arguments, as facts by name: a yes is for these, and for no others.
     binds: Binds | None = None
+    accepts: Accepts | None = None  # in place of the function's signature
 
     @cached_property
     def arguments(self) -> type[BaseModel]:
@@ -75,6 +85,8 @@ class Tool:
     @cached_property
     def schema(self) -> dict[str, Any]:
         """JSON Schema of the arguments in as few words as say the same: a model reads it with every request."""
+        if self.accepts is not None:
+            return self.accepts.schema
         schema: dict[str, Any] = _plain(self.arguments.model_json_schema())
         return schema
 
@@ -101,6 +113,8 @@ class Tool:
 
     def check(self, arguments: Any) -> dict[str, Any]:
         """The arguments, validated; ToolError says which one is wrong and why."""
+        if self.accepts is not None:
+            return self.accepts.check(self.name, arguments)
         try:
             checked = self.arguments.model_validate(arguments)
         except ValidationError as error:
@@ -168,6 +182,7 @@ class Category:
     name: str
     description: str
     tools: list[Tool] = field(default_factory=list)
+    on_demand: bool = False  # of another source than the catalog: it can be loaded as ours can
 
     def tool(
         self,
@@ -218,6 +233,13 @@ class Category:
         return register
 
 
+class ToolSource(Protocol):
+    """Tools that are not in the catalog, such as those of MCP servers; asked when a turn begins."""
+
+    async def categories(self, wanted: Sequence[str] | None) -> Sequence[Category]:
+        """Those of the sources that are `wanted` by name, None being all; the same object while nothing changed."""
+
+
 class Registry:
     """All tools of a process by name; names are globally unique. Several modules may add to one category."""
 
@@ -226,10 +248,15 @@ class Registry:
         self._tools: dict[str, Tool] = {}
         self._names: dict[str, Tool] = {}
         for part in categories:
-            whole = self.categories.setdefault(part.name, Category(part.name, part.description))
+            first = Category(part.name, part.description, on_demand=part.on_demand)
+            whole = self.categories.setdefault(part.name, first)
             whole.tools.extend(part.tools)
             for tool in part.tools:
                 self._add(tool)
+
+    def extended(self, more: Sequence[Category]) -> Registry:
+        """These tools, and those of another source; this registry stays as it is."""
+        return Registry([*self.categories.values(), *more])
 
     def _add(self, tool: Tool) -> None:
         for name in (tool.name, *tool.also):

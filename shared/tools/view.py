@@ -17,7 +17,7 @@ from typing import Any, Literal
 from shared.errors import ToolError
 from shared.models.base import Answer, Block, Model, ModelMessage, OnDelta, Request, ToolSpec
 from shared.tools.abridge import abridged
-from shared.tools.categories import CORE, TIERS
+from shared.tools.categories import CORE, tiers
 from shared.tools.registry import Registry, Tool
 
 LOAD = "load_tools"
@@ -31,13 +31,14 @@ def spec(tool: Tool, deferred: bool = False) -> ToolSpec:
 
 def named(registry: Registry, name: str) -> list[Tool]:
     """The tools that loading `name` (a category, or one tool) brings; ToolError for an unknown one."""
-    if name in TIERS:
+    loadable = tiers(registry)
+    if name in loadable:
         return registry.category(name)
     if name in registry:
         return [registry.get(name)]
     raise ToolError(
         f"there is no category or tool called {name!r}",
-        f"the categories are: {', '.join(TIERS)}",
+        f"the categories are: {', '.join(loadable)}",
         "browse_tools lists them",
     )
 
@@ -87,7 +88,11 @@ class ToolView:
         tool = self.registry.get(name)
         if tool.name in self._own:
             return True
-        return self.on_demand and (tool.category in (CORE, *TIERS) or tool.name in self.loadable)
+        return self.on_demand and (tool.category in (CORE, *self._names) or tool.name in self.loadable)
+
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(tiers(self.registry))
 
     @cached_property
     def _own(self) -> frozenset[str]:
@@ -110,7 +115,7 @@ class ToolView:
         return "\n".join([text, *lines])
 
     def _tiers(self) -> Iterator[tuple[str, list[Tool]]]:
-        for name in TIERS:
+        for name in self._names:
             tools = self._visible(self.registry.category(name))
             if tools := [tool for tool in tools if tool.name not in self._own]:
                 yield name, tools
@@ -119,7 +124,7 @@ class ToolView:
         return [tool for name in names if name != CORE for tool in named(self.registry, name)]
 
     def _rest(self) -> list[Tool]:
-        tools = [tool for name in (CORE, *TIERS) for tool in self.registry.category(name)]
+        tools = [tool for name in (CORE, *self._names) for tool in self.registry.category(name)]
         return [*tools, *(tool for tool in self.registry if tool.older), *self.registry.pick(self.loadable)]
 
     def _visible(self, tools: Iterable[Tool]) -> list[Tool]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -26,7 +26,7 @@ from shared.tools.agents.own import Own
 from shared.tools.categories import CORE
 from shared.tools.context import Context
 from shared.tools.execute import ToolExecutor
-from shared.tools.registry import Registry, Tool
+from shared.tools.registry import Category, Registry, Tool, ToolSource
 from shared.tools.view import ToolView, ViewedModel
 from shared.turns.turn import Turn
 from shared.worker import incidents
@@ -47,6 +47,15 @@ def model_name(settings: Settings, profile: Profile, model: Model) -> str:
     return chosen or settings.model_for(profile.name) or profile.model or model.recommended
 
 
+@dataclass
+class _Last:
+    """The runner that was made last with the tools of another source, and from what."""
+
+    plain: AgentRunner | None = None
+    more: Sequence[Category] = ()
+    made: AgentRunner | None = None
+
+
 @dataclass(frozen=True)
 class AgentRunner:
     """Runs the loop for turns of one profile."""
@@ -57,10 +66,27 @@ class AgentRunner:
     handler: ToolExecutor
     extras: dict[str, Any] = field(default_factory=dict)  # what tools of conversations are handed beside
     folder: Profile | None = None  # the profile as its folder says, where the agent changed itself since
+    source: ToolSource | None = None  # of tools that are not in the catalog
+    brought: tuple[str, ...] = ()  # tools of it that are shown from the start
+    _last: _Last = field(default_factory=_Last)
 
     async def current(self) -> AgentRunner:
-        """This engine with the agent's own changes as they are now: for one turn, from its beginning to its end."""
-        return await self._changes.latest()
+        """As it is now, with the agent's own changes and the tools of others: for one turn, from beginning to end."""
+        latest = await self._changes.latest()
+        if self.source is None:
+            return latest
+        more = await self.source.categories(latest.profile.servers)
+        last = self._last
+        if last.made is None or last.plain is not latest or last.more is not more:
+            last.plain, last.more, last.made = latest, more, latest._with(more)
+        return last.made
+
+    def _with(self, more: Sequence[Category]) -> AgentRunner:
+        if not more:
+            return self
+        registry = self.registry.extended(more)
+        names = () if self.profile.on_demand else tuple(tool.name for one in more for tool in one.tools)
+        return replace(self, registry=registry, handler=ToolExecutor(registry), brought=names)
 
     def check(self) -> None:
         """Say at the start, not in the first turn, that the profile names an unknown tool or a wrong permission."""
@@ -113,7 +139,7 @@ class AgentRunner:
         core = [tool.name for tool in self.registry.category(CORE)] if self.profile.on_demand else []
         return ToolView(
             self.registry,
-            list(dict.fromkeys([*core, *self.profile.tools])),
+            list(dict.fromkeys([*core, *self.profile.tools, *self.brought])),
             self.profile.on_demand,
             self.resources.settings.tool_mode,
             lambda tool: tool.name in self.hidden,
