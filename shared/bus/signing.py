@@ -42,6 +42,10 @@ class Signer:
     def __init__(self, secret: str) -> None:
         self._key = secret.encode()
 
+    def derived(self, purpose: str) -> str:
+        """A secret for another purpose, of which nobody can tell this one."""
+        return hmac.new(self._key, f"derived\n{purpose}".encode(), hashlib.sha256).hexdigest()
+
     def _code(self, channel: str, at: str, message: dict[str, Any]) -> str:
         signed = b"%b\n%b\n%b" % (channel.encode(), at.encode(), canonical(message))
         return hmac.new(self._key, signed, hashlib.sha256).hexdigest()

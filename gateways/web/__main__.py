@@ -1,0 +1,5 @@
+"""Run the page and the API: `python -m gateways.web`."""
+
+from gateways.web.main import main
+
+main()

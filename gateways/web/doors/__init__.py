@@ -1,0 +1,7 @@
+"""Doors for clients that people already have, each with a `router`; ordinary visitors of the bus."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+ROUTERS: tuple[APIRouter, ...] = ()

@@ -1,0 +1,63 @@
+"""Server-sent events: what the process hears once, written for each reader, with ids to go on from."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+
+from fastapi.sse import format_sse_event
+from starlette.responses import StreamingResponse
+
+from shared.client.fanout import OUTPUTS, TASKS, Fanout, Moment, is_cursor
+
+EVERY = 15.0  # seconds after which a comment keeps a quiet line open
+_COMMENT = b": still here\n\n"
+_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+_BREAKS = str.maketrans({"\r": " ", "\n": " ", "\0": " "})
+
+Hub = Fanout  # as the application has it
+
+
+class EventStream(StreamingResponse):
+    """An answer that goes on; no proxy gathers it."""
+
+    def __init__(self, content: AsyncIterator[bytes]) -> None:
+        super().__init__(content, media_type="text/event-stream", headers=_HEADERS)
+
+
+def cursors(last: str | None, topics: Sequence[str]) -> dict[str, str]:
+    """The cursors that `Last-Event-ID` holds, one for each topic in its order; from now on where it holds others."""
+    parts = (last or "").split(",")
+    if len(parts) != len(topics) or not all(is_cursor(part) for part in parts):
+        parts = [""] * len(topics)
+    return dict(zip(topics, parts, strict=True))
+
+
+async def written(
+    hub: Hub, topics: Sequence[str], last: str | None, sees: Callable[[Moment], bool], retry_ms: int = 1000
+) -> AsyncIterator[bytes]:
+    """The events of these topics after `Last-Event-ID`; ends when the process does, or the reader falls behind."""
+    async with hub.reading(cursors(last, topics), sees) as reader:
+        given = cursors(last, topics)
+        shown = {topic: given[topic] or reader.cursors[topic] for topic in topics}
+        yield format_sse_event(event="hello", data_str="{}", id=_id(shown, topics), retry=retry_ms)
+        while (moments := await reader.take(EVERY)) is not None:
+            yield b"".join(_lines(moments, shown, topics)) if moments else _COMMENT
+        yield format_sse_event(event="again", data_str="{}")
+
+
+def _lines(moments: Iterable[Moment], shown: dict[str, str], topics: Sequence[str]) -> Iterable[bytes]:
+    for moment in moments:
+        if moment.cursor:
+            shown[moment.topic] = moment.cursor
+        yield format_sse_event(
+            event=moment.kind.translate(_BREAKS),
+            data_str=moment.data,
+            id=_id(shown, topics) if moment.cursor else None,
+        )
+
+
+def _id(shown: dict[str, str], topics: Sequence[str]) -> str:
+    return ",".join(shown[topic] or "0-0" for topic in topics)
+
+
+__all__ = ["OUTPUTS", "TASKS", "EventStream", "Hub", "Moment", "cursors", "written"]
