@@ -33,6 +33,8 @@ BATCH = 500
 _KEPT = 64 * 1024  # bytes of what cannot be stored, in the dead letters
 _PLAIN = 4 << 20  # bytes of an entry up to which it stays JSON
 _OTHERS = 5.0  # seconds between two looks at queues that have workers of their own, or programs
+_SELDOM = 15.0  # seconds between them where many workers look
+_REST = 3.0  # seconds between two looks at our own, where nothing is done
 _LOCK_MS = 3_000  # how long the rows of a dead drainer wait for another; two at once store the same twice
 Apply = Callable[[Store, list[dict[str, Any]]], Awaitable[None]]  # the changes of one batch, in order
 _TABLES: dict[str, type[Row]] = {
@@ -83,13 +85,26 @@ class Outbox:
         self._agent, self._instance = agent, instance
         self.stored = 0
         self._broken: set[str] = set()  # queues whose outbox is no stream: logged once
+        self._known = 1  # queues that there were at the last look
         self._wake = asyncio.Event()
+        self._awaited = False
+        self._timer: asyncio.TimerHandle | None = None
 
     def wake(self) -> None:
         """Something is there in our own queue that others wait for: drain that now, whoever drains by and by.
 
         Two at once store the same twice, which is storing it once.
         """
+        self._awaited = True
+        self._wake.set()
+
+    def soon(self, seconds: float = 0.5) -> None:
+        """A turn of ours has ended: look by then, and take along what else comes."""
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._due)
+
+    def _due(self) -> None:
+        self._timer = None
         self._wake.set()
 
     async def put(self, rows: Sequence[Row | RowChange]) -> None:
@@ -99,14 +114,15 @@ class Outbox:
                 "XADD", self._names.keys(self._agent).outbox, "*", "kind", "rows", "data", pack(rows)
             )
 
-    async def run(self, pause: float = 1.0, others: float = _OTHERS) -> None:
-        """Drain until cancelled, our own queue each `pause` seconds; with the Store down, wait for it."""
+    async def run(self, pause: float = 1.0, busy: Callable[[], bool] = lambda: True) -> None:
+        """Drain until cancelled, our own queue each `pause` seconds while `busy`; with the Store down, wait for it."""
         quiet, drained = True, float("-inf")
         while True:
             try:
-                woken = self._wake.is_set()
+                woken, self._awaited = self._awaited, False
                 self._wake.clear()
-                if not quiet or time.monotonic() - drained >= others:
+                # Every worker looks at all queues: where there are many, each looks more seldom.
+                if not quiet or time.monotonic() - drained >= min(_SELDOM, _OTHERS * self._known):
                     drained, moved = time.monotonic(), await self.drain()
                 else:
                     moved = await self._own(anyway=woken)
@@ -123,13 +139,14 @@ class Outbox:
                 log.get().error("An outbox could not be drained", why=str(error))
                 moved = 0
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(0 if moved >= BATCH else pause):
+                async with asyncio.timeout(0 if moved >= BATCH else pause if busy() or not quiet else _REST):
                     await self._wake.wait()
 
     async def drain(self) -> int:
         """Store what waits in all queues; how many entries it was."""
         known = [name.decode("utf-8", "replace") for name in await self._agents()]
         agents = sorted({name for name in known if is_agent(name)} | {self._agent})
+        self._known = len(agents)
         waits = await asyncio.gather(*(self._tried(agent, self._waits(agent)) for agent in agents))
         moved = 0
         for agent, some in zip(agents, waits, strict=True):

@@ -31,6 +31,7 @@ from shared.worker.runners.closing import Replies
 
 DRAIN = 20.0  # seconds in which a worker hands over
 _BEATS = 4.0  # seconds between heartbeats of presence
+_IDLE = 2.0  # seconds between looks for turns where none is due
 _CHANGE = 1.0  # seconds after which it tells what it began or ended
 _FOREIGN = 0.25  # seconds in which another cluster answers our first heartbeat
 
@@ -176,7 +177,7 @@ class Worker:
             "claims": self._claims(),
             "leases": self._leases(),
             "presence": self._presence(),
-            "archive": self.archive.run(),
+            "archive": self.archive.run(busy=lambda: len(self.pool) > 0),
             "logs": self._shipping.run(),
             "memory": Pressure(self.desk).run(),
             **self._beside(self.instance),
@@ -221,7 +222,8 @@ class Worker:
                 continue
             for claim in claims:
                 self.pool.take(claim)
-            await self._pause(1.0 if due < 0 else min(1.0, due / 1000))
+            # What comes is heard of, or handed over; a look without that is for what was said and not heard.
+            await self._pause(min(_IDLE, self.desk.lease_ms / 6000) if due < 0 else min(1.0, due / 1000))
 
     async def _return(self) -> None:
         """Redis was away: renew what is ours, and let others do so, before what is due is claimed."""
@@ -246,6 +248,8 @@ class Worker:
         self._look()
         if self.profile.kind == "coding":
             self.archive.wake()
+        else:
+            self.archive.soon()
 
     async def _leases(self) -> None:
         while True:
