@@ -1,0 +1,1 @@
+"""What others wrote, as a page may show it."""
