@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from shared.client.client import Client
 from shared.client.text.matching import pick
 from shared.client.text.safe import line
 from shared.client.types import Card
-from shared.store.origin import marked
+from shared.errors import UsageError
+from shared.store.origin import Origin, marked
 from shared.store.records import Note, Project
 
 _SHOWN = 160  # characters of the line that a search found
@@ -69,3 +72,37 @@ def _hit(note: Note, score: float, query: str) -> Card:
         "score": float(f"{score:.4g}"),
     }
     return found | {"modified": at} | marked([note])
+
+
+@dataclass(frozen=True)
+class NoteView:
+    """One note; `body` is Markdown, and empty in a list. `foreign` says after reading what it was written."""
+
+    name: str
+    title: str
+    body: str
+    size: int = 0
+    at: datetime | None = None
+    by: str = ""
+    foreign: str = ""
+
+
+async def shelf(client: Client, project: str) -> list[NoteView]:
+    """The notes of a project without their text, by name. Reads the Store."""
+    return [_view(row, whole=False) for row in await _notes(client, project)]
+
+
+async def read(client: Client, project: str, name: str) -> NoteView:
+    """One note by its name; UsageError where there is none."""
+    for row in await _notes(client, project):
+        if row.slug == name:
+            return _view(row, whole=True)
+    raise UsageError(
+        f"there is no note {name!r}", "", f"promptdock notes list --project {project} shows them"
+    )
+
+
+def _view(row: Note, whole: bool) -> NoteView:
+    made = Origin.of(row.origin)
+    body = row.body if whole else ""
+    return NoteView(row.slug, row.title, body, len(row.body.encode()), row.updated_at, made.by, made.foreign)

@@ -94,7 +94,7 @@ class Utterance:
 
 
 @dataclass(frozen=True)
-class Transcript:
+class TranscriptPage:
     """A page of a conversation, the oldest first; `before` is the cursor of what comes above it, "" where it begins."""
 
     session: str
@@ -102,7 +102,7 @@ class Transcript:
     before: str = ""
 
 
-async def transcript(client: Client, session: str, before: str = "", limit: int = PAGE) -> Transcript:
+async def transcript(client: Client, session: str, before: str = "", limit: int = PAGE) -> TranscriptPage:
     """The newest entries of a conversation, or those before a cursor. Reads the Store."""
     store = await client.store()
     rows, more = await _rows(store, session, before, limit)
@@ -110,7 +110,7 @@ async def transcript(client: Client, session: str, before: str = "", limit: int 
     calls, ran = await _calls(store, turns), await _turns(store, turns)
     permissions = await _permissions(client, rows)
     entries = [_entry(row, calls, ran, permissions) for row in rows]
-    return Transcript(session, _closed(entries), rows[0].created_at.isoformat() if more and rows else "")
+    return TranscriptPage(session, _closed(entries), rows[0].created_at.isoformat() if more and rows else "")
 
 
 async def entries_of(client: Client, session: str, turn: str) -> list[Utterance]:

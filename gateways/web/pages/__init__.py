@@ -1,0 +1,49 @@
+"""The page: views that are rendered here, live over one stream, usable without script for reading and sending."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from gateways.web.pages import (
+    agents,
+    answers,
+    budgets,
+    health,
+    hooks,
+    inbox,
+    live,
+    models,
+    notes,
+    palette,
+    sessions,
+    sign_in,
+    static,
+    talk,
+    tasks,
+    trace,
+)
+
+_VIEWS = (
+    *(
+        static,
+        sign_in,
+        talk,
+        live,
+        answers,
+        tasks,
+        inbox,
+        trace,
+        sessions,
+        notes,
+        hooks,
+        agents,
+        models,
+        budgets,
+        health,
+    ),
+    palette,
+)
+
+router = APIRouter(include_in_schema=False)
+for one in _VIEWS:
+    router.include_router(one.router)

@@ -1,0 +1,36 @@
+"""Who is here and does what; each with its model, its tools, what it may do, and its prompt as it is sent."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from gateways.web.pages.frame import Here, known, view
+from shared.client.views import agents, prompts, status
+from shared.client.views.agents import Known
+from shared.client.views.status import Working
+
+router = APIRouter()
+
+
+@router.get("/agents")
+async def listed(here: Here) -> Response:
+    """All of them."""
+    found, doing = await asyncio.gather(
+        known(agents.known(here.client), list[Known]()), known(status.doing(here.client), list[Working]())
+    )
+    return await view(here, "agents", "agents.html", agents=found, doing=doing, profile=None)
+
+
+@router.get("/agents/{name}")
+async def one(here: Here, name: str) -> Response:
+    """One agent, with the prompt that its model is sent."""
+    profile = await prompts.profile(here.client, name)
+    found, doing = await asyncio.gather(
+        known(agents.known(here.client), list[Known]()), known(status.doing(here.client), list[Working]())
+    )
+    mine = [one for one in found if one.name == name]
+    busy = [one for one in doing if one.agent == name]
+    return await view(here, "agents", "agents.html", agents=mine, doing=busy, profile=profile)

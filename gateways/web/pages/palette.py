@@ -1,0 +1,49 @@
+"""What the palette and the composer complete: views, tasks, agents, conversations."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastapi import APIRouter
+from starlette.responses import JSONResponse, Response
+
+from gateways.web.pages.frame import TABS, Here, known
+from gateways.web.render.words import part, state
+from shared.client.types import Card
+from shared.client.views import conversations
+from shared.client.views.conversations import ConversationCard
+from shared.client.views.tasks import tasks
+
+router = APIRouter()
+_MOST = 200
+
+
+@router.get("/palette.json")
+async def everything(here: Here) -> Response:
+    """Rows of `{kind, name, words, to}`, the newest first within a kind."""
+    whose = "" if here.person.owner else here.person.user_id
+    listed, talks, agents = await asyncio.gather(
+        known(tasks.tasks(here.client, tasks.Filter(limit=_MOST)), list[Card]()),
+        known(conversations.recent(here.client, whose), list[ConversationCard]()),
+        known(here.client.presence.agents(), list[str]()),
+    )
+    rows = [
+        {"kind": "view", "name": tab.title, "words": f"g {tab.key}", "to": f"/{tab.name}"} for tab in TABS
+    ]
+    for card in listed:
+        if here.person.owner or card["project"] in here.person.projects:
+            words = f"{card['title']} · {state(str(card['status']))}"
+            rows.append(
+                {
+                    "kind": "task",
+                    "name": str(card["id"]),
+                    "words": words,
+                    "to": f"/tasks/{part(str(card['id']))}",
+                }
+            )
+    rows += [{"kind": "agent", "name": name, "words": "", "to": f"/agents/{part(name)}"} for name in agents]
+    rows += [
+        {"kind": "conversation", "name": one.title, "words": one.user, "to": f"/chat/{part(one.key)}"}
+        for one in talks
+    ]
+    return JSONResponse({"rows": rows})

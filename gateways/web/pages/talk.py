@@ -1,0 +1,138 @@
+"""The conversation: reading it by pages, saying something, stopping what runs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import uuid4
+
+from fastapi import APIRouter
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from gateways.web.pages import tasks
+from gateways.web.pages.frame import Here, Seat, back, entries_shown, given
+from gateways.web.render import words
+from shared.bus.messages import MAX_BYTES, default_session
+from shared.client.types import Sent
+from shared.client.views import pending, status, visible
+from shared.client.views.transcript import entries_of, transcript
+from shared.errors import BadMessage, PromptDockError
+
+router = APIRouter()
+_SOURCE = "web"
+
+
+@router.get("/")
+async def home(here: Here) -> Response:
+    """The board, beside the person's own conversation."""
+    return await tasks.shown(here, "")
+
+
+@router.get("/chat")
+async def own(here: Here) -> Response:
+    """The person's own conversation."""
+    return RedirectResponse(f"/chat/{words.part(default_session(here.person.user_id))}", 303)
+
+
+@router.post("/chat/new")
+async def new(here: Here) -> Response:
+    """A conversation in which nothing was said yet."""
+    return RedirectResponse(f"/chat/web-{uuid4().hex[:12]}", 303)
+
+
+@router.get("/chat/{session:path}/turn/{turn}")
+async def turn(here: Here, turn: str) -> Response:
+    """What one turn came to, as it stands in the conversation."""
+    await visible.session(here.client, here.person.sight, here.session)
+    found = await entries_of(here.client, here.session, turn)
+    return await entries_shown(here, [one for one in found if one.kind != "said"], "")
+
+
+@router.get("/chat/{session:path}/entries")
+async def entries(here: Here, before: str = "") -> Response:
+    """A page of the conversation, for a script."""
+    await visible.session(here.client, here.person.sight, here.session)
+    found = await transcript(here.client, here.session, before)
+    return await entries_shown(here, found.entries, found.before)
+
+
+@router.post("/chat/{session:path}/say")
+async def say(here: Here) -> Response:
+    """Send words; with files, these come behind them as text."""
+    await visible.session(here.client, here.person.sight, here.session)
+    form = await here.request.form(max_files=10, max_part_size=2 * MAX_BYTES)
+    text = await _whole(form)
+    try:
+        sent = await here.client.say(
+            text,
+            here.person.user_id,
+            None if here.own else here.session,
+            message_id=given(form, "id", 100) or None,
+            in_reply_to=given(form, "in_reply_to", 200) or None,
+            force=bool(given(form, "force")),
+            source=_SOURCE,
+            roles=list(here.person.roles) or None,
+        )
+        note = await _note(here, sent)
+    except PromptDockError as error:
+        if here.part:
+            raise
+        return back(here, _address(here), "bad", error.told())
+    if here.part:
+        return JSONResponse({"id": sent.id, "outcome": sent.outcome, "note": note})
+    return back(here, _address(here), "", note)
+
+
+async def _whole(form: Any) -> str:
+    """The words, and behind them the files that came along."""
+    parts = [given(form, "text", MAX_BYTES)]
+    for one in form.getlist("file"):
+        if isinstance(one, str) or not one.filename:
+            continue
+        content = await one.read()
+        if b"\0" in content:
+            raise BadMessage(f"{one.filename[:100]} is no text", "only text files can be sent", "")
+        name = one.filename.replace("`", "'").replace("\n", " ")[:200]
+        parts.append(fenced(name, content.decode("utf-8", "replace")))
+    return "\n\n".join(part for part in parts if part)
+
+
+def fenced(name: str, content: str) -> str:
+    """A file as it stands in a message: behind its name, in a fence that nothing in it ends."""
+    longest = max((len(run) for run in content.replace("\n", " ").split() if set(run) == {"`"}), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"`{name}`:\n{fence}\n{content.rstrip()}\n{fence}"
+
+
+async def _note(here: Seat, sent: Sent) -> str:
+    """What the person should know of the message: that nobody reads it now, or what it waits behind."""
+    if unread := await status.unread(here.client, sent):
+        return unread
+    if sent.waiting and (before := await pending.behind(here.client, here.session, sent.id)):
+        return f"this waits behind: {before}"
+    return ""
+
+
+@router.post("/chat/{session:path}/stop")
+async def stop(here: Here) -> Response:
+    """End the turn that runs, or what one agent does for it."""
+    await visible.session(here.client, here.person.sight, here.session)
+    form = await here.request.form()
+    turn, request = given(form, "turn", 200), given(form, "request", 200)
+    if not turn and not request and (first := await pending.first(here.client, here.session)):
+        turn = str(first["id"])
+    await here.client.stop(here.person.user_id, here.session, turn or None, request or None)
+    if here.part:
+        return Response(json.dumps({"stopped": turn or request}), media_type="application/json")
+    return back(here, _address(here), "", "stopping")
+
+
+@router.get("/chat/{session:path}")
+async def conversation(here: Here, before: str = "") -> Response:
+    """A conversation by its address; on a phone it is all that is shown."""
+    await visible.session(here.client, here.person.sight, here.session)
+    return await tasks.shown(here, "", zone="talk", before=before)
+
+
+def _address(here: Seat) -> str:
+    return f"/chat/{words.part(here.session)}"
