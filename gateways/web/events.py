@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import Any
 
 from fastapi.sse import format_sse_event
 from starlette.responses import StreamingResponse
@@ -10,7 +12,7 @@ from starlette.responses import StreamingResponse
 from shared.client.fanout import OUTPUTS, TASKS, Fanout, Moment, is_cursor
 
 EVERY = 15.0  # seconds after which a comment keeps a quiet line open
-_COMMENT = b": still here\n\n"
+COMMENT = b": still here\n\n"
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _BREAKS = str.maketrans({"\r": " ", "\n": " ", "\0": " "})
 
@@ -41,8 +43,13 @@ async def written(
         shown = {topic: given[topic] or reader.cursors[topic] for topic in topics}
         yield format_sse_event(event="hello", data_str="{}", id=_id(shown, topics), retry=retry_ms)
         while (moments := await reader.take(EVERY)) is not None:
-            yield b"".join(_lines(moments, shown, topics)) if moments else _COMMENT
+            yield b"".join(_lines(moments, shown, topics)) if moments else COMMENT
         yield format_sse_event(event="again", data_str="{}")
+
+
+def data_of(payload: dict[str, Any]) -> str:
+    """A payload as the line of an event."""
+    return json.dumps(payload, ensure_ascii=False, default=str)
 
 
 def _lines(moments: Iterable[Moment], shown: dict[str, str], topics: Sequence[str]) -> Iterable[bytes]:
@@ -60,4 +67,4 @@ def _id(shown: dict[str, str], topics: Sequence[str]) -> str:
     return ",".join(shown[topic] or "0-0" for topic in topics)
 
 
-__all__ = ["OUTPUTS", "TASKS", "EventStream", "Hub", "Moment", "cursors", "written"]
+__all__ = ["OUTPUTS", "TASKS", "EventStream", "Hub", "Moment", "cursors", "data_of", "written"]

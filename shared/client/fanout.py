@@ -25,6 +25,7 @@ from shared.errors import BusUnreachable, PromptDockError
 OUTPUTS, TASKS = "@outputs", "@tasks"  # topics that are no session's: no session's id begins with @
 _COUNT = 500  # entries of one read
 _LOOK = 2.0  # seconds after which all is looked at, also where nothing was heard
+_PLAIN = 1000  # outputs of a foreign Chatter that wait to be judged; more are dropped
 _WAITING = 2000  # moments that wait for one reader: what a session keeps
 _GATHER = 0.25  # seconds in which beats of agents are gathered into one look
 
@@ -121,6 +122,7 @@ class Fanout:
         self._wake = asyncio.Event()
         self._beat = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._judging: set[asyncio.Task[None]] = set()
         self._away = False
         self._here = ""  # the last presence that was told
         self._closed = False
@@ -132,9 +134,10 @@ class Fanout:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.end()
-        for task in self._tasks:
+        tasks = [*self._tasks, *self._judging]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def end(self) -> None:
         """Let all readers go, as before the process ends: they come again."""
@@ -238,6 +241,7 @@ class Fanout:
                 self._beat.set()
             elif channel == outputs:
                 self._look(OUTPUTS)
+                self._foreign(channel, data)
             elif channel.startswith(events):
                 self._look(channel.removeprefix(events))
             else:  # rows changed, or a person said something
@@ -252,6 +256,21 @@ class Fanout:
         heard = [names.channel("events:*"), outputs, status, names.board, names.channel(HUMAN_INPUT)]
         # By patterns: who listens so is not counted among those who acknowledge nothing.
         await self._client.subscribe([], heard, take, ready)
+
+    def _foreign(self, channel: str, data: bytes) -> None:
+        """A Chatter that is not ours keeps no stream: anybody may publish there, so it is judged first."""
+        output = feed.parse(data)
+        if output is None or output.via == channel or len(self._judging) >= _PLAIN:
+            return
+
+        async def judge(said: Output) -> None:
+            judged = await self._client.judges(channel, data)
+            if judged != "dropped":
+                said = said if judged == "taken" else said.disowned()
+                self._tell(Moment(OUTPUTS, "output", _told(said), "", said))
+
+        self._judging.add(task := asyncio.create_task(judge(output)))
+        task.add_done_callback(self._judging.discard)
 
     def _look(self, name: str) -> None:
         if name in self._topics:
@@ -328,8 +347,9 @@ def _moment(topic: str, cursor: str, data: bytes) -> Moment:
     text = data.decode("utf-8", "replace")
     if topic == OUTPUTS:
         output = feed.parse(data)
-        clean = output.model_dump_json(exclude_none=True, exclude={"via"}) if output else "{}"
-        return Moment(topic, "output" if output else "unreadable", clean, cursor, output)
+        return Moment(
+            topic, "output" if output else "unreadable", _told(output) if output else "{}", cursor, output
+        )
     try:
         value = json.loads(text)
     except ValueError:
@@ -338,3 +358,7 @@ def _moment(topic: str, cursor: str, data: bytes) -> Moment:
         return Moment(topic, "unreadable", "{}", cursor)
     kind = str(value.pop("event", ""))
     return Moment(topic, kind, json.dumps(value, ensure_ascii=False), cursor)
+
+
+def _told(output: Output) -> str:
+    return output.model_dump_json(exclude_none=True, exclude={"via", "sig"})

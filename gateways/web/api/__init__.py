@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from gateways.web.api import events, status
+from gateways.web.api import chat, events, sessions, status
 
 ROUTERS: tuple[APIRouter, ...] = (
+    chat.router,
     status.router,
     events.router,
+    sessions.router,
 )
