@@ -40,6 +40,7 @@ from shared.turns import outbox, routing
 from shared.turns.intake import Intake
 from shared.turns.outbox import RowChange
 from shared.turns.queue import Completion, Queue
+from shared.turns.records import BegunRecord, FinalRecord
 from shared.turns.signatures import Signatures
 from shared.turns.turn import Turn
 
@@ -223,10 +224,10 @@ class Bridge:
 
     async def _answer(self, turn: Turn, request: messages.AgentMessage) -> None:
         log.get().info(f"Received {request.type} from {request.sender}")
-        kept = next((record["payload"] for record in turn.records if record["k"] == "final"), None)
+        kept = turn.records.final
         if kept is None:
             kept = await self._made(turn, request)
-            await turn.step({"k": "final", "payload": kept})
+            await turn.step(FinalRecord(payload=kept))
         await self._close(turn, request, kept)
 
     async def _made(self, turn: Turn, request: messages.AgentMessage) -> dict[str, Any]:
@@ -238,13 +239,13 @@ class Bridge:
             }
         if turn.tries > _TRIES:
             return {"error": f"{_TRIES} bridges died while they answered it", "status": "failed"}
-        if request.type == "task" and any(record["k"] == "begun" for record in turn.records):
+        if request.type == "task" and turn.records.first(BegunRecord):
             # A task may have done anything until then, and may not do it twice.
             return {
                 "error": "the bridge died while the task ran; what it did is not known",
                 "status": "failed",
             }
-        await turn.step({"k": "begun", "at": int(time.time() * 1000)})
+        await turn.step(BegunRecord(at=int(time.time() * 1000)))
         telling = asyncio.create_task(self._tell(request))
         try:
             done = await self._run(text, request)

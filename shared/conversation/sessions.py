@@ -14,6 +14,7 @@ from shared.store.base import Store
 from shared.store.query import IN_LIMIT
 from shared.store.records import Project, Session, Setting
 from shared.store.row import derived, now
+from shared.turns.records import JournalRecord, ResultRecord
 
 DEFAULT = "default"  # the project that is always there
 ACTIVE = "active_project"  # the setting of a conversation: {project: slug | null}
@@ -99,14 +100,14 @@ async def need_project(store: Store, project: str) -> str:
     return project
 
 
-def switched(record: dict[str, Any]) -> str | None:
+def switched(record: JournalRecord) -> str | None:
     """The project that a call of a turn made the active one, by its result in the journal; None for another call."""
-    if record["k"] != "result" or record["tool"] not in SWITCHES or record["error"]:
+    if not isinstance(record, ResultRecord) or record.tool not in SWITCHES or record.error:
         return None
-    return str(record["content"]["active_project"] or DEFAULT) if ACTIVE in record["content"] else None
+    return str(record.content["active_project"] or DEFAULT) if ACTIVE in record.content else None
 
 
-def project_now(records: Iterable[dict[str, Any]], begun: str) -> str:
+def project_now(records: Iterable[JournalRecord], begun: str) -> str:
     """The project that a turn which began in `begun` works on after what is in its journal."""
     switches = (switched(record) for record in records)
     return functools.reduce(lambda project, switch: switch or project, switches, begun)

@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol
 from shared.guard.processes.process import Lock
 from shared.guard.sandbox.sandbox import Sandbox
 from shared.models.base import Usage
-from shared.turns.records import Record
+from shared.turns.records import JournalRecord, ModelRecord, NoteRecord, Records
 
 PublishProgress = Callable[[str, dict[str, Any]], None]  # kind of event, payload; must not block
 TaskMessages = Callable[[], Awaitable[list[str]]]  # words that came for this task meanwhile
@@ -31,9 +31,9 @@ Ask = Callable[[dict[str, Any]], Awaitable[str]]
 class ExecutorJournal(Protocol):
     """The turn's memory; `step` raises Fenced once the turn belongs to another worker."""
 
-    records: list[Record]
+    records: Records
 
-    async def step(self, *records: Record) -> None:
+    async def step(self, *records: JournalRecord) -> None:
         """Append; it is stored when this comes back."""
 
 
@@ -78,7 +78,7 @@ class TaskOutcome:
 class Executor(Protocol):
     """Carries the task on from wherever its journal stands, to an answer or a question.
 
-    Notes at the end of the journal (`{"k": "note", "text"}`) are words for it: an answer to its question, or
+    Notes at the end of the journal (`NoteRecord`) are words for it: an answer to its question, or
     what was wrong with its work. It may be cancelled at any time, and leaves no process behind.
     """
 
@@ -88,7 +88,7 @@ class Executor(Protocol):
         """Raises ModelError where the provider fails, ToolError where the executor cannot work here."""
 
 
-def notes(records: list[Record]) -> list[str]:
+def notes(records: Records) -> list[str]:
     """The words at the end of a journal that no answer has followed yet."""
-    last = max((n for n, record in enumerate(records) if record["k"] == "model"), default=-1)
-    return [str(record["text"]) for record in records[last + 1 :] if record["k"] == "note"]
+    last = max((n for n, record in enumerate(records) if isinstance(record, ModelRecord)), default=-1)
+    return [record.text for record in records[last + 1 :] if isinstance(record, NoteRecord)]

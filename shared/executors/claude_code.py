@@ -28,7 +28,7 @@ from shared.guard.processes import starts
 from shared.guard.processes.process import environment
 from shared.models.base import Usage
 from shared.settings import Settings
-from shared.turns.records import Record
+from shared.turns.records import ModelRecord, NoteRecord, Records, ResultRecord, SessionRecord
 
 _LEAVE = 8 * 24 * 3600.0  # seconds that a person may take; the gate has its own, shorter bound
 _STDOUT = 4000
@@ -71,8 +71,10 @@ class ClaudeCode:
 
     async def run(self, work: TaskWork) -> TaskOutcome:
         """From wherever the journal stands to an answer."""
-        last = next((r for r in reversed(work.journal.records) if r["k"] in ("model", "note")), None)
-        if last is not None and last["k"] == "model":
+        last = next(
+            (r for r in reversed(work.journal.records) if isinstance(r, ModelRecord | NoteRecord)), None
+        )
+        if isinstance(last, ModelRecord):
             return _outcome(work, last)  # a worker before us had its answer
         if work.tokens is not None:
             raise Lasting(
@@ -126,12 +128,11 @@ class _Run:
 
     async def _session(self) -> tuple[str, bool]:
         """The id of the session, and whether there is something of it to go on with."""
-        kept = next((r for r in self._work.journal.records if r["k"] == "session"), None)
+        kept = self._work.journal.records.first(SessionRecord)
         if kept is None:
-            kept = {"k": "session", "id": str(uuid4()), "at": _now(), "executor": ClaudeCode.name}
+            kept = SessionRecord(id=str(uuid4()), at=_now(), executor=ClaudeCode.name)
             await self._work.journal.step(kept)
-        id = str(kept["id"])
-        return id, any(self._config.glob(f"projects/*/{id}.jsonl"))
+        return kept.id, any(self._config.glob(f"projects/*/{kept.id}.jsonl"))
 
     def _argv(self, session: str, begun: bool) -> list[str]:
         work = self._work
@@ -258,15 +259,15 @@ def _decision(how: str, why: str, changed: dict[str, Any] | None = None) -> dict
     return {"hookSpecificOutput": fields | ({"updatedInput": changed} if changed is not None else {})}
 
 
-def _result(id: str, command: str, told: Any, failed: bool, seconds: float) -> Record:
+def _result(id: str, command: str, told: Any, failed: bool, seconds: float) -> ResultRecord:
     """A command as our own shell would have written it down."""
     out = told.get("stdout", "") if isinstance(told, dict) else str(told or "")
     code = _exit_code(str(told)) if failed else 0
     content = {"exit_code": code, "stdout": out[:_STDOUT], "ms": int(seconds * 1000)}
-    return {
-        "k": "result", "at": _now(), "id": id, "tool": "bash", "arguments": {"command": command},
-        "content": content, "error": failed, "ms": int(seconds * 1000),
-    }  # fmt: skip
+    return ResultRecord(
+        at=_now(), id=id, tool="bash", arguments={"command": command},
+        content=content, error=failed, ms=int(seconds * 1000),
+    )  # fmt: skip
 
 
 def _exit_code(told: str) -> int:
@@ -275,7 +276,7 @@ def _exit_code(told: str) -> int:
     return int(digits) if digits.isdigit() else 1
 
 
-def _answer(result: Any, model: str) -> Record:
+def _answer(result: Any, model: str) -> ModelRecord:
     """Its answer as a journal record: the same form as of our own loop, so that its usage is booked alike."""
     usage = result.usage or {}
     limits = {"error_max_turns": "a limit of rounds", "error_max_budget_usd": "its budget"}
@@ -283,32 +284,27 @@ def _answer(result: Any, model: str) -> Record:
     if limit := limits.get(result.subtype):
         text = f"{text}\n[It was ended by {limit}.]".strip()
     names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    return {
-        "k": "model",
-        "at": _now(),
-        "content": [{"type": "text", "text": text}],
-        "stop": "refusal" if result.stop_reason == "refusal" else "end_turn",
-        "model": next(iter(result.model_usage or {}), model),
-        "demo": False,
-        "limit": limit or "",
-        "usage": [*(int(usage.get(name) or 0) for name in names), float(result.total_cost_usd or 0.0)],
-    }
+    taken, made, read, written = (int(usage.get(name) or 0) for name in names)
+    return ModelRecord(
+        at=_now(),
+        content=[{"type": "text", "text": text}],
+        stop="refusal" if result.stop_reason == "refusal" else "end_turn",
+        model=next(iter(result.model_usage or {}), model),
+        demo=False,
+        limit=limit or "",
+        usage=(taken, made, read, written, float(result.total_cost_usd or 0.0)),
+    )
 
 
-def _used(records: list[Record]) -> Usage:
-    total = Usage()
-    for record in records:
-        if record["k"] == "model":
-            total += Usage(*record["usage"])
-    return total
+def _used(records: Records) -> Usage:
+    return sum((Usage(*answer.usage) for answer in records.answers), Usage())
 
 
-def _outcome(work: TaskWork, record: Record) -> TaskOutcome:
-    text = "\n".join(block["text"] for block in record["content"])
-    kind = "refusal" if record["stop"] == "refusal" else "answer"
+def _outcome(work: TaskWork, record: ModelRecord) -> TaskOutcome:
+    text = "\n".join(block["text"] for block in record.content)
+    kind = "refusal" if record.stop == "refusal" else "answer"
     used = _used(work.journal.records)
-    limit = str(record.get("limit") or "")
-    return TaskOutcome(text or "Done.", kind, usage=used, model=record["model"], limit=limit)  # type: ignore[arg-type]
+    return TaskOutcome(text or "Done.", kind, usage=used, model=record.model, limit=record.limit)  # type: ignore[arg-type]
 
 
 def _now() -> int:

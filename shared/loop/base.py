@@ -11,18 +11,18 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from shared.models.base import Block, Usage
-from shared.turns.records import Record
+from shared.turns.records import JournalRecord, Records
 
 
 class Journal(Protocol):
     """The turn's memory: what is in `records` happened; `step` makes it so, whatever dies afterwards."""
 
-    records: list[Record]
+    records: Records
 
-    async def step(self, *records: Record, calls: Sequence[str] = ()) -> None:
+    async def step(self, *records: JournalRecord, calls: Sequence[str] = ()) -> None:
         """Append; Fenced when this turn is no longer ours."""
 
-    def keep(self, record: Record) -> None:
+    def keep(self, record: JournalRecord) -> None:
         """Append what the next step, or the end of the turn, will store: one round trip for both."""
 
 

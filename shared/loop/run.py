@@ -22,6 +22,7 @@ from shared.loop.base import (
 )
 from shared.loop.transcript import Transcript, answer_record, result_record
 from shared.models.base import Answer, Delta, Model, ModelMessage, Request
+from shared.turns.records import JournalRecord, NoteRecord, ResultRecord
 
 WRAP_UP = (
     "[You have reached a limit of this turn: {limit}. You have no tools now. "
@@ -73,7 +74,7 @@ async def run(
         if script.ends is not None:
             return _told(hands, script, "question")
         for text in await joined():
-            await _record(hands, script, {"k": "note", "text": text})
+            await _record(hands, script, NoteRecord(text=text))
         if script.answered:
             return _told(hands, script, "refusal" if script.refused else "answer")
         if spent := _money(script, limits):
@@ -84,7 +85,7 @@ async def run(
         await _think(hands, script, request)
 
 
-async def _record(hands: _Hands, script: Transcript, *records: dict[str, object]) -> None:
+async def _record(hands: _Hands, script: Transcript, *records: JournalRecord) -> None:
     await hands.journal.step(*records)
     for record in records:
         script.add(record)
@@ -156,7 +157,7 @@ async def _act(hands: _Hands, script: Transcript) -> None:
         failpoints.point("result stored", script.turn_id)
 
 
-async def _one(hands: _Hands, call: Call) -> dict[str, object]:
+async def _one(hands: _Hands, call: Call) -> ResultRecord:
     started = time.monotonic()
     hands.live("tool_call", {"tool": call.tool, "arguments": call.arguments, "call_id": call.id})
     verdict = await hands.permit(call)
@@ -213,8 +214,9 @@ async def _wrap_up(hands: _Hands, script: Transcript, request: Request, limit: s
     started = time.monotonic()
     answer = await _streamed(hands, script, asked)
     record = answer_record(answer, _since(started))
-    record["content"] = [block for block in record["content"] if block.get("type") != "tool_use"]
-    record["stop"] = "end_turn"  # nothing goes on from here, also where it was cut
+    content = [block for block in record.content if block.get("type") != "tool_use"]
+    # Nothing goes on from here, also where it was cut.
+    record = record.model_copy(update={"content": content, "stop": "end_turn"})
     hands.journal.keep(record)
     script.messages.append(note)
     script.add(record)
@@ -239,11 +241,11 @@ def _kept(messages: tuple[ModelMessage, ...], text: str) -> tuple[ModelMessage, 
 
 
 def _words(script: Transcript) -> tuple[str, str]:
-    return final.split(script.last["content"] if script.last else (), before="".join(script.texts))
+    return final.split(script.last.content if script.last else (), before="".join(script.texts))
 
 
 def _done(script: Transcript, kind: str) -> Done:
-    last = script.last or {"content": [], "model": "", "demo": False}
+    last = script.last
     text, thinking = _words(script)
     if kind == "refusal" and not text:
         text = "The model declined to answer this."
@@ -257,10 +259,10 @@ def _done(script: Transcript, kind: str) -> Done:
         question=script.ends,
         messages=tuple(script.messages),
         usage=script.usage,
-        model=last["model"],
-        demo=last["demo"],
+        model=last.model if last else "",
+        demo=bool(last and last.demo),
         tools=tuple(script.tools),
-        last=tuple(last["content"]),
+        last=tuple(last.content) if last else (),
     )
 
 

@@ -10,12 +10,12 @@ from typing import Any
 from shared import log
 from shared.loop.base import Call
 from shared.models.base import Answer, Block, ModelMessage, Usage
-from shared.turns.records import Record
+from shared.turns.records import JournalRecord, ModelRecord, NoteRecord, ResultRecord
 
 CONTINUE = "[continue where the answer was cut off]"
 
 
-def answer_record(answer: Answer, ms: int) -> Record:
+def answer_record(answer: Answer, ms: int) -> ModelRecord:
     """An answer, and how long it took, as a journal record.
 
     Calls of one that was cut off are left out: their arguments may be cut.
@@ -24,16 +24,15 @@ def answer_record(answer: Answer, ms: int) -> Record:
     if answer.stop_reason == "max_tokens":
         content = [block for block in content if block.get("type") != "tool_use"]
     usage = answer.usage
-    return {
-        "k": "model",
-        "at": _now_ms(),
-        "content": content,
-        "stop": answer.stop_reason,
-        "model": answer.model,
-        "demo": answer.demo,
-        "usage": [usage.input, usage.output, usage.cache_read, usage.cache_write, usage.cost],
-        "ms": ms,
-    }
+    return ModelRecord(
+        at=_now_ms(),
+        content=content,
+        stop=answer.stop_reason,
+        model=answer.model,
+        demo=answer.demo,
+        usage=(usage.input, usage.output, usage.cache_read, usage.cache_write, usage.cost),
+        ms=ms,
+    )
 
 
 def _discreet(block: Block) -> Block:
@@ -48,34 +47,35 @@ def result_record(
     ms: int,
     ends: dict[str, Any] | None,
     foreign: bool = False,
-) -> Record:
+) -> ResultRecord:
     """A call's result as a journal record; `foreign` where others wrote what it holds."""
-    record: Record = {
-        "k": "result",
-        "at": _now_ms(),
-        "id": call.id,
-        "tool": call.tool,
-        "arguments": call.arguments,
-        "content": content,
-        "error": is_error,
-        "ms": ms,
-    }
-    return record | ({"foreign": True} if foreign else {}) | ({"ends": ends} if ends is not None else {})
+    record = ResultRecord(
+        at=_now_ms(),
+        id=call.id,
+        tool=call.tool,
+        arguments=call.arguments,
+        content=content,
+        error=is_error,
+        ms=ms,
+    )
+    more: dict[str, Any] = {"foreign": True} if foreign else {}
+    more |= {"ends": ends} if ends is not None else {}
+    return record.model_copy(update=more) if more else record
 
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def usage_of(record: Record) -> Usage:
-    """Tokens and price of a model record."""
-    return Usage(*record["usage"])
+def usage_of(record: ModelRecord) -> Usage:
+    """Tokens and price of an answer."""
+    return Usage(*record.usage)
 
 
 class Transcript:
     """The fold: messages so far, calls without a result, and what the limits look at."""
 
-    def __init__(self, turn_id: str, records: Sequence[Record]) -> None:
+    def __init__(self, turn_id: str, records: Sequence[JournalRecord]) -> None:
         self.turn_id = turn_id
         self.messages: list[ModelMessage] = []
         self.rounds = 0
@@ -84,26 +84,27 @@ class Transcript:
         self.errors = 0  # in a row
         self.same = 0  # in a row: the same call with the same result
         self.ends: dict[str, Any] | None = None
-        self.last: Record | None = None  # the newest model record
+        self.last: ModelRecord | None = None  # the newest answer
+        self._settled = True  # whether something has followed it
         self.texts: list[str] = []  # of answers that max_tokens cut, waiting for their end
         self.cut = 0  # in a row: answers that were not whole
         self._calls: list[Call] = []
-        self._results: dict[str, Record] = {}
+        self._results: dict[str, ResultRecord] = {}
         self._notes: list[str] = []
         self._previous: tuple[str, str, str] | None = None
         for record in records:
             self.add(record, again=True)
 
-    def add(self, record: Record, again: bool = False) -> None:
+    def add(self, record: JournalRecord, again: bool = False) -> None:
         """Take one more record in; `again` marks the calls of one that somebody before us may have run."""
-        kind = record["k"]
-        if kind == "model":
-            self._model(record, again)
-        elif kind == "result":
-            self._result(record)
-        elif kind == "note":
-            self._notes.append(record["text"])
-            self.ends = None  # a question that was answered within the turn does not end it
+        match record:
+            case ModelRecord():
+                self._model(record, again)
+            case ResultRecord():
+                self._result(record)
+            case NoteRecord():
+                self._notes.append(record.text)
+                self.ends = None  # a question that was answered within the turn does not end it
 
     @property
     def pending(self) -> list[Call]:
@@ -113,13 +114,14 @@ class Transcript:
     @property
     def answered(self) -> bool:
         """The newest answer asks for nothing more."""
-        stop = self.last["stop"] if self.last else None
-        return stop not in (None, "max_tokens", "pause_turn") and not self._calls and not self._notes
+        if self.last is None or self._settled or self.last.cut:
+            return False
+        return not self._calls and not self._notes
 
     @property
     def refused(self) -> bool:
         """The model declined to answer."""
-        return bool(self.last and self.last["stop"] == "refusal")
+        return bool(self.last and not self._settled and self.last.stop == "refusal")
 
     def left(self) -> list[ModelMessage]:
         """What the turn adds to the conversation where it ends here: calls that are under way have no result."""
@@ -133,14 +135,13 @@ class Transcript:
             said.append({"role": "user", "content": [{"type": "text", "text": text} for text in self._notes]})
         return said
 
-    def _model(self, record: Record, again: bool) -> None:
+    def _model(self, record: ModelRecord, again: bool) -> None:
         self._settle()
         self.rounds += 1
-        self.last = record
+        self.last, self._settled = record, False
         self.usage += usage_of(record)
-        self.cut = self.cut + 1 if record["stop"] in ("max_tokens", "pause_turn") else 0
-        content: list[Block] = record["content"]
-        calls = [block for block in content if block.get("type") == "tool_use"]
+        self.cut = self.cut + 1 if record.cut else 0
+        content: list[Block] = record.content
         self._calls = [
             Call(
                 block["id"],
@@ -149,27 +150,27 @@ class Transcript:
                 block.get("input") or {},
                 again,
             )
-            for n, block in enumerate(calls, 1)
+            for n, block in enumerate(record.calls, 1)
         ]
         self._results = {}
         self.tools.extend(call.tool for call in self._calls)
         if content:
             self.messages.append({"role": "assistant", "content": content})
-        if record["stop"] == "max_tokens":
+        if record.stop == "max_tokens":
             self.texts.append("\n".join(str(b["text"]) for b in content if b.get("type") == "text"))
             self.messages.append({"role": "user", "content": [{"type": "text", "text": CONTINUE}]})
         elif self._calls:
             self.texts = []
 
-    def _result(self, record: Record) -> None:
-        self._results[record["id"]] = record
-        self.errors = self.errors + 1 if record["error"] else 0
-        call = next((c for c in self._calls if c.id == record["id"]), None)
+    def _result(self, record: ResultRecord) -> None:
+        self._results[record.id] = record
+        self.errors = self.errors + 1 if record.error else 0
+        call = next((c for c in self._calls if c.id == record.id), None)
         arguments = json.dumps(call.arguments, sort_keys=True) if call else ""
-        now = (record["tool"], arguments, json.dumps(record["content"], sort_keys=True))
+        now = (record.tool, arguments, json.dumps(record.content, sort_keys=True))
         self.same = self.same + 1 if now == self._previous else 1
         self._previous = now
-        self.ends = record.get("ends") or self.ends
+        self.ends = record.ends or self.ends
         if not self.pending:
             self._settle()
 
@@ -179,7 +180,7 @@ class Transcript:
             blocks = [_block(call, self._results.get(call.id), missing) for call in self._calls]
             self._calls, self._results = [], {}
             self.messages.append({"role": "user", "content": blocks})
-            self.last = self.last and self.last | {"stop": None}
+            self._settled = True
         if self._notes:
             notes = [{"type": "text", "text": text} for text in self._notes]
             if self.messages and self.messages[-1]["role"] == "user":
@@ -187,12 +188,12 @@ class Transcript:
             else:
                 self.messages.append({"role": "user", "content": notes})
             self._notes = []
-            self.last = self.last and self.last | {"stop": None}
+            self._settled = True
 
 
-def _block(call: Call, record: Record | None, missing: str) -> Block:
+def _block(call: Call, record: ResultRecord | None, missing: str) -> Block:
     if record is None:
         return {"type": "tool_result", "tool_use_id": call.id, "content": missing, "is_error": True}
-    text = json.dumps(record["content"], ensure_ascii=False)
+    text = json.dumps(record.content, ensure_ascii=False)
     block: Block = {"type": "tool_result", "tool_use_id": call.id, "content": text}
-    return block | {"is_error": True} if record["error"] else block
+    return block | {"is_error": True} if record.error else block

@@ -12,13 +12,14 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 from shared.errors import ToolError
 from shared.models.base import Answer, Block, Model, ModelMessage, OnDelta, Request, ToolSpec
 from shared.tools.abridge import abridged
 from shared.tools.categories import CORE, tiers
 from shared.tools.registry import Registry, Tool
+from shared.turns.records import Records
 
 LOAD = "load_tools"
 ToolMode = Literal["tiered", "full"]
@@ -43,13 +44,9 @@ def named(registry: Registry, name: str) -> list[Tool]:
     )
 
 
-def loaded(records: Iterable[dict[str, Any]]) -> list[str]:
+def loaded(records: Records) -> list[str]:
     """What was loaded by the turn whose journal this is, in order, each once."""
-    names = [
-        str(record["content"].get("loaded"))
-        for record in records
-        if record["k"] == "result" and record["tool"] == LOAD and not record["error"]
-    ]
+    names = [str(result.content.get("loaded")) for result in records.results(LOAD) if not result.error]
     return list(dict.fromkeys(names))
 
 
@@ -134,7 +131,7 @@ class ToolView:
 class ViewedModel(Model):
     """A model that is shown, with each request that has tools at all, what the view holds at that moment."""
 
-    def __init__(self, model: Model, view: ToolView, records: Sequence[dict[str, Any]]) -> None:
+    def __init__(self, model: Model, view: ToolView, records: Records) -> None:
         self._model, self._view, self._records = model, view, records
         self.name, self.demo = model.name, model.demo
 

@@ -9,25 +9,32 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 from shared import failpoints, log
 from shared.bus.activity import Activity
 from shared.errors import Fenced
 from shared.turns.queue import Claim, Completion, Keep, Queue, QueueEntry
-from shared.turns.records import Record, pack, unpack
+from shared.turns.records import JournalRecord, Record, Records, read, unpack
 
 
-def _read(packed: Sequence[bytes], fields: Sequence[str]) -> list[Record] | None:
-    """Records as they were written; None where one of them cannot be read."""
+def _journal(packed: Sequence[bytes]) -> Records | None:
+    """A journal as it was written; None where one of its records cannot be read."""
     try:
-        records = [unpack(data) for data in packed]
+        return read(packed)
     except Exception as error:  # whatever is in it
         log.get().error("Records of a turn cannot be read", why=str(error)[:200])
         return None
-    return (
-        records if all(isinstance(record.get(name), str) for record in records for name in fields) else None
-    )
+
+
+def _window(packed: Sequence[bytes]) -> list[Record] | None:
+    """The end of the conversation as it was written; None where a message of it cannot be read."""
+    try:
+        return [unpack(data) for data in packed]
+    except Exception as error:  # whatever is in it
+        log.get().error("Messages of a conversation cannot be read", why=str(error)[:200])
+        return None
 
 
 class Turn:
@@ -38,9 +45,9 @@ class Turn:
         self.session, self.epoch = claim.session, claim.epoch
         self.tries, self.fails = claim.tries, claim.fails
         self.given: list[QueueEntry] = list(claim.entries)
-        journal, window = _read(claim.journal, ("k",)), _read(claim.window, ())
+        journal, window = _journal(claim.journal), _window(claim.window)
         self.spoiled = journal is None  # nobody knows what was done already
-        self.records: list[Record] = journal or []
+        self.records: Records = journal or Records()
         self._stored = len(claim.journal)
         self.window: list[Record] = window or []
         self.held = len(claim.window)  # how many records Redis holds, readable or not
@@ -57,7 +64,7 @@ class Turn:
         self._closing = False  # its end is on its way to Redis
         self.project_id: UUID | None = None  # what its cost is booked on
         self.task_id: UUID | None = None
-        self.spent: Record | None = None  # the budget that ended it: scope, name, dollars
+        self.spent: dict[str, Any] | None = None  # the budget that ended it: scope, name, dollars
         self.activity = Activity(self.id, claim.now)  # its runner says of what, its live events what is done
         self._lock = asyncio.Lock()
         self._seen = len(self.given)
@@ -79,13 +86,13 @@ class Turn:
         """How long it is ours."""
         return int((time.monotonic() - self._since) * 1000)
 
-    async def step(self, *records: Record, calls: Sequence[str] = ()) -> None:
+    async def step(self, *records: JournalRecord, calls: Sequence[str] = ()) -> None:
         """Append to the journal, renew the lease, take what joined; answers to `calls` are awaited."""
         async with self._lock:
             self._still_ours()
             self.records.extend(records)
-            fresh = [] if failpoints.without("journal") else self.records[self._stored :]
-            packed = [pack(record) for record in fresh]
+            fresh = () if failpoints.without("journal") else self.records[self._stored :]
+            packed = [record.to_bytes() for record in fresh]
             requested = time.monotonic()
             try:
                 came = await self.queue.step(
@@ -98,7 +105,7 @@ class Turn:
             self.given.extend(came)
             self.renewed = max(self.renewed, requested)
 
-    def keep(self, record: Record) -> None:
+    def keep(self, record: JournalRecord) -> None:
         """Append what the next step, or the end of the turn, will store."""
         self.records.append(record)
 

@@ -17,7 +17,6 @@ from shared.turns import outbox, routing
 from shared.turns.queue import Claim, Completion, Queue
 from shared.turns.turn import Turn
 from shared.worker import incidents
-from shared.worker.permissions.service import waited_ms
 
 DEATHS, FAILURES = 3, 5  # deliveries after which a message goes to the dead letters
 
@@ -289,7 +288,7 @@ class Pool:
 
 
 async def _watch(clock: asyncio.Timeout, turn: Turn, limit: int) -> None:
-    while (left := limit + waited_ms(turn.records, turn.now()) - turn.now()) > 0:  # noqa: ASYNC110 - time moves on
+    while (left := limit + turn.records.waited_ms(turn.now()) - turn.now()) > 0:  # noqa: ASYNC110 - time moves on
         await asyncio.sleep(max(0.1, left / 1000))
     clock.reschedule(asyncio.get_running_loop().time())
 

@@ -21,6 +21,7 @@ from shared.tools import catalog
 from shared.tools.context import Context, Root
 from shared.tools.execute import ToolExecutor
 from shared.turns.queue import Claim, Queue
+from shared.turns.records import CheckRecord
 from shared.turns.turn import Turn
 from shared.worker.connection import Connection
 from shared.worker.permissions.authority import Authority
@@ -114,4 +115,4 @@ class Ground:
     @property
     def decisions(self) -> list[str]:
         """What the gate noted."""
-        return [record["decision"] for record in self.turn.records if record["k"] == "check"]
+        return [check.decision for check in self.turn.records.of(CheckRecord)]

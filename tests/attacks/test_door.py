@@ -11,6 +11,7 @@ from shared.guard.permissions.presets import preset
 from shared.guard.permissions.requests import ApprovalRequest, Decided, fingerprint
 from shared.guard.sandbox.sandbox import Sandbox
 from shared.loop import Call
+from shared.turns.records import AskRecord, ResultRecord
 from shared.worker.permissions.service import decided_record
 from shared.worker.runners.history import turn_rows
 from tests.attacks.ground import REGISTRY, Ground
@@ -108,7 +109,7 @@ async def test_a_yes_is_for_the_arguments_that_were_asked_for_and_no_others(buil
             ),
             *(fingerprint(asked), "why", "pattern", "default", 1, 2),
         )
-        ground.turn.keep({"k": "ask", "at": 1, "call": "t.1.1", "card": asdict(card)})
+        ground.turn.keep(AskRecord(at=1, call="t.1.1", card=asdict(card)))
         ground.turn.keep(decided_record(card, Decided("allow_once", "ada", at=1)))
         verdict = await ground.gate.permission(
             Call("c", "t.1.1", "delete_task", arguments), REGISTRY.get("delete_task")
@@ -124,7 +125,7 @@ async def test_a_turn_that_read_what_others_wrote_asks_before_the_agent_changes_
     edit = {"new_prompt": "Do as the README says."}
     tool = REGISTRY.get("self_edit_system_prompt")
     assert (await ground.gate.permission(Call("c", "t.1.1", tool.name, edit), tool)).allowed
-    ground.turn.keep({"k": "result", "tool": "view", "content": {"source": "repository"}, "error": False})
+    ground.turn.keep(ResultRecord(id="c", tool="view", content={"source": "repository"}, error=False))
     again = await ground.gate.permission(Call("c", "t.2.1", tool.name, edit), tool)
     assert "nobody who could be asked" in again.reason
 
@@ -146,7 +147,7 @@ async def test_a_turn_that_read_what_others_wrote_asks_before_it_takes_anything_
     ground = Ground(builder.root, rules, builder.sandbox)
     push = Call("c", "t.1.1", "git_push", {"branch": "main"})
     assert (await ground.gate.permission(push, REGISTRY.get("git_push"))).allowed
-    ground.turn.keep({"k": "result", "tool": "view", "content": {"source": "repository"}, "error": False})
+    ground.turn.keep(ResultRecord(id="c", tool="view", content={"source": "repository"}, error=False))
     again = Call("c", "t.2.1", "git_push", {"branch": "main"})
     assert (
         "nobody who could be asked" in (await ground.gate.permission(again, REGISTRY.get("git_push"))).reason

@@ -21,6 +21,7 @@ from shared.profiles.profile import Profile
 from shared.store.origin import MADE, PERSON, Origin, mark
 from shared.store.records import Hook, HookRun, Note, Project, Repo, Task, project_key
 from shared.turns.outbox import Outbox
+from shared.turns.records import ResultRecord
 from shared.worker.coding import command
 from shared.worker.permissions.authority import Authority
 from shared.worker.permissions.gate import Approver
@@ -92,7 +93,7 @@ async def test_a_note_that_was_made_of_foreign_text_marks_who_reads_it(bench: Be
         "write_note", project_id="default", title="how", content="push it", here={"foreign": lambda: "view"}
     )
     read = await bench.ok("read_note", project_id="default", title="how")
-    builder.turn.keep({"k": "result", "tool": "read_note", "content": read, "error": False, "id": "c"})
+    builder.turn.keep(ResultRecord(tool="read_note", content=read, error=False, id="c"))
     builder.gate.policy = PUSHES
     told = await builder.call("git_push", branch="main")
     assert told.get("error") == "not allowed", told
@@ -112,7 +113,7 @@ async def test_a_place_that_was_added_by_what_others_wrote_marks_who_sees_it(
     await bench.store.delete(Repo, {"name": "workspace"})  # it is of before, and marked for that
     seen = await bench.ok(lists)
     assert seen[MADE] == "view"
-    builder.turn.keep({"k": "result", "tool": lists, "content": seen, "error": False, "id": "c"})
+    builder.turn.keep(ResultRecord(tool=lists, content=seen, error=False, id="c"))
     builder.gate.policy = PUSHES
     told = await builder.call("git_push", branch="main")
     assert told.get("error") == "not allowed", told

@@ -16,6 +16,7 @@ from shared.guard.permissions.presets import preset
 from shared.guard.sandbox.sandbox import Sandbox
 from shared.loop import Call
 from shared.store.records import Audit
+from shared.turns.records import ResultRecord
 from tests.attacks.ground import REGISTRY, Ground
 
 WORK: list[dict[str, Any]] = json.loads(Path(__file__).with_name("ordinary.json").read_text("utf-8"))
@@ -34,7 +35,7 @@ async def test_a_plain_coding_task_is_asked_nothing(workspace: Path, strongest: 
         pytest.skip("without bubblewrap each command is asked for, now as before")
     ground = Ground(workspace, preset("builder", confined=True), strongest)
     if read:
-        ground.turn.keep({"k": "result", "tool": "view", "content": {"source": "repository"}, "error": False})
+        ground.turn.keep(ResultRecord(id="c", tool="view", content={"source": "repository"}, error=False))
     for number, row in enumerate(CODING):
         call = Call("c", f"t.{number}.1", row["tool"], row["arguments"])
         verdict = await ground.gate.permission(call, REGISTRY.get(row["tool"]))

@@ -14,6 +14,7 @@ from shared.client.views.dead_letters import Dead, whole
 from shared.guard.permissions.requests import ApprovalRequest
 from shared.redaction import StreamRedactor
 from shared.shapes import SHAPES
+from shared.turns.records import CheckRecord
 from tests.attacks.ground import Ground
 from tests.support.guards import guarded
 from tests.support.secrets import KEY, SECRETS
@@ -55,9 +56,9 @@ def test_no_log_tells_what_has_the_shape_of_a_secret(style: str) -> None:
 async def test_the_audit_log_names_no_key_that_a_command_holds(builder: Ground) -> None:
     await builder.call("bash", command=f"curl -H 'Authorization: Bearer {TOKEN}' https://a.invalid")
     await builder.call("create_file", path=f"{TOKEN}.txt", content="x")
-    checks = [record for record in builder.turn.records if record["k"] == "check"]
-    assert len(checks) == 2 and all("bash" in c["action"] or "file" in c["action"] for c in checks)
-    assert not told(json.dumps(checks))
+    checks = builder.turn.records.of(CheckRecord)
+    assert len(checks) == 2 and all("bash" in c.action or "file" in c.action for c in checks)
+    assert not told(json.dumps([check.fields() for check in checks]))
 
 
 @guarded("secret-shapes")

@@ -21,8 +21,8 @@ from shared.loop import Call, Verdict
 from shared.store.base import Store
 from shared.tasks.worktree.mirrors import Mirrors
 from shared.tools.execute import ToolExecutor
-from shared.turns.records import Record
-from shared.worker.permissions.service import ApprovalService, asks, decided_record, unanswered, waited_ms
+from shared.turns.records import AskRecord, DecidedRecord, JournalRecord, parse
+from shared.worker.permissions.service import ApprovalService, decided_record, unanswered
 from tests.attacks.ground import REGISTRY, Ground, git
 from tests.support.guards import guarded
 
@@ -59,7 +59,7 @@ def asked(ground: Ground, *meanwhile: Meanwhile) -> Person:
     gate.asked = replace(gate.asked, user_id="ada", session="s")
     gate.approvals = cast(ApprovalService, person)
 
-    async def step(*records: Record, calls: Any = ()) -> None:
+    async def step(*records: JournalRecord, calls: Any = ()) -> None:
         ground.turn.records.extend(records)
 
     ground.turn.__dict__["step"] = step
@@ -187,7 +187,7 @@ async def test_a_worker_who_takes_over_compares_with_what_its_predecessor_showed
     """The yes is in the journal, its worker is dead, and the branch has moved since."""
     asked(ground)
     assert (await leave(ground, "git_push", branch="main")).allowed
-    kept = [record for record in ground.turn.records if record["k"] in ("ask", "decided")]
+    kept = [record for record in ground.turn.records if isinstance(record, AskRecord | DecidedRecord)]
     commit(ground.root, "evil")
     successor = Ground(ground.root, ground.policy, ground.sandbox)
     successor.context = ground.context
@@ -196,11 +196,11 @@ async def test_a_worker_who_takes_over_compares_with_what_its_predecessor_showed
     successor.turn.records.extend(kept)
     verdict = await leave(successor, "git_push", again=True, branch="main")
     assert not verdict.allowed
-    assert [record["card"]["id"] for record in asks(successor.turn.records)] == [
-        kept[0]["card"]["id"],
+    assert [ask.request for ask in successor.turn.records.asks()] == [
+        ground.turn.records.asks()[0].request,
         person.cards[0].id,
     ]
-    assert unanswered(successor.turn.records) == [] and waited_ms(successor.turn.records, 99) == 2
+    assert unanswered(successor.turn.records) == [] and successor.turn.records.waited_ms(99) == 2
 
 
 async def test_a_command_that_may_have_run_is_not_asked_for_again(ground: Ground) -> None:
@@ -213,7 +213,7 @@ async def test_a_command_that_may_have_run_is_not_asked_for_again(ground: Ground
     successor.context = ground.context
     person = asked(successor)
     successor.turn.records.extend(
-        record for record in ground.turn.records if record["k"] in ("ask", "decided")
+        record for record in ground.turn.records if isinstance(record, AskRecord | DecidedRecord)
     )
     assert (await leave(successor, "run_command", again=True, **call)).allowed
     assert person.cards == [] and "t.1.1" not in successor.gate.fresh
@@ -281,12 +281,12 @@ async def test_questions_and_answers_of_the_release_before_still_count(ground: G
         *(fingerprint(arguments), "why", "pattern", "default", 1, 2),
     )
     old = {name: value for name, value in asdict(card).items() if name != "bound"}
-    decided = decided_record(card, Decided("allow_once", "ada", at=7))
+    decided = decided_record(card, Decided("allow_once", "ada", at=7)).fields()
     del decided["card"]
     asked(ground)
-    ground.turn.records.extend([{"k": "ask", "at": 1, "call": "t.1.1", "card": old}, decided])
+    ground.turn.records.extend([AskRecord(at=1, call="t.1.1", card=old), parse(decided)])
     assert (await leave(ground, "git_push", branch="main")).allowed
-    assert unanswered(ground.turn.records) == [] and waited_ms(ground.turn.records, 99) == 6
+    assert unanswered(ground.turn.records) == [] and ground.turn.records.waited_ms(99) == 6
 
 
 # Before permission

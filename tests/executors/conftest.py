@@ -12,7 +12,7 @@ import pytest
 from shared.executors.base import TaskWork
 from shared.guard.sandbox.sandbox import Sandbox
 from shared.tasks.worktree.lock import WorktreeLock
-from shared.turns.records import Record
+from shared.turns.records import JournalRecord, Records
 from tests.tasks.conftest import plain
 
 HAS_CLAUDE_CODE = importlib.util.find_spec("claude_agent_sdk") is not None
@@ -32,9 +32,9 @@ class Journal:
     """A turn's memory without a cluster."""
 
     def __init__(self) -> None:
-        self.records: list[Record] = []
+        self.records = Records()
 
-    async def step(self, *records: Record) -> None:
+    async def step(self, *records: JournalRecord) -> None:
         self.records.extend(records)
 
 

@@ -18,6 +18,7 @@ from shared.executors.claude_code import ClaudeCode
 from shared.guard.processes.pid import birth
 from shared.redaction import hide
 from shared.tasks.worktree.lock import WorktreeLock
+from shared.turns.records import SessionRecord
 from tests.executors.conftest import Person
 from tests.support.guards import guarded
 from tests.support.messages_api import MessagesApi
@@ -76,8 +77,8 @@ async def test_it_works_in_the_worktree_and_every_call_passes_the_gate(
     assert "Exit code 3" in told[1]
     if work.sandbox.confines:
         assert "secret" not in told[1]
-    (ran,) = [record for record in work.journal.records if record["k"] == "result"]
-    assert (ran["arguments"]["command"][:14], ran["content"]["exit_code"]) == ("echo made > b.", 3)
+    (ran,) = work.journal.records.results()
+    assert (ran.arguments["command"][:14], ran.content["exit_code"]) == ("echo made > b.", 3)
 
 
 async def test_a_link_that_leads_out_of_the_worktree_is_not_followed(
@@ -120,7 +121,7 @@ async def test_after_a_kill_the_next_one_goes_on_in_the_same_session(work: TaskW
         await successor.release()
     assert outcome.text == "I went on." and "Do it." in said and "You were interrupted" in said
     assert (work.path / "count.txt").read_text() == "once\n"
-    assert len([record for record in work.journal.records if record["k"] == "session"]) == 1
+    assert len(work.journal.records.of(SessionRecord)) == 1
     before = len(api.requests)
     assert (await ClaudeCode().run(work)).text == "I went on." and len(api.requests) == before
 

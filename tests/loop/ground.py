@@ -9,7 +9,7 @@ from typing import Any
 
 from shared.loop import Call, Done, Limits, Outcome, Verdict, run
 from shared.models.base import Answer, Delta, Model, OnDelta, Request, StopReason, Usage
-from shared.turns.records import Record, pack, unpack
+from shared.turns.records import JournalRecord, Records, read
 
 
 class Crash(Exception):
@@ -57,19 +57,19 @@ class Book:
 
     stored: list[bytes] = field(default_factory=list)
     crash_at: Callable[[str], bool] = lambda _place: False
-    records: list[Record] = field(default_factory=list)
+    records: Records = field(default_factory=Records)
 
     def reopen(self) -> Book:
         """As whoever claims the turn next finds it."""
-        return Book(self.stored, records=[unpack(data) for data in self.stored])
+        return Book(self.stored, records=read(self.stored))
 
-    async def step(self, *records: Record, calls: Sequence[str] = ()) -> None:
+    async def step(self, *records: JournalRecord, calls: Sequence[str] = ()) -> None:
         self.point("before")
         self.records.extend(records)
-        self.stored.extend(pack(record) for record in self.records[len(self.stored) :])
+        self.stored.extend(record.to_bytes() for record in self.records[len(self.stored) :])
         self.point("after")
 
-    def keep(self, record: Record) -> None:
+    def keep(self, record: JournalRecord) -> None:
         self.records.append(record)
 
     def point(self, place: str) -> None:

@@ -24,7 +24,8 @@ async def test_an_answer_of_words_ends_the_turn_with_them() -> None:
         Usage(10, 5, cost=0.5),
     )
     assert [message["role"] for message in done.messages] == ["assistant"]
-    assert world.book.records[-1]["ms"] >= 0
+    last = world.book.records.answers[-1]
+    assert last.ms is not None and last.ms >= 0
     assert world.events == [("chunk", {"content": "piece", "part": 1})]
 
 

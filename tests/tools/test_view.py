@@ -14,6 +14,7 @@ from shared.tools import catalog
 from shared.tools.abridge import abridged
 from shared.tools.categories import CORE, TIERS
 from shared.tools.view import ToolView, ViewedModel, loaded
+from shared.turns.records import JournalRecord, NoteRecord, Records, ResultRecord
 from tests.tools.bench import Bench
 
 registry = catalog.registry()
@@ -142,13 +143,19 @@ async def test_the_shelf_is_looked_at_and_loaded_by_tools(bench: Bench) -> None:
     assert "no category or tool" in await bench.no("load_tools", category="cooking")
 
 
-def _record(name: str, tool: str = "load_tools", error: bool = False) -> dict[str, Any]:
-    return {"k": "result", "tool": tool, "content": {"loaded": name}, "error": error}
+def _record(name: str, tool: str = "load_tools", error: bool = False) -> ResultRecord:
+    return ResultRecord(id="c", tool=tool, content={"loaded": name}, error=error)
 
 
 def test_what_was_loaded_is_read_from_the_journal_so_that_a_successor_shows_the_same() -> None:
-    records = [{"k": "model"}, _record("git"), _record("x", error=True), _record("hooks"), _record("git")]
-    assert loaded([*records, _record("memory", tool="other")]) == ["git", "hooks"]
+    records: list[JournalRecord] = [
+        NoteRecord(text="git"),
+        _record("git"),
+        _record("x", error=True),
+        _record("hooks"),
+        _record("git"),
+    ]
+    assert loaded(Records([*records, _record("memory", tool="other")])) == ["git", "hooks"]
 
 
 class Echo(Model):
@@ -183,7 +190,7 @@ def _request(*contents: str) -> Request:
 
 
 async def test_where_tools_can_be_deferred_loading_answers_with_references() -> None:
-    model, records = Echo(True), [_record("hooks")]
+    model, records = Echo(True), Records([_record("hooks")])
     content = json.dumps({"tools_added": ["fire_hook", "create_task", "no_such_tool"]})
     await ViewedModel(model, shelf(), records).answer(_request(content, "no JSON", "{}"))
     [asked] = model.asked
@@ -194,7 +201,7 @@ async def test_where_tools_can_be_deferred_loading_answers_with_references() -> 
 
 async def test_elsewhere_the_tools_are_appended_and_a_call_without_tools_stays_so() -> None:
     model = Echo(False)
-    shelved = ViewedModel(model, shelf(), [_record("hooks")])
+    shelved = ViewedModel(model, shelf(), Records([_record("hooks")]))
     await shelved.answer(_request("{}"))
     await shelved.answer(Request("m", ("s",), ({"role": "user", "content": "wrap up"},)))
     assert _names(model.asked[0].tools) == [*ALWAYS, *(tool.name for tool in registry.category("hooks"))]

@@ -9,6 +9,7 @@ import pytest
 
 from shared.errors import BusUnreachable, Fenced
 from shared.turns.queue import Queue
+from shared.turns.records import NoteRecord
 from shared.turns.turn import Turn
 from tests.turns.ground import claimed, closing, lapse, losses, mail, state
 
@@ -73,12 +74,12 @@ async def test_a_claim_whose_reply_was_lost_counts_from_its_first_try(lossy: Que
 
 async def test_a_turn_that_nobody_else_had_goes_on_under_a_new_claim_of_ours(queue: Queue) -> None:
     turn = await mine(queue)
-    await turn.step({"k": "note", "text": "one"})
+    await turn.step(NoteRecord(text="one"))
     await lapse(queue)
     claim = await claimed(queue)
     assert turn.regain(claim)
     assert (turn.epoch, turn.tries, turn.renewed) == (claim.epoch, claim.tries, claim.requested)
-    await turn.step({"k": "note", "text": "two"})
+    await turn.step(NoteRecord(text="two"))
     await turn.finish(closing("end"))
     assert (await state(queue)).said == ["end"]
 
@@ -87,7 +88,7 @@ async def test_a_turn_that_another_got_on_with_is_not_regained(queue: Queue) -> 
     turn = await mine(queue)
     await lapse(queue)
     other = Turn(queue, await claimed(queue, "w2"))
-    await other.step({"k": "note", "text": "theirs"})
+    await other.step(NoteRecord(text="theirs"))
     await lapse(queue)
     assert not turn.regain(await claimed(queue))
 

@@ -12,6 +12,7 @@ from shared.models.base import Usage
 from shared.settings import Settings
 from shared.store.records import Project, Task, project_key
 from shared.store.sqlite import SqliteStore
+from shared.turns.records import ModelRecord, ResultRecord
 from shared.turns.turn import Turn
 from shared.worker.budgets.ledger import Ledger
 from shared.worker.budgets.meter import Meter
@@ -42,9 +43,9 @@ async def ground(store: SqliteStore) -> Ground:
     return Ground(connection, store, await turn_of(connection, "chatter"))
 
 
-def bought(cost: float) -> dict[str, Any]:
+def bought(cost: float) -> ModelRecord:
     """The journal's record of a call."""
-    return {"k": "model", "at": 1_700_000_000_000, "usage": [1, 1, 0, 0, cost]}
+    return ModelRecord(at=1_700_000_000_000, content=[], stop="end_turn", usage=(1, 1, 0, 0, cost))
 
 
 def spent(meter: Meter) -> dict[str, float]:
@@ -88,9 +89,7 @@ async def test_a_turn_that_goes_to_another_project_pays_from_that(ground: Ground
     await store.insert(Project(id=project_key("bank"), slug="bank", name="Bank", budget=9.0))
     meter = await ground.meter()
     (switch, *_) = sessions.SWITCHES
-    ground.turn.keep(
-        {"k": "result", "tool": switch, "id": "c", "content": {sessions.ACTIVE: "bank"}, "error": False}
-    )
+    ground.turn.keep(ResultRecord(tool=switch, id="c", content={sessions.ACTIVE: "bank"}, error=False))
     await meter.next()
     assert [budget.name for budget, _ in meter.budgets()] == ["bank"]
 

@@ -10,6 +10,7 @@ import pytest
 from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
 from shared.turns.queue import Claim, Completion, Queue
+from shared.turns.records import AskRecord
 from shared.turns.turn import Turn
 from shared.worker.pool import Pool
 from tests.support.valkey import eventually, names, until, valkey
@@ -177,7 +178,7 @@ async def test_a_deadline_ends_what_runs_but_not_while_a_person_is_asked(valkey:
                 turn = pool.of("asks")
                 assert turn is not None
                 card = {"id": "c", "call": "k"}
-                turn.turn.keep({"k": "ask", "at": claim.now, "call": "k", "card": card})
+                turn.turn.keep(AskRecord(at=claim.now, call="k", card=card))
         await until(lambda: len(pool) == 1)
         assert len(came) == 1 and "ended at its deadline" in came[0]
         assert pool.of("asks") is not None

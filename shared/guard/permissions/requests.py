@@ -1,6 +1,6 @@
 """Approvals: a question to a person about one call, and its one answer.
 
-The question's truth is the journal of the turn that asks (`{"k": "ask"}`, later `{"k": "decided"}`). So that it
+The question's truth is the journal of the turn that asks (an `AskRecord`, later a `DecidedRecord`). So that it
 can be found by its id alone, whoever answers wherever, its card lies in Redis beside the first answer to
 it: one hash for each approval, whose field `decision` is written once and never again. The rows in the Store are for
 looking at.

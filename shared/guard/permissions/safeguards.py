@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from shared import failpoints
 from shared.guard.permissions import obeyed, secret_files
 from shared.guard.permissions.policy import SHELLS
 from shared.guard.permissions.touching import LASTING, TouchKind
+from shared.turns.records import JournalRecord, ResultRecord
 
 WRITERS = frozenset({"create_file", "str_replace", "write_file", "edit_file"})
 
@@ -65,15 +65,14 @@ def lasting(kinds: Iterable[TouchKind]) -> list[TouchKind]:
     return [kind for kind in kinds if kind in LASTING]
 
 
-def read_outside(records: Iterable[Mapping[str, Any]]) -> str:
+def read_outside(records: Iterable[JournalRecord]) -> str:
     """The tool with which this turn read something that others wrote; "" where it has not."""
     for record in records:
-        if record.get("k") != "result":
+        if not isinstance(record, ResultRecord):
             continue
-        if record.get("foreign"):
-            return str(record["tool"])
-        content = record.get("content")
-        marked = isinstance(content, dict) and bool(content.get("source"))
-        if not record.get("error") and (marked or _OUTSIDE_TOOLS.fullmatch(str(record.get("tool")))):
-            return str(record["tool"])
+        if record.foreign:
+            return record.tool
+        marked = bool(record.content.get("source"))
+        if not record.error and (marked or _OUTSIDE_TOOLS.fullmatch(record.tool)):
+            return record.tool
     return ""

@@ -22,6 +22,7 @@ from shared.settings import Settings
 from shared.store.base import Store
 from shared.store.records import Project, Task, project_key
 from shared.tasks import budgets
+from shared.turns.records import ModelRecord
 from shared.turns.turn import Turn
 from shared.worker.budgets.ledger import Ledger, Spent, today
 
@@ -95,10 +96,10 @@ class Meter:
         project, number = self._begun, 0
         for record in self._turn.records:
             project = sessions.switched(record) or project
-            if record["k"] == "model":
-                usage = Usage(*record["usage"])
+            if isinstance(record, ModelRecord):
+                usage = Usage(*record.usage)
                 self._own += usage.cost
-                await self._book(number, usage, record["at"] / 1000, project)
+                await self._book(number, usage, record.at / 1000, project)
                 number += 1
         await self._follow()
         await self._read()
@@ -200,7 +201,7 @@ class MeteredModel(Model):
         self.name, self.demo = model.name, model.demo
 
     async def answer(self, request: Request, on_delta: OnDelta | None = None) -> Answer:
-        number = sum(record["k"] == "model" for record in self._turn.records)
+        number = len(self._turn.records.answers)
         answer = await self._model.answer(replace(request, ours=self._turn.ours), on_delta)
         await self._meter.bought(number, answer.usage)
         return answer

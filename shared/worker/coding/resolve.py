@@ -11,6 +11,7 @@ from shared.tasks.worktree import renew
 from shared.tasks.worktree.acquire import Worktree
 from shared.tasks.worktree.mirrors import Mirrors
 from shared.tasks.worktree.renew import Renewal
+from shared.turns.records import ConflictsRecord, NoteRecord
 from shared.turns.turn import Turn
 
 TRIES = 2  # times that an agent is told of conflicts that it left
@@ -57,11 +58,11 @@ class Resolver:
     async def again(self) -> bool:
         """Whether the agent is to go on, since it left conflicts; it is told of them."""
         left = self.marked()
-        told = sum(record["k"] == "conflicts" for record in self._turn.records)
+        told = len(self._turn.records.of(ConflictsRecord))
         if not left or told >= TRIES:
             return False
         words = f"[The marks of the conflict still stand in {', '.join(left[:20])}. Resolve these, too.]"
-        await self._turn.step({"k": "conflicts", "files": left[:50]}, {"k": "note", "text": words})
+        await self._turn.step(ConflictsRecord(files=left[:50]), NoteRecord(text=words))
         return True
 
     async def end(self) -> list[str]:

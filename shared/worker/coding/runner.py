@@ -30,6 +30,7 @@ from shared.tasks.worktree import receipt
 from shared.tasks.worktree.acquire import Worktree
 from shared.tasks.worktree.checks import CheckPlan, Ran
 from shared.tools.context import Context, Root
+from shared.turns.records import BegunRecord, FinalRecord
 from shared.turns.turn import Turn
 from shared.worker.coding import executor as executing
 from shared.worker.coding.overlap import OverlapWatch
@@ -37,7 +38,6 @@ from shared.worker.coding.resolve import Resolver
 from shared.worker.coding.verify import Verifier
 from shared.worker.event_stream import EventStream
 from shared.worker.permissions.gate import asked_by
-from shared.worker.permissions.service import waited_ms
 from shared.worker.runners import closing, inheriting, situation
 from shared.worker.runners.agent import AgentRunner, beside, model_name, waiting_notice
 from shared.worker.runners.consult import asked_for
@@ -102,11 +102,11 @@ class TaskRunner:
             log.get().warning("A request was refused", error=what, request=self.request.id)
             await self.failed(BadMessage(what, "", "send type task with payload.command_file"))
             return
-        kept = next((record for record in self.turn.records if record["k"] == "final"), None)
-        if kept is None:
-            kept = {"k": "final", "payload": await self._work()}
-            await self.turn.step(kept)
-        await self._close(kept["payload"])
+        final = self.turn.records.final
+        if final is None:
+            final = await self._work()
+            await self.turn.step(FinalRecord(payload=final))
+        await self._close(final)
 
     async def stopped(self) -> None:
         """The person or the asker ended the task: what was made is kept on its branch."""
@@ -123,11 +123,11 @@ class TaskRunner:
     # -- the work --------------------------------------------------------------------------------------------
 
     async def _work(self) -> Payload:
-        started = next((record["at"] for record in self.turn.records if record["k"] == "begun"), None)
-        if started is None:
-            started = int(time.time() * 1000)
-            await self.turn.step({"k": "begun", "at": started})
-        left, late = self._bound(started)
+        begun = self.turn.records.first(BegunRecord)
+        if begun is None:
+            begun = BegunRecord(at=int(time.time() * 1000))
+            await self.turn.step(begun)
+        left, late = self._bound(begun.at)
         try:
             async with asyncio.timeout(max(1.0, left)) as self._clock:
                 await self._begin()
@@ -142,7 +142,7 @@ class TaskRunner:
     def _bound(self, started: int) -> tuple[float, str]:
         """The seconds that are left, and what is said when they are over. What people took to answer does not count."""
         minutes = self.engine.profile.task_minutes
-        waited = waited_ms(self.turn.records, int(time.time() * 1000))
+        waited = self.turn.records.waited_ms(int(time.time() * 1000))
         left = (started + waited) / 1000 + minutes * 60 - time.time()
         # What names none may wait for its turn for a while; how long it may then run is said here alone.
         named = messages.deadline_ms(self.request.deadline)
@@ -249,7 +249,7 @@ class TaskRunner:
             await self.turn.look()
             words = [json.dumps(json.loads(entry.data).get("payload", {})) for entry in self.turn.joined()]
             await self._checkpoint()
-            ran = sum(record["k"] == "result" and record["tool"] == "bash" for record in self.turn.records)
+            ran = len(self.turn.records.results("bash"))
             return words + await aware.told(ran)
 
         return TaskWork(
@@ -303,7 +303,7 @@ class TaskRunner:
 
     async def _checkpoint(self) -> None:
         """Where the branch may leave this machine, what was done until now does."""
-        repo, number = self._repo, sum(record["k"] == "result" for record in self.turn.records)
+        repo, number = self._repo, len(self.turn.records.results())
         if self._renewing is not None and self._renewing.marked():
             return
         if repo is not None and repo.url and repo.push_tasks and self._proof is not None and number:
@@ -445,7 +445,7 @@ class TaskRunner:
 
     def _unknown(self) -> list[str]:
         """What was under way when a worker died: nobody knows whether it took effect."""
-        results = [record["content"] for record in self.turn.records if record["k"] == "result"]
+        results = [record.content for record in self.turn.records.results()]
         return [content["unknown"] for content in results if isinstance(content.get("unknown"), str)]
 
     async def _close(self, payload: Payload, dead: str = "") -> None:

@@ -17,7 +17,7 @@ from shared.tasks.worktree.checks import CheckPlan, Ran
 from shared.tasks.worktree.mirrors import Mirrors
 from shared.tasks.worktree.receipt import CheckRun, Clash, Receipt
 from shared.tools.files import coding
-from shared.turns.records import Record
+from shared.turns.records import CheckRecord, ChecksRecord, ModelRecord, NoteRecord, ResultRecord
 from shared.turns.turn import Turn
 
 _WRITERS = ("create_file", "write_file", "str_replace", "edit_file")
@@ -75,10 +75,10 @@ class Verifier:
     def _written(self) -> set[str]:
         """The files that the agent made by a tool for files, from what was allowed: by whichever executor."""
         found = set()
-        for record in self._turn.records:
-            _, _, rest = str(record.get("action", "")).partition(":")
+        for record in self._turn.records.of(CheckRecord):
+            _, _, rest = record.action.partition(":")
             tool, _, path = rest.partition(":")
-            if record["k"] == "check" and record["decision"] != "deny" and tool in _WRITERS:
+            if record.decision != "deny" and tool in _WRITERS:
                 # The worktree's own name may stand before it.
                 found |= {path, path.removeprefix(f"{self._tree.path.parent.name}/")}
         return found
@@ -99,40 +99,40 @@ class Verifier:
         ran = await checks.run_all(self._tree.git, sandbox, plan, self._tree.lock)
         await self._tree.git.tidy()
         told = [{**one.command.model_dump(), "output": "" if one.passed else one.output} for one in ran]
-        record: Record = {"k": "checks", "at": time.time_ns() // 1_000_000, "ran": told}
+        record = ChecksRecord(at=time.time_ns() // 1_000_000, ran=told)
         again = self.rounds() < REPAIRS and not all(one.passed for one in ran)
         # Together: whoever goes on after a crash has the agent correct what was found.
-        await self._turn.step(record, *([{"k": "note", "text": checks.feedback(ran)}] if again else []))
+        await self._turn.step(record, *([NoteRecord(text=checks.feedback(ran))] if again else []))
         return ran
 
     def _kept(self) -> list[Ran] | None:
         """The checks that a worker before us ran on this very work."""
         for record in reversed(self._turn.records):
-            if record["k"] == "model":
+            if isinstance(record, ModelRecord):
                 return None
-            if record["k"] == "checks":
+            if isinstance(record, ChecksRecord):
                 return [
                     Ran(
                         CheckRun.model_validate({k: v for k, v in one.items() if k != "output"}),
                         one["output"],
                     )
-                    for one in record["ran"]
+                    for one in record.ran
                 ]
         return None
 
     @property
     def unheard(self) -> bool:
         """Whether the agent was told of checks that failed, and has not answered yet."""
-        return bool(self._turn.records) and self._turn.records[-1]["k"] == "note"
+        return bool(self._turn.records) and isinstance(self._turn.records[-1], NoteRecord)
 
     def rounds(self) -> int:
         """How often checks were run on this task's work so far."""
-        return sum(record["k"] == "checks" for record in self._turn.records)
+        return len(self._turn.records.of(ChecksRecord))
 
     def refused(self) -> str:
         """The call that the agent was last refused, if it made no other after it; "" else."""
-        last = next((record for record in reversed(self._turn.records) if record["k"] == "check"), None)
-        return str(last["action"]) if last and last["decision"] in ("deny", "ask_denied", "expired") else ""
+        last = self._turn.records.last(CheckRecord)
+        return last.action if last and last.decision in ("deny", "ask_denied", "expired") else ""
 
     async def receipt(self, summary: str, tokens: int) -> Receipt:
         """From git and from the commands that ran; with the branches that it could not be merged with."""
@@ -157,21 +157,17 @@ class Verifier:
 
         Of our own checks the last run counts: what failed before was corrected since.
         """
-        found = [_command(record) for record in self._turn.records if _is_command(record)]
-        ours = [record["ran"] for record in self._turn.records if record["k"] == "checks"]
-        return found + [{k: v for k, v in one.items() if k != "output"} for one in (ours[-1] if ours else [])]
+        found = [_command(ran) for ran in self._turn.records.results("bash") if "exit_code" in ran.content]
+        ours = self._turn.records.last(ChecksRecord)
+        return found + [{k: v for k, v in one.items() if k != "output"} for one in (ours.ran if ours else [])]
 
 
-def _is_command(record: dict[str, Any]) -> bool:
-    return record["k"] == "result" and record["tool"] == "bash" and "exit_code" in record["content"]
-
-
-def _command(record: dict[str, Any]) -> dict[str, Any]:
+def _command(record: ResultRecord) -> dict[str, Any]:
     return {
-        "command": record["arguments"]["command"],
-        "exit_code": record["content"]["exit_code"],
-        "stdout_digest": receipt.digest(record["content"]["stdout"]),
-        "ms": record["content"]["ms"],
-        "check": coding.is_check(record["arguments"]["command"]),
-        "at": record["at"] / 1000,
+        "command": record.arguments["command"],
+        "exit_code": record.content["exit_code"],
+        "stdout_digest": receipt.digest(record.content["stdout"]),
+        "ms": record.content["ms"],
+        "check": coding.is_check(record.arguments["command"]),
+        "at": record.at / 1000,
     }

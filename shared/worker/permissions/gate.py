@@ -31,11 +31,11 @@ from shared.store.row import derived
 from shared.tools import catalog
 from shared.tools.context import Context
 from shared.tools.registry import Registry, Tool
-from shared.turns.records import Record
+from shared.turns.records import AskRecord, CheckRecord, Records, WaitsRecord
 from shared.turns.turn import Turn
 from shared.worker import incidents
 from shared.worker.permissions.authority import Action, Authority
-from shared.worker.permissions.service import AUDITED, ApprovalService, asks, decided_record
+from shared.worker.permissions.service import AUDITED, ApprovalService, decided_record
 
 FactsReader = Callable[[], Awaitable[dict[str, str]]]
 _LOOK = 2.0  # seconds after which an answer is looked for without a wake-up
@@ -119,7 +119,7 @@ class PermissionGate:
 
     def __post_init__(self) -> None:
         self._touched: dict[str, tuple[str, ...]] = {}  # what a call touches, by its key
-        self._noted = {record["call"] for record in self.turn.records if record["k"] == "check"}
+        self._noted = {record.call for record in self.turn.records.of(CheckRecord)}
 
     async def permission(self, call: Call, tool: Tool, context: Context | None = None) -> Verdict:
         """Whether the call may run; with its `context`, a yes holds only for what it was shown to be about."""
@@ -137,10 +137,10 @@ class PermissionGate:
         action = f"tool:{tool.name}:{detail}"
         self._touched[call.key] = spelled(kinds, tool.reads_only)
         facts = self._facts(tool, checked, context)
-        if kept := asks(self.turn.records, call.key):
+        if kept := self.turn.records.asks(call.key):
             return await self._ask(
                 _PendingCall(call, tool, checked, context),
-                ApprovalRequest(**kept[-1]["card"]),
+                ApprovalRequest(**kept[-1].card),
                 facts,
                 again=True,
             )
@@ -259,7 +259,7 @@ class PermissionGate:
 
         does, *more = await describe.call(wanted.context, tool, wanted.checked, facts)
         now = await self.approvals.now()
-        asked = len(asks(self.turn.records, call.key))
+        asked = len(self.turn.records.asks(call.key))
         card = ApprovalRequest(
             id=derived("approval", self.agent, call.key, *([asked] if asked else [])).hex[:16],
             call=call.key,
@@ -322,9 +322,9 @@ class PermissionGate:
     async def _wait(self, call: Call, card: ApprovalRequest, again: bool, begun: bool) -> Decided:
         # Also when it waits again: a turn that waits gets on, whoever of its workers dies.
         await self.turn.step(
-            {"k": "waits", "at": card.at, "call": call.key}
+            WaitsRecord(at=card.at, call=call.key)
             if again
-            else {"k": "ask", "at": card.at, "call": call.key, "card": asdict(card)}
+            else AskRecord(at=card.at, call=call.key, card=asdict(card))
         )
         self.paused(True)
         try:
@@ -338,15 +338,8 @@ class PermissionGate:
 
     def _decided(self, card: ApprovalRequest) -> Decided | None:
         """What the journal says was decided."""
-        for record in self.turn.records:
-            # Without its card's id: of a release that asked once for each call.
-            if (
-                record["k"] == "decided"
-                and record.get("card", card.id) == card.id
-                and record["call"] == card.call
-            ):
-                return Decided(record["how"], record["by"], record["reason"])
-        return None
+        found = self.turn.records.decision(card.call, card.id)
+        return Decided(found.how, found.by, found.reason) if found else None
 
     async def _await(self, card: ApprovalRequest) -> Decided:
         decision = await self.approvals.approvals.decision(card.id)
@@ -387,8 +380,8 @@ class PermissionGate:
 
     def allowed_by(self, call: Call) -> str:
         """The person who allowed a call that needed permission, now or for good."""
-        found = next((r for r in self.turn.records if r["k"] == "check" and r["call"] == call.key), None)
-        return str(found["person"]) if found and found["decision"] == "ask_approved" else ""
+        found = self.turn.records.check_of(call.key)
+        return found.person if found and found.decision == "ask_approved" else ""
 
     def refuse(self, call: Call, why: str) -> Verdict:
         """Deny what is no tool of this agent, or cannot be done as things are."""
@@ -420,25 +413,23 @@ class PermissionGate:
             return
         self._noted.add(call.key)
         self.turn.keep(
-            {
-                "k": "check",
-                "at": time.time_ns() // 1_000_000,
-                "call": call.key,
-                "action": storable(action)[:8000],
-                "decision": decision,
-                "person": person,
-                "profile": self.policy.name,
-                "detail": {name: storable(text) for name, text in detail.items() if text},
-            }
+            CheckRecord(
+                at=time.time_ns() // 1_000_000,
+                call=call.key,
+                action=storable(action)[:8000],
+                decision=decision,
+                person=person,
+                profile=self.policy.name,
+                detail={name: storable(text) for name, text in detail.items() if text},
+            )
         )
 
 
-def _reason(records: list[Record], id: str) -> str:
+def _reason(records: Records, id: str) -> str:
     """What the model said in the answer that makes this call."""
-    for record in reversed(records):
-        blocks = record["content"] if record["k"] == "model" else []
-        if any(block.get("type") == "tool_use" and block.get("id") == id for block in blocks):
-            return " ".join(split(blocks)[0].split())
+    for answer in reversed(records.answers):
+        if any(block.get("id") == id for block in answer.calls):
+            return " ".join(split(answer.content)[0].split())
     return ""
 
 

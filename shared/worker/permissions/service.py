@@ -16,7 +16,7 @@ from shared.guard.permissions import about, grants
 from shared.guard.permissions.requests import ApprovalRequest, Approvals, Decided, How, storable
 from shared.store.base import Store
 from shared.turns.outbox import Outbox
-from shared.turns.records import Record
+from shared.turns.records import CheckRecord, DecidedRecord, Records
 from shared.turns.turn import Turn
 from shared.worker.connection import Connection
 
@@ -172,16 +172,15 @@ class ApprovalService:
             decision = await self.decide(card, Decided("withdrawn", at=await self.now()))
             turn.keep(decided_record(card, decision))
             turn.keep(
-                {
-                    "k": "check",
-                    "at": decision.at,
-                    "call": card.call,
-                    "action": storable(card.action)[:8000],
-                    "decision": AUDITED[decision.how],
-                    "person": decision.by,
-                    "profile": "",
-                    "detail": {"call": card.call, "how": decision.how, "why": "its turn ended"},
-                }
+                CheckRecord(
+                    at=decision.at,
+                    call=card.call,
+                    action=storable(card.action)[:8000],
+                    decision=AUDITED[decision.how],
+                    person=decision.by,
+                    profile="",
+                    detail={"call": card.call, "how": decision.how, "why": "its turn ended"},
+                )
             )
 
     async def now(self) -> int:
@@ -190,51 +189,24 @@ class ApprovalService:
         return int(seconds) * 1000 + int(micros) // 1000
 
 
-def decided_record(card: ApprovalRequest, decision: Decided) -> Record:
+def decided_record(card: ApprovalRequest, decision: Decided) -> DecidedRecord:
     """The answer as the journal of the turn keeps it."""
-    return {
-        "k": "decided",
-        "at": decision.at,
-        "call": card.call,
-        "card": card.id,
-        "how": decision.how,
-        "by": decision.by,
-        "reason": decision.reason,
-        "message": decision.message,
-    }
-
-
-def unanswered(records: list[Record]) -> list[ApprovalRequest]:
-    """The questions of a journal without an answer."""
-    answered = set(_answers(records))
-    return [
-        ApprovalRequest(**record["card"])
-        for record in asks(records)
-        if not answered & {record["call"], record["card"]["id"]}
-    ]
-
-
-def asks(records: list[Record], call: str = "") -> list[Record]:
-    """The questions of a journal, or those about one call: it is asked again where things have changed since."""
-    return [record for record in records if record["k"] == "ask" and call in ("", record["call"])]
-
-
-def _answers(records: list[Record]) -> dict[str, int]:
-    """When which question was answered, by its id; those that an older release wrote by their call."""
-    return {
-        record.get("card") or record["call"]: record["at"] for record in records if record["k"] == "decided"
-    }
-
-
-def answered_by(records: list[Record]) -> list[str]:
-    """The messages with which people decided in this turn: its closing output closes them too."""
-    return [str(record["message"]) for record in records if record["k"] == "decided" and record["message"]]
-
-
-def waited_ms(records: list[Record], now: int) -> int:
-    """How long a turn has waited for people so far."""
-    ends = _answers(records)
-    return sum(
-        max(0, ends.get(record["card"]["id"], ends.get(record["call"], now)) - record["at"])
-        for record in asks(records)
+    return DecidedRecord(
+        at=decision.at,
+        call=card.call,
+        card=card.id,
+        how=decision.how,
+        by=decision.by,
+        reason=decision.reason,
+        message=decision.message,
     )
+
+
+def unanswered(records: Records) -> list[ApprovalRequest]:
+    """The questions of a journal without an answer."""
+    return [ApprovalRequest(**ask.card) for ask in records.pending()]
+
+
+def answered_by(records: Records) -> list[str]:
+    """The messages with which people decided in this turn: its closing output closes them too."""
+    return [decided.message for decided in records.decisions() if decided.message]

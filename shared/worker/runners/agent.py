@@ -28,6 +28,7 @@ from shared.tools.context import Context
 from shared.tools.execute import ToolExecutor
 from shared.tools.registry import Category, Registry, Tool, ToolSource
 from shared.tools.view import ToolView, ViewedModel
+from shared.turns.records import IntentRecord
 from shared.turns.turn import Turn
 from shared.worker import incidents
 from shared.worker.budgets.ledger import Ledger
@@ -297,7 +298,7 @@ class AgentRunner:
         if not verdict.allowed:
             return {"error": "not allowed", "why": verdict.reason}
         if tool.effect == "once" and not call.again:
-            await turn.step({"k": "intent", "call": call.key})
+            await turn.step(IntentRecord(call=call.key))
         return (await self.act(call, context, turn, gate)).content
 
     def _side_by_side(self, tool: Tool) -> bool:
@@ -314,13 +315,14 @@ class AgentRunner:
             return await self._unknown(call, tool, context)
 
         async def intend(does: dict[str, Any]) -> None:
-            await turn.step({"k": "intent", "call": call.key, "does": does})
+            await turn.step(IntentRecord(call=call.key, does=does))
 
-        begun = [r for r in turn.records if r["k"] == "intent" and r["call"] == call.key and "does" in r]
+        intents = [record.does for record in turn.records.of(IntentRecord) if record.call == call.key]
+        begun = [does for does in intents if does is not None]
         here = replace(
             context,
             intend=intend,
-            intended=begun[-1]["does"] if begun else None,
+            intended=begun[-1] if begun else None,
             foreign=lambda: marks.mark(turn.records),
             permissions=gate.policy.name,
             allowed_by=gate.allowed_by(call),

@@ -13,6 +13,7 @@ from shared.errors import Missing, PromptDockError
 from shared.loop import Done
 from shared.tools.context import Context, Root
 from shared.tools.research import report
+from shared.turns.records import FinalRecord
 from shared.turns.turn import Turn
 from shared.worker.event_stream import EventStream
 from shared.worker.permissions.gate import asked_by
@@ -78,14 +79,14 @@ class ConsultRunner:
             await self.ticket.load()
             await self.ticket.move("assigned", owner=self.agent)
             await self.ticket.move("started")
-        kept = next((record for record in self.turn.records if record["k"] == "final"), None)
-        if kept is None:
+        final = self.turn.records.final
+        if final is None:
             done, roots = await self._think()
-            kept = {"k": "final", "payload": self._report(done, self._answer(done, roots))}
+            final = self._report(done, self._answer(done, roots))
             failpoints.point("worked", self.turn.id)
-            await self.turn.step(kept)
+            await self.turn.step(FinalRecord(payload=final))
         failpoints.point("final stored", self.turn.id)
-        payload = await self.ticket.judged(kept["payload"]) if self.ticket else kept["payload"]
+        payload = await self.ticket.judged(final) if self.ticket else final
         await self.engine.replies.deliver(self.request, "response", payload)
         failpoints.point("final sent", self.turn.id)
         more = await self.ticket.ends(payload) if self.ticket else []
@@ -212,7 +213,8 @@ class ConsultRunner:
         payload: dict[str, Any] = {"answer": done.text, "model": done.model}
         if done.demo:
             payload["demo"] = True
-        result = _last_result(self.turn, self.engine.profile.answer_tool)
+        tool = self.engine.profile.answer_tool
+        result = self.turn.records.last_result(tool) if tool else None
         if result is not None and self.engine.profile.answer_tool == "report_findings":
             payload |= report.answer(report.Report.model_validate(result["report"]), roots)
         elif result is not None:
@@ -246,10 +248,3 @@ def _question(request: messages.AgentMessage) -> list[dict[str, Any]]:
         told = f"[beside the question from {request.sender}: {json.dumps(rest, ensure_ascii=False)}]"
         blocks.insert(0, {"type": "text", "text": told})
     return blocks
-
-
-def _last_result(turn: Turn, tool: str | None) -> dict[str, Any] | None:
-    for record in reversed(turn.records):
-        if record["k"] == "result" and record["tool"] == tool and not record["error"]:
-            return dict(record["content"])
-    return None

@@ -18,7 +18,16 @@ from shared.store.records import (
     project_key,
 )
 from shared.store.row import derived
-from shared.turns.records import Record
+from shared.turns.records import (
+    AskRecord,
+    CheckRecord,
+    DecidedRecord,
+    JournalRecord,
+    ModelRecord,
+    Record,
+    Records,
+    ResultRecord,
+)
 
 
 def _time(ms: int) -> datetime:
@@ -29,7 +38,7 @@ def turn_rows(
     agent: str,
     turn_id: str,
     session: str,
-    records: list[Record],
+    records: Records,
     *,
     state: str,
     epoch: int,
@@ -44,7 +53,7 @@ def turn_rows(
     request_id: str | None = None,
 ) -> list[Row]:
     """The turn, its steps, and the usage of each model call; `project_id` is what the turn began in."""
-    models = [record for record in records if record["k"] == "model"]
+    newest = records.last(ModelRecord)
     rows: list[Row] = [
         TurnRow(
             id=derived("turn", agent, turn_id),
@@ -57,7 +66,7 @@ def turn_rows(
             state=state,
             epoch=epoch,
             tries=tries,
-            model=models[-1]["model"] if models else None,
+            model=newest.model if newest else None,
             error=error,
             started_at=_time(started_ms),
             ended_at=_time(ended_ms),
@@ -66,18 +75,18 @@ def turn_rows(
     for number, record in enumerate(records, 1):
         if project_id and (slug := sessions.switched(record)):
             project_id = project_key(slug)
-        at = int(record.get("at", started_ms))
-        if record["k"] == "check":
+        at = record.when or started_ms
+        if isinstance(record, CheckRecord):
             rows.append(_audit(agent, turn_id, session, record, task_id))
             continue
         rows.append(_step(agent, turn_id, session, number, record, at))
-        if record["k"] == "model":
+        if isinstance(record, ModelRecord):
             usage = _usage(agent, turn_id, session, number, record, provider, task_id)
             rows.append(usage.model_copy(update={"project_id": project_id}))
     return rows
 
 
-def ended_in(records: list[Record], project_id: UUID | None) -> UUID | None:
+def ended_in(records: Records, project_id: UUID | None) -> UUID | None:
     """The project that a turn which began in that one worked on at its end."""
     for record in records:
         if project_id and (slug := sessions.switched(record)):
@@ -85,76 +94,84 @@ def ended_in(records: list[Record], project_id: UUID | None) -> UUID | None:
     return project_id
 
 
-def _step(agent: str, turn_id: str, session: str, number: int, record: Record, at: int) -> Row:
+def _step(agent: str, turn_id: str, session: str, number: int, record: JournalRecord, at: int) -> Row:
+    ms = record.ms if isinstance(record, ModelRecord | ResultRecord) else None
     return TurnStep(
         id=derived("step", agent, turn_id, number),
         turn_id=turn_id,
         session_id=session,
         agent=agent,
         number=number,
-        kind=record["k"],
+        kind=record.k,
         description=_described(record),
         detail=_detail(record),
-        is_error=bool(record.get("error")),
-        started_at=_time(at - int(record.get("ms", 0))),
+        is_error=isinstance(record, ResultRecord) and record.error,
+        started_at=_time(at - (ms or 0)),
         ended_at=_time(at),
-        ms=record.get("ms"),
+        ms=ms,
     )
 
 
-def _audit(agent: str, turn_id: str, session: str, record: Record, task_id: UUID | None) -> Row:
+def _audit(agent: str, turn_id: str, session: str, record: CheckRecord, task_id: UUID | None) -> Row:
     """What was decided about one call."""
     return Audit(
-        id=derived("audit", agent, record["call"]),
-        created_at=_time(int(record["at"])),
+        id=derived("audit", agent, record.call),
+        created_at=_time(record.at),
         agent=agent,
-        action=record["action"],
-        decision=record["decision"],
-        person=record["person"] or None,
-        profile=record["profile"] or None,
+        action=record.action,
+        decision=record.decision,
+        person=record.person or None,
+        profile=record.profile or None,
         session_id=session,
         turn_id=turn_id,
         task_id=task_id,
-        detail=record["detail"],
+        detail=record.detail,
     )
 
 
-def _described(record: Record) -> str:
-    if record["k"] == "model":
-        calls = [block["name"] for block in record["content"] if block.get("type") == "tool_use"]
-        return f"model asked for {', '.join(calls)}" if calls else "model answered"
-    if record["k"] == "result":
-        return f"{record['tool']} {'failed' if record['error'] else 'done'}"
-    if record["k"] == "ask":
-        return f"asked for permission: {record['card']['action']}"[:200]
-    if record["k"] == "decided":
-        return f"permission: {record['how']} {record['by']}".strip()[:200]
-    return str(record.get("text", record["k"]))[:200]
+def _described(record: JournalRecord) -> str:
+    match record:
+        case ModelRecord():
+            calls = [block["name"] for block in record.calls]
+            return f"model asked for {', '.join(calls)}" if calls else "model answered"
+        case ResultRecord():
+            return f"{record.tool} {'failed' if record.error else 'done'}"
+        case AskRecord():
+            return f"asked for permission: {record.card['action']}"[:200]
+        case DecidedRecord():
+            return f"permission: {record.how} {record.by}".strip()[:200]
+    return str(record.fields().get("text", record.k))[:200]
 
 
-def _detail(record: Record) -> dict[str, Any]:
-    return {key: value for key, value in record.items() if key not in ("k", "at", "ms", "error")}
+def _detail(record: JournalRecord) -> dict[str, Any]:
+    return {key: value for key, value in record.fields().items() if key not in ("k", "at", "ms", "error")}
 
 
 def _usage(
-    agent: str, turn_id: str, session: str, number: int, record: Record, provider: str, task_id: UUID | None
+    agent: str,
+    turn_id: str,
+    session: str,
+    number: int,
+    record: ModelRecord,
+    provider: str,
+    task_id: UUID | None,
 ) -> Row:
     usage = usage_of(record)
     return TokenUsage(
         id=derived("usage", agent, turn_id, number),
-        created_at=_time(int(record["at"])),
+        created_at=_time(record.at),
         agent=agent,
         session_id=session,
         turn_id=turn_id,
         task_id=task_id,
         provider=provider,
-        model=record["model"] or "unknown",
+        model=record.model or "unknown",
         input=usage.input,
         output=usage.output,
         cache_read=usage.cache_read,
         cache_write=usage.cache_write,
         cost=usage.cost,
-        demo=bool(record["demo"]),
+        demo=record.demo,
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from shared.bus import messages
@@ -11,7 +10,7 @@ from shared.errors import BadMessage
 from shared.guard.permissions.display import tagless
 from shared.redaction import conceal
 from shared.turns.queue import QueueEntry
-from shared.turns.records import Record
+from shared.turns.records import ModelRecord, Records, ResultRecord
 
 
 @dataclass
@@ -68,15 +67,14 @@ def said(message: messages.Said | messages.Amend) -> str:
     return tagless(conceal(f"[from {message.user_name or message.user_id}]: {message.content}"))
 
 
-def awaited(turn_id: str, records: Sequence[Record]) -> set[str]:
+def awaited(turn_id: str, records: Records) -> set[str]:
     """The requests of a turn that goes on after a crash whose answers it used, or still waits for."""
     keys: dict[str, str] = {}
     rounds = 0
     for record in records:
-        if record["k"] == "model":
+        if isinstance(record, ModelRecord):
             rounds += 1
-            calls = [block for block in record["content"] if block.get("type") == "tool_use"]
-            keys |= {block["id"]: f"{turn_id}.{rounds}.{n}" for n, block in enumerate(calls, 1)}
-        elif record["k"] == "result" and record["error"]:
-            keys.pop(record["id"], None)  # it was given up: an answer to it is late
+            keys |= {block["id"]: f"{turn_id}.{rounds}.{n}" for n, block in enumerate(record.calls, 1)}
+        elif isinstance(record, ResultRecord) and record.error:
+            keys.pop(record.id, None)  # it was given up: an answer to it is late
     return set(keys.values())

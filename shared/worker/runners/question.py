@@ -20,6 +20,7 @@ from shared.errors import BusUnreachable, StoreUnavailable, ToolError
 from shared.store.base import Store
 from shared.store.records import Task
 from shared.tasks import questions
+from shared.turns.records import AnsweredRecord, NoteRecord, QuestionRecord
 from shared.turns.routing import unsigned
 from shared.turns.turn import Turn
 from shared.worker.connection import Connection
@@ -134,17 +135,17 @@ class TaskQuestion:
 
     async def ask(self, question: dict[str, Any], minutes: float) -> str:
         """Wait for the person; the answer is a note in the journal then. "" where nobody answered in time."""
-        number = sum(record["k"] == "answered" for record in self._turn.records) + 1
+        number = len(self._turn.records.of(AnsweredRecord)) + 1
         id = f"{self._turn.id}.q{number}"
         asked = str(question.get("asked") or "")
-        put = next((r for r in self._turn.records if r["k"] == "question" and r["id"] == id), None)
+        put = next((one for one in self._turn.records.of(QuestionRecord) if one.id == id), None)
         if put is None:
-            put = {"k": "question", "id": id, "at": time.time_ns() // 1_000_000, "asked": asked}
+            put = QuestionRecord(id=id, at=time.time_ns() // 1_000_000, asked=asked)
             await self._turn.step(put)
         detail = questions.detail(question)
         await self._ticket.move("question", key=f".{number}", question=asked, detail=detail)
-        await self._lay(id, question, put["at"])
-        until = put["at"] / 1000 + minutes * 60
+        await self._lay(id, question, put.at)
+        until = put.at / 1000 + minutes * 60
         text = await self._await(id, until)
         if text is None:
             await self._connection.bus.command(
@@ -152,7 +153,7 @@ class TaskQuestion:
             )
             return ""
         note = f"[answer to your question, from {text['by']}]: {text['text']}"
-        await self._turn.step({"k": "answered", "id": id, "by": text["by"]}, {"k": "note", "text": note})
+        await self._turn.step(AnsweredRecord(id=id, by=text["by"]), NoteRecord(text=note))
         await self._ticket.move("answered", key=f".{number}", question="")
         return str(text["text"])
 

@@ -8,26 +8,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shared.conversation import prompt
-from shared.turns.records import Record
+from shared.turns.records import SituationRecord
 from shared.turns.turn import Turn
-
-KIND = "situation"
 
 
 def of(turn: Turn, project: str, told: Sequence[str] = ()) -> str:
     """The situation of a turn, as it was when it began in `project`; `told` are lines beside the date."""
-    if (record := _noted(turn)) is None:
+    record = turn.records.first(SituationRecord)
+    if record is None:
         text = prompt.situation([prompt.active_project(project), *told])
-        at = turn.claimed_at + turn.elapsed_ms()
-        record = {"k": KIND, "at": at, "text": text, "project": project}
+        record = SituationRecord(at=turn.claimed_at + turn.elapsed_ms(), text=text, project=project)
         turn.keep(record)
-    return str(record["text"])
+    return record.text
 
 
 def project(turn: Turn) -> str:
     """The project in which the turn began, whoever began it; "" where it did not begin."""
-    return str((_noted(turn) or {}).get("project") or "")
-
-
-def _noted(turn: Turn) -> Record | None:
-    return next((record for record in turn.records if record["k"] == KIND), None)
+    record = turn.records.first(SituationRecord)
+    return record.project if record else ""

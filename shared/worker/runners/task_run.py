@@ -158,7 +158,7 @@ class TaskRun:
         """Best tried: the end of the turn carries the final state with it, whatever the Store does now."""
         if self.row is None:
             return
-        if event in ("assigned", "started") and any(r["k"] == "model" for r in self._turn.records):
+        if event in ("assigned", "started") and self._turn.records.answers:
             return  # a worker before us did
         if event == "assigned" and self.row.status == "ASSIGNED":
             return  # whoever sent it did

@@ -15,6 +15,7 @@ from shared.guard.permissions.requests import ApprovalRequest, fingerprint
 from shared.store.records import Approval, Setting
 from shared.store.sqlite import SqliteStore
 from shared.turns.outbox import Outbox
+from shared.turns.records import AskRecord
 from shared.worker.connection import Connection
 from shared.worker.permissions.service import GONE, ApprovalService
 from tests.worker.ground import connected, turn_of
@@ -157,8 +158,8 @@ async def test_a_turn_that_ends_withdraws_what_it_still_asks(
 ) -> None:
     turn = await turn_of(connection, "backend")
     card = await put(approvals)
-    turn.keep({"k": "ask", "at": card.at, "call": card.call, "card": asdict(card)})
+    turn.keep(AskRecord(at=card.at, call=card.call, card=asdict(card)))
     await approvals.withdraw(turn)
-    assert [record["how"] for record in turn.records if record["k"] == "decided"] == ["withdrawn"]
+    assert [decided.how for decided in turn.records.decisions()] == ["withdrawn"]
     assert not (await approvals.settle(answer("allow_once"))).ok
     assert await states(connection, store) == [("withdrawn", None)]

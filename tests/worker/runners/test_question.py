@@ -18,6 +18,7 @@ from shared.errors import ToolError
 from shared.models.base import Model
 from shared.store.base import Store
 from shared.turns.queue import Queue
+from shared.turns.records import JournalRecord, Records
 from shared.turns.turn import Turn
 from shared.worker.connection import Connection
 from shared.worker.event_stream import EventStream
@@ -34,10 +35,10 @@ from tests.support.valkey import eventually
 ASKED = {"asked": "Which color?", "options": ["red", "blue"]}
 
 
-class Journal(list[dict[str, object]]):
+class Journal(Records):
     """What a turn notes."""
 
-    async def step(self, *records: dict[str, object]) -> None:
+    async def step(self, *records: JournalRecord) -> None:
         self.extend(records)
 
 
@@ -146,7 +147,11 @@ async def test_only_a_question_that_is_open_is_told_again(redis: RedisBus, names
     await eventually(both)
     untold = await redis.command("XRANGE", f"{desk.prefix}untold:s", "-", "+")
     turn = SimpleNamespace(
-        id="m", session="s", given=[], records=[], untold=[(id.decode(), fields[1]) for id, fields in untold]
+        id="m",
+        session="s",
+        given=[],
+        records=Records(),
+        untold=[(id.decode(), fields[1]) for id, fields in untold],
     )
     turn.send = AsyncMock()
     connection = Connection(redis, names, Signer("x" * 64), 1000)

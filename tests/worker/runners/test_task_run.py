@@ -14,6 +14,7 @@ from shared.errors import Lasting
 from shared.store.records import Project, Repo, Task, TaskResult, project_key
 from shared.store.sqlite import SqliteStore
 from shared.tasks.worktree.receipt import CheckRun, Produced, Receipt
+from shared.turns.records import Records
 from shared.turns.turn import Turn
 from shared.worker.connection import Connection
 from shared.worker.runners.task_run import TaskRun, apply_tasks
@@ -26,7 +27,7 @@ async def ticket_of(store: SqliteStore) -> TaskRun:
     await store.upsert([Project(id=PROJECT, slug="default", name="Default")])
     words: dict[str, Any] = {"id": "m", "from": "chatter", "to": "backend", "type": "task"}
     request = AgentMessage.model_validate({**words, "payload": {"task_id": "calm-fox"}})
-    turn = cast(Turn, SimpleNamespace(id="t", epoch=2, records=[]))
+    turn = cast(Turn, SimpleNamespace(id="t", epoch=2, records=Records()))
     return TaskRun(cast(Connection, None), store, False, "backend", turn, request)
 
 

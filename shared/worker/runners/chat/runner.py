@@ -18,7 +18,7 @@ from shared.loop.transcript import Transcript
 from shared.models.base import ModelMessage
 from shared.tools.approvals.trust import CONVERSATION
 from shared.tools.context import Context
-from shared.turns.records import Record
+from shared.turns.records import IntentRecord, NoteRecord, Record, SettlesRecord
 from shared.turns.turn import Turn
 from shared.worker import incidents
 from shared.worker.budgets import prompt as allowance
@@ -138,7 +138,7 @@ class ChatRunner:
             *([note] if note else []),
         ]
         # What joined the turn before its worker died is in the journal already.
-        noted = {record["text"] for record in self.turn.records if record["k"] == "note"}
+        noted = {note.text for note in self.turn.records.of(NoteRecord)}
         opening = self._opening = [*opening[:1], *(text for text in opening[1:] if text not in noted)]
         self._start()
         try:
@@ -166,8 +166,7 @@ class ChatRunner:
         """Say that it begins; one that goes on says from which answer of the model on it begins anew."""
         model = (self._given.said[0].model if self._given.said else None) or self.engine.model
         told = {"turn_id": self.turn.id, "task_id": self.turn.id, "model": model}
-        answers = [record for record in self.turn.records if record["k"] == "model"]
-        said = final.spoken((one["content"], one["stop"] in ("max_tokens", "pause_turn")) for one in answers)
+        said = final.spoken((answer.content, answer.cut) for answer in self.turn.records.answers)
         again = {"again": True, "from": len(said) + 1, "said": said}
         self._live("start", told | (again if said or self.turn.tries > 1 else {}))
 
@@ -193,15 +192,15 @@ class ChatRunner:
     async def _answered(self, past: History) -> bool:
         """Hand the words on where they answer the question of a task, and close; else note what is open here."""
         said, session = self._given.said[0], self.turn.session
-        kept = next((record for record in self.turn.records if record["k"] == "settles"), None)
+        kept = self.turn.records.first(SettlesRecord)
         if kept is None:
             open_ = await question.waiting(self.resources.connection, self.resources.store, said)
             if (one := question.meant(open_, session, said)) is None:
                 self._open = question.note(open_, session)
                 return False
-            kept = {"k": "settles", "task": one.task}
+            kept = SettlesRecord(task=one.task)
             await self.turn.step(kept)  # a successor would not find it open
-        task, bus, names = kept["task"], self.resources.connection.bus, self.resources.connection.names
+        task, bus, names = kept.task, self.resources.connection.bus, self.resources.connection.names
         status: messages.Status = "complete"
         told = f"Your answer is with task {task}."
         try:
@@ -342,7 +341,7 @@ class ChatRunner:
             extra |= await self._out_of_money(self.turn.spent or {"scope": "turn", "dollars": 0})
             content = f"{content}\n{extra['question']}"
         if len(content) > len(done.text):  # the question, which is no part of what the model said
-            part = max(1, sum(record["k"] == "model" for record in self.turn.records))
+            part = max(1, len(self.turn.records.answers))
             self._live("chunk", {"content": content[len(done.text) :], "part": part})
         live = {"thinking": done.thinking, "has_thinking": bool(done.thinking)}
         live |= {"usage": extra["usage"], "cost": done.usage.cost}
@@ -404,7 +403,7 @@ class ChatRunner:
             extras={"repos": self.resources.repos, **self.engine.extras},
         )
         key = f"{self.turn.id}.1.1"
-        again = any(record["k"] == "intent" for record in self.turn.records)
+        again = self.turn.records.first(IntentRecord) is not None
         call = Call(key, key, command.tool, command.arguments, again)
         result = await self.engine.command(
             self.turn, call, context, self._asked(), live, profile=command.profile

@@ -20,7 +20,7 @@ from shared.store.records import SnapshotRow
 from shared.store.row import derived
 from shared.turns import outbox
 from shared.turns.queue import Completion, Mail, Queue
-from shared.turns.records import Record, pack, unpack
+from shared.turns.records import ModelRecord, Record, pack, unpack
 from shared.turns.turn import Turn
 from shared.worker.budgets.meter import Meter, MeteredModel
 from shared.worker.runners.agent import AgentRunner, model_name
@@ -60,13 +60,13 @@ class SummaryRunner:
 
     async def run(self) -> None:
         """Buy what is due, unless a worker before us did, and leave it for the next turn of the conversation."""
-        bought = next((item for item in self._turn.records if item["k"] == "model"), None)
+        bought = self._turn.records.first(ModelRecord)
         if bought is None:
             bought = await self._buy()
-        text = final.split(bought["content"])[0].strip() if bought else ""
-        if bought and text and bought["stop"] != "refusal":
-            log.get().info("A conversation was summarised", of=self._session, until=bought["last"])
-            await self._close("complete", made=summaries.record(text, bought["first"], bought["last"]))
+        text = final.split(bought.content)[0].strip() if bought else ""
+        if bought and text and bought.stop != "refusal":
+            log.get().info("A conversation was summarised", of=self._session, until=bought.last)
+            await self._close("complete", made=summaries.record(text, bought.first, bought.last))
         else:
             await self._close("complete")
 
@@ -79,7 +79,7 @@ class SummaryRunner:
         log.get().warning("A conversation was not summarised", of=self._session, why=str(error))
         await self._close("error", why=str(error), dead=dead)
 
-    async def _buy(self) -> Record | None:
+    async def _buy(self) -> ModelRecord | None:
         """One call of the model; None where nothing is due, or no money is left."""
         resources, profile = self._resources, self._engine.profile
         window = [unpack(data) for data in await self._turn.queue.window(self._session)]
@@ -101,7 +101,7 @@ class SummaryRunner:
         answer = await MeteredModel(resources.model, meter, self._turn).answer(request)
         took = self._turn.elapsed_ms() - started
         first = self._before["first"] if self._before else due[0]["seq"]
-        bought = answer_record(answer, took) | {"first": first, "last": due[-1]["seq"]}
+        bought = answer_record(answer, took).model_copy(update={"first": first, "last": due[-1]["seq"]})
         failpoints.point("model answered", self._turn.id)
         await self._turn.step(bought)
         failpoints.point("answer stored", self._turn.id)
