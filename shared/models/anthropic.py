@@ -11,7 +11,7 @@ from shared.errors import ModelError, PromptDockError
 from shared.models.base import Answer, Block, Delta, ModelMessage, OnDelta, Request, ToolSpec, Usage
 from shared.models.loading import load
 from shared.models.prices import priced
-from shared.models.remote import RemoteModel, hooks
+from shared.models.remote import RemoteModel, hooks, no_temperature
 
 if TYPE_CHECKING:
     from anthropic import APIStatusError, AsyncAnthropic
@@ -49,6 +49,13 @@ def manners(model: str, temperature: float | None, max_tokens: int) -> dict[str,
     if max_tokens <= BRIEF:
         chosen["output_config"] = {"effort": "low"}
     return chosen
+
+
+def dropped(model: str, temperature: float | None) -> tuple[str, ...]:
+    """Words for the person where this model does not take their temperature."""
+    if temperature is None or (version(model) or (9, 9)) < (4, 7):
+        return ()
+    return (no_temperature(model, temperature),)
 
 
 def _system(parts: tuple[str, ...]) -> list[Block]:
@@ -133,7 +140,7 @@ class AnthropicModel(RemoteModel):
             message = await stream.get_final_message()
             if message.stop_reason is None:
                 raise self._cut("the stream ended without a stop reason")
-            return _answer(message)
+            return _answer(message, dropped(request.model, request.temperature))
 
     async def _open(self) -> AsyncAnthropic:
         if self._client is None:
@@ -193,7 +200,7 @@ class AnthropicModel(RemoteModel):
         )
 
 
-def _answer(message: Message) -> Answer:
+def _answer(message: Message, notes: tuple[str, ...]) -> Answer:
     assert message.stop_reason is not None
     blocks = (block.to_dict(mode="json", warnings=False) for block in message.content)
     used = message.usage
@@ -208,4 +215,6 @@ def _answer(message: Message) -> Answer:
         stop_reason=message.stop_reason,
         usage=priced(message.model, usage, AnthropicModel.name),
         model=message.model,
+        provider=AnthropicModel.name,
+        notes=notes,
     )

@@ -84,13 +84,18 @@ StopReason = Literal[
 
 @dataclass(frozen=True)
 class Answer:
-    """A whole answer. `content` are the blocks as the provider sent them, to be sent back unchanged."""
+    """A whole answer. `content` are the blocks as the provider sent them, to be sent back unchanged.
+
+    `provider` is who gave it, by the name of its adapter; `notes` are words for the person about how it came about.
+    """
 
     content: tuple[Block, ...]
     stop_reason: StopReason
     usage: Usage = field(default_factory=Usage)
     model: str = ""
     demo: bool = False
+    provider: str = ""
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
 from shared.models.base import Usage
 
 
-def cost(model: str, usage: Usage, provider: str) -> float:
-    """The price of `usage` in dollars; 0.0 for a model that the list does not know."""
+def cost(model: str, usage: Usage, provider: str, address: str | None = None) -> float:
+    """The price of `usage` in dollars; 0.0 for a model that the list does not know.
+
+    Where the list knows whose `address` it is, their price counts, else that of `provider` for a model of that name.
+    """
     from genai_prices import Usage as Tokens
     from genai_prices import calc_price
 
@@ -19,12 +23,15 @@ def cost(model: str, usage: Usage, provider: str) -> float:
         cache_read_tokens=usage.cache_read,
         cache_write_tokens=usage.cache_write,
     )
+    if address is not None:
+        with contextlib.suppress(LookupError):
+            return float(calc_price(tokens, model, provider_api_url=address).total_price)
     try:
         return float(calc_price(tokens, model, provider_id=provider).total_price)
     except LookupError:
         return 0.0
 
 
-def priced(model: str, usage: Usage, provider: str) -> Usage:
+def priced(model: str, usage: Usage, provider: str, address: str | None = None) -> Usage:
     """`usage` with its cost filled in."""
-    return replace(usage, cost=cost(model, usage, provider))
+    return replace(usage, cost=cost(model, usage, provider, address))

@@ -185,6 +185,11 @@ class RemoteModel(Model):
         return ModelError(f"{self.company} did not accept the request", why)
 
 
+def no_temperature(model: str, temperature: float) -> str:
+    """For the person whose temperature was left out."""
+    return f"{model} takes no temperature: {temperature:g} was left out"
+
+
 def hooks() -> dict[str, list[Callable[..., Any]]]:
     """What a client of a library's transport is made with, so that its requests are gated and heard."""
     return {"request": [_gated], "response": [_listened]}

@@ -17,7 +17,7 @@ import asyncio
 import json
 import socket
 import threading
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -53,7 +53,13 @@ class _Left(Exception):
 
 
 class MessagesApi:
-    """The server. `keys` are the keys that it takes, all of them if None; assign to it to revoke one."""
+    """The server. `keys` are the keys that it takes, all of them if None; assign to it to revoke one.
+
+    What is Anthropic's alone stands in the methods that a server of another protocol overrides.
+    """
+
+    answers_at, lists_at = "/v1/messages", "/v1/models"
+    content_type = b"text/event-stream"
 
     def __init__(
         self,
@@ -88,7 +94,7 @@ class MessagesApi:
     @property
     def requests(self) -> list[Body]:
         """The bodies of all requests for an answer, in the order in which they came."""
-        return [exchange.body for exchange in self.exchanges if exchange.path == "/v1/messages"]
+        return [exchange.body for exchange in self.exchanges if exchange.path == self.answers_at]
 
     def run(self) -> None:
         """Serve until told to stop."""
@@ -135,28 +141,66 @@ class MessagesApi:
     async def _answer(self, exchange: Exchange, scope: Scope, receive: Receive, send: Send) -> None:
         if self.keys is not None and exchange.key not in self.keys:
             step = Step(status=401, message="invalid x-api-key")
-        elif exchange.path == "/v1/models":
-            await JSONResponse(self._listing())(scope, receive, send)
+        elif exchange.path == self.lists_at:
+            await JSONResponse(self.listing())(scope, receive, send)
             return
-        elif exchange.path != "/v1/messages":
+        elif exchange.path != self.answers_at:
             step = Step(status=404, message=f"there is no {exchange.path}")
-        elif why := complaint(exchange.body):
+        elif why := self.complaint(exchange.body):
             step = Step(status=400, message=why)
         else:
-            step = self.script(exchange.body)
+            step = self.script(self.neutral(exchange.body))
         while step.hold and step.hold not in self.released:
             await _pause(receive, 0.1)
         number = len(self.exchanges)
         if step.status != 200:
             await _pause(receive, step.delay)
-            await _error(step)(scope, receive, send)
+            await self.error(step)(scope, receive, send)
         elif exchange.body.get("stream"):
-            await _stream(exchange, step, number, receive, send)
+            await self._stream(exchange, step, number, receive, send)
         else:
             await _pause(receive, step.delay)
-            await JSONResponse(messages_stream.message(step, exchange.body, number))(scope, receive, send)
+            await JSONResponse(self.whole(step, exchange.body, number))(scope, receive, send)
 
-    def _listing(self) -> dict[str, Any]:
+    async def _stream(
+        self, exchange: Exchange, step: Step, number: int, receive: Receive, send: Send
+    ) -> None:
+        await _pause(receive, step.delay)
+        headers = [(b"content-type", self.content_type)]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        for data in self.pieces(step, exchange.body, number):
+            await send({"type": "http.response.body", "body": data, "more_body": True})
+            await _pause(receive, step.pace)
+        if step.fault == "stall":
+            await _pause(receive, STALL)
+        if step.fault == "cut":
+            return  # without the end of the body the server closes the connection
+        await send({"type": "http.response.body", "body": b""})
+        exchange.whole = not step.fault
+
+    def complaint(self, body: Body) -> str:
+        """Why the real API would answer this request with 400; "" where it would not."""
+        return complaint(body)
+
+    def neutral(self, body: Body) -> Body:
+        """The request as scripts read it, in the form of the Messages API."""
+        return body
+
+    def pieces(self, step: Step, body: Body, number: int) -> Iterator[bytes]:
+        """The answer as it is streamed."""
+        return messages_stream.events(step, body, number)
+
+    def whole(self, step: Step, body: Body, number: int) -> Body:
+        """The answer to a request that is not streamed."""
+        return messages_stream.message(step, body, number)
+
+    def error(self, step: Step) -> JSONResponse:
+        """The answer that is an error."""
+        told = {"type": "error", "error": {"type": step.error_type, "message": step.message}}
+        return JSONResponse(told, status_code=step.status, headers=headers(step))
+
+    def listing(self) -> dict[str, Any]:
+        """The models."""
         data = [
             {"type": "model", "id": name, "display_name": name, "created_at": "2026-09-28T00:00:00Z"}
             for name in self.models
@@ -164,28 +208,10 @@ class MessagesApi:
         return {"data": data, "has_more": False, "first_id": None, "last_id": None}
 
 
-def _error(step: Step) -> JSONResponse:
-    headers = dict(step.headers)
-    if step.retry_after is not None:
-        headers["retry-after"] = f"{step.retry_after:g}"
-    told = {"type": "error", "error": {"type": step.error_type, "message": step.message}}
-    return JSONResponse(told, status_code=step.status, headers=headers)
-
-
-async def _stream(exchange: Exchange, step: Step, number: int, receive: Receive, send: Send) -> None:
-    await _pause(receive, step.delay)
-    await send(
-        {"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]}
-    )
-    for data in messages_stream.events(step, exchange.body, number):
-        await send({"type": "http.response.body", "body": data, "more_body": True})
-        await _pause(receive, step.pace)
-    if step.fault == "stall":
-        await _pause(receive, STALL)
-    if step.fault == "cut":
-        return  # without the end of the body the server closes the connection
-    await send({"type": "http.response.body", "body": b""})
-    exchange.whole = not step.fault
+def headers(step: Step) -> dict[str, str]:
+    """Those that an error is sent with."""
+    more = {} if step.retry_after is None else {"retry-after": f"{step.retry_after:g}"}
+    return {**step.headers, **more}
 
 
 async def _pause(receive: Receive, seconds: float) -> None:
