@@ -21,6 +21,7 @@ from typing import Any
 from shared import failpoints
 
 HOME_NAME = ".promptdock"
+SERVERS = "mcp.json"  # names programs to be started: it counts as it was when its folder was trusted
 FOLDER = "PROMPTDOCK_FOLDER"  # set by our own starts: for which folder they work, since they stand elsewhere
 _TREE = Path(__file__).resolve().parents[1]
 
@@ -107,13 +108,23 @@ def trust(folder: Path) -> None:
     """Remember that this folder is trusted; PermissionError where another user can change what lies in it."""
     if not (_own(folder) or failpoints.without("folder-trust")):
         raise PermissionError(errno.EPERM, "it belongs to another user", str(folder))
-    file = _file()
+    file = trust_file()
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     kept = {**_known(), str(folder): _identity(folder)}
+    kept.pop(str(folder / SERVERS), None)
+    with contextlib.suppress(OSError):
+        kept[str(folder / SERVERS)] = _digest((folder / SERVERS).read_bytes())
     half = file.with_name(f".{file.name}.{os.getpid()}")
     with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
         json.dump(kept, out, indent=1)
     half.replace(file)
+
+
+def counts(file: Path, data: bytes) -> bool:
+    """Whether a file that starts programs lies in a trusted folder, and is as it was when that was said."""
+    if failpoints.without("folder-trust"):
+        return True
+    return is_trusted(file.parent) and _known().get(str(file)) == _digest(data)
 
 
 def is_news(about: str, text: str) -> bool:
@@ -144,16 +155,21 @@ def _own(folder: Path) -> bool:
     return stat.S_ISDIR(what.st_mode) and what.st_uid == os.geteuid()
 
 
-def _file() -> Path:
+def trust_file() -> Path:
+    """Where it is kept which folders are trusted."""
     return config_folder() / "trusted.json"
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def _known() -> dict[str, Any]:
     try:
-        what = _file().stat()
+        what = trust_file().stat()
         if what.st_uid != os.getuid() or what.st_mode & 0o022:
             return {}
-        found = json.loads(_file().read_text("utf-8"))
+        found = json.loads(trust_file().read_text("utf-8"))
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
@@ -173,11 +189,29 @@ def untrusted() -> dict[Path, str]:
     if (folder / ".env").is_file() and not is_trusted(folder):
         names = ", ".join(sorted(_read(folder / ".env"))[:12])
         found[folder] = f".env ({names or 'nothing'})"
+    if brought := _servers(folder / SERVERS):
+        found[folder] = f"{found[folder]} and {brought}" if folder in found else brought
     if not os.environ.get("PROMPTDOCK_HOME"):
         owner = next((one for one in (folder, *folder.parents) if (one / HOME_NAME).is_dir()), None)
         if owner and not is_trusted(owner):
             found[owner] = f"{found[owner]} and {HOME_NAME}" if owner in found else HOME_NAME
     return found
+
+
+def _servers(file: Path) -> str:
+    """In words, which servers a file that does not count would start; "" where there is none."""
+    try:
+        data = file.read_bytes()
+    except OSError:
+        return ""
+    if counts(file, data):
+        return ""
+    try:
+        named = json.loads(data)["mcpServers"]
+        names = ", ".join(sorted(str(name)[:40] for name in named)[:12])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        names = ""
+    return f"{SERVERS} (starts {names or 'nothing'})"
 
 
 # Variables ------------------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""MCP servers: configuration, sessions and their bounds."""

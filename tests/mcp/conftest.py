@@ -1,0 +1,65 @@
+"""Sessions with real servers, which end with their test."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.mcp.config import Server, server
+from shared.mcp.connection import Connection, Patience
+from shared.mcp.stdio import Start
+
+SCRIPT = Path(__file__).parents[1] / "support" / "mcp_server.py"
+QUICK = Patience(start=10, health=30, answer=5)
+
+
+def start(server: Server) -> Start:
+    return Start([server.spec.command, *server.spec.args], {"PATH": os.environ["PATH"]}, "/tmp")
+
+
+def stdio(mode: str = "well", *more: str, **fields: Any) -> Server:
+    entry = {"command": sys.executable, "args": ["-P", str(SCRIPT), mode, *more], **fields}
+    return server("tester", entry, Path("/home/mcp.json"), {})
+
+
+@asynccontextmanager
+async def connected(one: Server, patience: Patience = QUICK) -> AsyncIterator[Connection]:
+    connection = Connection(one, start, patience)
+    task = asyncio.create_task(connection.run())
+    try:
+        yield connection
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+Call = Callable[..., Awaitable[Any]]
+
+
+async def call(connection: Connection, name: str, text: str = "hi") -> str:
+    """What a tool answers, as text."""
+
+    async def say(_text: str) -> None:
+        return None
+
+    await connection.present()
+    tool = connection.tool(name)
+    assert tool is not None, connection.health
+    answer = await connection.call(tool, {"text": text}, say)
+    return "".join(str(getattr(block, "text", "")) for block in answer.content)
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    """Where a server notes its calls, and is told which tools it has."""
+    file = tmp_path / "calls"
+    file.write_text("")
+    file.with_suffix(".tools").write_text("echo again once_dead")
+    return file
