@@ -1,0 +1,168 @@
+"""Recall: what is remembered for a question, and what a search through it finds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from shared.memory import bundle, episodes, nearness
+from shared.memory.bundle import Bundle, Remembered
+from shared.memory.nearness import Heard, Number
+from shared.memory.scope import Reach
+from shared.store.base import Store
+from shared.store.origin import Origin
+from shared.store.query import IN_LIMIT
+from shared.store.records import ConversationMessage, Memory
+from shared.store.row import now
+
+HITS = 60  # rows of one search that are weighed against each other
+NEAREST = 0.2  # of the best: what is further off is not remembered for a question
+DRAWN = ("fact", "entity", "strategy", "goal")
+_FROM = re.compile(r"\A\[from ([^\]\n]*)\]: ")
+_VALID: dict[str, Any] = {"archived": False, "valid_to": None}
+
+
+@dataclass(frozen=True)
+class _Near:
+    """A row, and how near it is to the question as the Store counts it."""
+
+    row: Memory
+    worth: float
+
+
+async def remember(
+    store: Store,
+    query: str,
+    within: Reach,
+    *,
+    shown: frozenset[Number] = frozenset(),
+    at: datetime | None = None,
+) -> Bundle:
+    """The bundle for a question; `shown` are messages that stand in the conversation anyway."""
+    found = await _drawn(store, query, within) + [
+        near for near in await _turns(store, query, within.conditions()) if _place(near.row) not in shown
+    ]
+    goals = await _goals(store, within, {near.row.id for near in found})
+    best = max((near.worth for near in found), default=0.0)
+    moment = at or now()
+    items = [
+        _remembered(near, best, moment)
+        for near in found
+        if near.row.kind == "goal" or near.worth >= NEAREST * best
+    ]
+    return bundle.bundle([*items, *(_remembered(_Near(row, 0.0), 1.0, moment) for row in goals)])
+
+
+async def search(store: Store, query: str, within: Reach, limit: int) -> list[Remembered]:
+    """What is remembered that fits a question, the best first: to look through, not for a prompt."""
+    found = await _drawn(store, query, within) + await _turns(store, query, within.conditions())
+    best, moment = max((near.worth for near in found), default=0.0), now()
+    items = [_remembered(near, best, moment) for near in found]
+    return sorted(items, key=lambda item: -item.score)[:limit]
+
+
+async def search_session(store: Store, query: str, session: str, limit: int) -> list[Remembered]:
+    """What was said in one conversation that fits a question, the best first; also what was said without memory."""
+    found = await store.search(ConversationMessage, query, {"session_id": session}, HITS)
+    rows = {row.seq: row for row, _ in found.rows}
+    near = {seq for _, seq in nearness.beside((session, seq) for seq in rows)} - rows.keys()
+    for some in _slices(sorted(near)):
+        where = {"session_id": session, "seq": ("in", some)}
+        rows |= {row.seq: row for row in await store.select(ConversationMessage, where)}
+    heard = {(session, seq): Heard(_speaker(row), said(row)) for seq, row in rows.items()}
+    worth = nearness.spread(query, {(session, row.seq): score for row, score in found.rows}, heard)
+    best = sorted(worth.items(), key=lambda item: (-item[1], -item[0][1]))[:limit]
+    return [
+        Remembered(
+            id=str(rows[seq].id),
+            kind="turn",
+            text=heard[place, seq].text,
+            score=value,
+            at=rows[seq].created_at,
+            subject=_speaker(rows[seq]),
+            session_id=session,
+            message_id=rows[seq].source_message_id or rows[seq].turn_id,
+        )
+        for (place, seq), value in best
+        if heard[place, seq].text.strip()
+    ]
+
+
+def said(row: ConversationMessage) -> str:
+    """The words of a message, without who says them and the situation in which they were said."""
+    return _FROM.sub("", _words(row), count=1)
+
+
+def _words(row: ConversationMessage) -> str:
+    texts = [str(block.get("text", "")) for block in row.content if block.get("type") == "text"]
+    return "\n".join(text for text in texts if not text.startswith("[Current date and time:"))
+
+
+def _speaker(row: ConversationMessage) -> str:
+    told = _FROM.match(_words(row))
+    return row.user_name or (told[1] if told else "") or row.user_id or row.role
+
+
+async def _drawn(store: Store, query: str, within: Reach) -> list[_Near]:
+    """Facts and what else was drawn out."""
+    near = []
+    for where in within.conditions():
+        fits = {**_VALID, **where, "kind": ("in", DRAWN)}
+        near += [_Near(row, score) for row, score in (await store.search(Memory, query, fits, HITS)).rows]
+    return near
+
+
+async def _goals(store: Store, within: Reach, known: set[Any]) -> list[Memory]:
+    """The newest goals, whatever the question is about."""
+    rows: list[Memory] = []
+    for where in within.conditions():
+        fits = {**_VALID, **where, "kind": "goal"}
+        order: Any = [("created_at", "desc")]
+        rows += await store.select(Memory, fits, order=order, limit=bundle.MOST["goal"])
+    return [row for row in rows if row.id not in known]
+
+
+async def _turns(store: Store, query: str, conditions: Iterable[dict[str, Any]]) -> list[_Near]:
+    """What was said, each with what those beside it hand to it."""
+    rows: dict[Number, Memory] = {}
+    scores: dict[Number, float] = {}
+    for where in conditions:
+        fits = {**_VALID, **where, "kind": "turn"}
+        for row, score in (await store.search(Memory, query, fits, HITS)).rows:
+            rows[_place(row)], scores[_place(row)] = row, score
+        near = nearness.beside(scores) - rows.keys()
+        for ids in _slices([episodes.key(session, seq) for session, seq in sorted(near)]):
+            rows |= {_place(row): row for row in await store.select(Memory, {**fits, "id": ("in", ids)})}
+    heard = {place: Heard(row.subject, row.body) for place, row in rows.items()}
+    worth = nearness.spread(query, scores, heard)
+    return [_Near(rows[place], value) for place, value in worth.items()]
+
+
+def _place(row: Memory) -> Number:
+    return row.session_id or "", int(row.detail.get("seq") or 0)
+
+
+def _remembered(near: _Near, best: float, at: datetime) -> Remembered:
+    row = near.row
+    nearest = near.worth / best if best else 0.0
+    message = row.detail.get("message_id") if row.kind == "turn" else row.source
+    return Remembered(
+        id=str(row.id),
+        kind=row.kind,
+        text=row.body,
+        score=bundle.score(row.kind, nearest, bundle.strength(row), row.created_at, at),
+        at=row.created_at,
+        subject=row.subject,
+        session_id=row.session_id,
+        message_id=str(message) if message else None,
+        confidence=row.confidence if row.kind == "fact" else None,
+        corrected=bool(row.superseded_by),
+        foreign=Origin.of(row.origin).foreign,
+    )
+
+
+def _slices(values: Sequence[Any]) -> Iterable[list[Any]]:
+    return (list(values[at : at + IN_LIMIT]) for at in range(0, len(values), IN_LIMIT))
