@@ -40,8 +40,13 @@ class History:
         fresh = summaries.after(self.window, last)
         young = {item["turn"] for item in fresh if item["at"] > now - DAY * 1000}
         shown = [item for item in fresh if item["turn"] in young]
-        untold = (shown[0]["seq"] - 1 if shown else self.seq) - last
+        untold = (shown[0]["seq"] - 1 if shown else self.seq) - max(last, self.floor)
         return [*summaries.opening(self.summary, max(0, untold)), *windows.messages(shown)]
+
+    @property
+    def floor(self) -> int:
+        """The number behind which the window begins: what is before it is not gone on from."""
+        return windows.floor(self.window)
 
     @property
     def foreign(self) -> str:
@@ -64,7 +69,8 @@ async def look_back(store: Store, turn: Turn, rest_ms: int) -> History:
     """The past of a turn's session."""
     held = turn.window if turn.seq is not None else []
     short = (turn.seq or 0) <= summaries.RECENT
-    past = History(held, turn.seq or 0, None if short else await newest(turn.queue, turn.session))
+    told = None if short else await newest(turn.queue, turn.session, windows.floor(held))
+    past = History(held, turn.seq or 0, told)
     if held and turn.claimed_at - held[-1]["at"] <= rest_ms:
         return past
     try:
@@ -78,11 +84,12 @@ async def look_back(store: Store, turn: Turn, rest_ms: int) -> History:
     return History(found, max(seq, past.seq), told, turn.held)
 
 
-async def newest(queue: Queue, session: str) -> Record | None:
-    """The summary that Redis holds."""
+async def newest(queue: Queue, session: str, floor: int = 0) -> Record | None:
+    """The summary that Redis holds, unless it is of what was before the window began."""
     found = await queue.newest_record(f"{PREFIX}{session}")
     try:
-        return marked(unpack(found)) if found else None
+        item = marked(unpack(found)) if found else None
+        return item if item and item["last"] > floor else None
     except Exception as error:  # whatever is in it: the Store has it too
         log.get().error("A summary cannot be read", why=str(error)[:200])
         return None

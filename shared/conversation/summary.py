@@ -87,6 +87,8 @@ async def stored(store: Store, session: str) -> Record | None:
     known = await store.select(Session, {"key": session}, limit=1)
     if known and known[0].clear_at and known[0].clear_at >= rows[0].created_at:
         return None
+    if known and known[0].clear_seq >= rows[0].last_seq:
+        return None
     return record(rows[0].summary, rows[0].first_seq or 1, rows[0].last_seq)
 
 

@@ -12,6 +12,9 @@ from shared.turns.records import Record
 
 KEEP = 50  # messages
 FOREIGN = "foreign"  # in each record; one of a release before has none
+FLOOR = (
+    "floor"  # in each record of a conversation that was cleared: the number behind which its window begins
+)
 
 
 def messages(window: list[Record]) -> list[ModelMessage]:
@@ -36,12 +39,25 @@ def record(
     seq: int,
     at: int,
     foreign: str = "",
+    floor: int = 0,
     **source: Any,
 ) -> Record:
     """One message of the window; `foreign` is what the turn had read that others wrote, or one before it."""
     told = {key: value for key, value in source.items() if value is not None}
     fields = {"role": role, "content": content, "turn": turn, "seq": seq, "at": at}
-    return {**fields, FOREIGN: foreign, **told}
+    return {**fields, FOREIGN: foreign, **({FLOOR: floor} if floor else {}), **told}
+
+
+def floor(window: list[Record]) -> int:
+    """The number behind which a window begins since it was last cleared; 0 where it never was."""
+    return int(window[-1].get(FLOOR, 0)) if window else 0
+
+
+def provided(role: str, content: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
+    """A message as providers take it: what neither side said, as a file may hold it, is a note for the model."""
+    if role in ("user", "assistant"):
+        return role, content
+    return "user", [{"type": "text", "text": f"[{role}]"}, *content]
 
 
 async def recall(store: Store, session: str, keep: int = KEEP) -> tuple[list[Record], int]:
@@ -52,19 +68,19 @@ async def recall(store: Store, session: str, keep: int = KEEP) -> tuple[list[Rec
     if not rows:
         return [], 0
     rows.reverse()
-    clear_at = known[0].clear_at if known else None
-    foreign = mark(known[0] if known else Session(key=session))
+    row_of = known[0] if known else Session(key=session)
+    clear_at, begins, foreign = row_of.clear_at, row_of.clear_seq, mark(row_of)
     window = [
         record(
-            row.role,
-            row.content,
+            *provided(row.role, row.content),
             row.turn_id or str(row.seq),
             row.seq,
             int(row.created_at.timestamp() * 1000),
             foreign,
+            begins,
         )
         for row in rows
-        if clear_at is None or row.created_at > clear_at
+        if row.seq > begins and (clear_at is None or row.created_at > clear_at)
     ]
     if len(rows) == 2 * keep and window:  # the oldest turn may be cut
         first = window[0]["turn"]

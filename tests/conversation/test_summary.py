@@ -12,6 +12,7 @@ from shared.bus.redis import RedisBus
 from shared.conversation import summary
 from shared.conversation.past import History, look_back
 from shared.conversation.summary import FULL, RECENT, covered
+from shared.conversation.window import messages as windowed
 from shared.errors import StoreUnavailable
 from shared.store.breaker import Breaker
 from shared.store.records import Session, SnapshotRow
@@ -215,3 +216,23 @@ async def test_what_a_person_says_in_a_session_that_is_called_like_one_is_no_sum
     await leave(queue, "m1", History(), turns(*[2] * 9, at=DAY * 10**6))
     await leave(queue, "m2", History(), turns(2), "summary:s")
     assert (await look_back(store, await next_turn(queue, "m3"), HOUR_MS)).summary is None
+
+
+async def test_a_summary_of_what_was_before_a_conversation_was_cleared_is_not_shown(
+    queue: Queue, store: SqliteStore
+) -> None:
+    made = summary.record("They chose SQLite.", 1, 8)
+    await leave(queue, "m1", History(), [made], session="summary:s")
+    window = turns(2, 2, 2, 2, 2, 2, 2, 2)
+    await leave(queue, "m2", History(), [item | {"floor": 10} for item in window[10:]])
+    past = await look_back(store, await next_turn(queue, "m3"), HOUR_MS)
+    assert past.summary is None and past.floor == 10
+    assert texts(past.messages(0)) == texts(windowed(window[10:]))
+
+
+async def test_nor_one_that_the_store_has(queue: Queue, store: SqliteStore) -> None:
+    await kept(store, turns(*[2] * 11))
+    await store.insert(SnapshotRow(session_id="s", kind="summary", summary="Old.", first_seq=1, last_seq=8))
+    await store.insert(Session(key="s", clear_seq=20))
+    past = await look_back(store, await next_turn(queue, "m1"), HOUR_MS)
+    assert past.summary is None and numbers(past) == [21, 22]

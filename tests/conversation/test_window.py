@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shared.conversation import sessions
-from shared.conversation.window import KEEP, messages, recall, record, surplus
+from shared.conversation.window import KEEP, floor, messages, recall, record, surplus
 from shared.store.records import Session, project_key
 from shared.store.row import now
 from shared.store.sqlite import SqliteStore
@@ -146,3 +146,17 @@ async def test_a_session_that_another_made_in_the_same_moment_stays_as_a_person_
     await sessions.touch(store, [{"key": key, "user_id": "ann"} for key in ("s1", "s2", "s3")])
     rows = {row.key: row.title for row in await store.select(Session)}
     assert rows == {"s1": "", "s2": "", "s3": ""} | {other: "A shed"}
+
+
+async def test_a_conversation_that_was_cleared_is_recalled_from_behind_the_marker(store: SqliteStore) -> None:
+    await kept(store, turns(2, 4, 2))
+    await store.insert(Session(key="s", clear_seq=6))
+    found, last = await recall(store, "s")
+    assert [item["seq"] for item in found] == [7, 8] and last == 8
+    assert floor(found) == 6
+
+
+async def test_what_neither_side_said_is_a_note_for_the_model(store: SqliteStore) -> None:
+    await kept(store, [record("system", [{"type": "text", "text": "Be kind"}], "t", 1, 0)])
+    (found,), _last = await recall(store, "s")
+    assert found["role"] == "user" and found["content"][0]["text"] == "[system]"

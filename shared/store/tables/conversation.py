@@ -50,10 +50,15 @@ class ConversationMessage(Row):
     user_name: str | None = None
     source: str | None = None
     source_message_id: str | None = None
+    said_at: Time | None = None  # of what came from another conversation or a file: when it was said there
 
 
 class Session(Changing):
-    """A conversation; its `key` is the `session_id` of messages. The window begins after `clear_at`."""
+    """A conversation; its `key` is the `session_id` of messages.
+
+    The window begins behind message `clear_seq`, and after `clear_at`. `channel` and `number` are its place among the
+    threads of a surface; `titled` says whose the title is, and a person's stays.
+    """
 
     table = "sessions"
     unique = (("key",),)
@@ -69,6 +74,11 @@ class Session(Changing):
     title: str = ""
     last_active_at: Time = Field(default_factory=now)
     origin: Json = {}
+    clear_seq: Whole = 0
+    talked: bool = False  # something was said since the window began
+    titled: Literal["words", "model", "person"] = "words"
+    archived: bool = False
+    number: Whole | None = None
 
 
 class SnapshotRow(Row):
@@ -87,3 +97,5 @@ class SnapshotRow(Row):
     first_seq: Whole | None = None
     last_seq: Whole | None = None
     content: list[Json] = []
+    tool_calls: Whole = 0  # how many stand in `content`
+    origin: Json = {}

@@ -53,6 +53,6 @@ def _note(turn: Turn, foreign: str, where: str) -> None:
 def noted(said: str, answered: str, turn: Turn, past: History, at: int, foreign: str) -> list[Record]:
     """What the conversation remembers of a turn without a model."""
     return [
-        window.record(role, [{"type": "text", "text": text}], turn.id, number, at, foreign)
+        window.record(role, [{"type": "text", "text": text}], turn.id, number, at, foreign, past.floor)
         for number, (role, text) in enumerate((("user", said), ("assistant", answered)), past.seq + 1)
     ]

@@ -353,7 +353,7 @@ class ChatRunner:
     def _window(self, messages: Sequence[ModelMessage], seq: int) -> list[Record]:
         """What this turn adds to the conversation, numbered on from `seq`."""
         said = self._given.said[0] if self._given.said else None
-        foreign = marks.mark(self.turn.records)
+        foreign, floor = marks.mark(self.turn.records), self._past.floor if self._past else 0
         added = []
         for number, message in enumerate(messages, seq + 1):
             source: dict[str, Any] = {}
@@ -367,7 +367,14 @@ class ChatRunner:
             content = list(message["content"])
             added.append(
                 window.record(
-                    message["role"], content, self.turn.id, number, self.output.now(), foreign, **source
+                    message["role"],
+                    content,
+                    self.turn.id,
+                    number,
+                    self.output.now(),
+                    foreign,
+                    floor,
+                    **source,
                 )
             )
         return added

@@ -13,6 +13,7 @@ from shared.bus.messages import AgentMessage
 from shared.conversation import past as pasts
 from shared.conversation import sessions
 from shared.conversation import summary as summaries
+from shared.conversation import window as windows
 from shared.errors import PromptDockError
 from shared.loop import final
 from shared.loop.transcript import answer_record
@@ -83,6 +84,8 @@ class SummaryRunner:
         """One call of the model; None where nothing is due, or no money is left."""
         resources, profile = self._resources, self._engine.profile
         window = [unpack(data) for data in await self._turn.queue.window(self._session)]
+        if self._before and self._before["last"] <= windows.floor(window):
+            self._before = None  # it tells what was before the conversation was cleared
         last = self._before["last"] if self._before else 0
         if not (due := summaries.covered(window, last)):
             return None
