@@ -1,7 +1,8 @@
-"""An agent's own changes of itself, over what its folder says: read when a turn begins, so that no restart is needed.
+"""An agent as it is now: its folder or row, its own changes over that, and the words before every profile.
 
-The wake-up channel of its queue tells all workers of an agent when there are new ones; the Store is read then, and
-after a gap in which a wake-up may have been missed. With the Store down, an agent stays as it was last read.
+The wake-up channel of its queue, and the news that rows of profiles or settings changed, tell all its workers when
+there is something new; the Store is read then, and after a gap in which such a word may have been missed. With the
+Store down, or where what was written cannot be used, an agent stays as it was last read.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from shared import log
-from shared.errors import StoreUnavailable
+from shared.errors import Missing, StoreUnavailable, ToolError
+from shared.profiles import rows
 from shared.profiles.profile import Profile
 from shared.store.base import Store
 from shared.store.origin import mark
@@ -30,17 +32,22 @@ async def changed(queue: Queue, stale: asyncio.Event) -> None:
 
 
 class Overrides(Generic[T]):
-    """The changes of one agent as last read, and what is made of its profile with them.
+    """One agent as last read, and what is made of it: `make(now, base)`, base being it without its own changes.
 
-    While `stale` is set, they are read from the Store before the next use.
+    While `stale` is set, it is read from the Store before the next use.
     """
 
     def __init__(
-        self, store: Store, stale: asyncio.Event, folder: Profile, first: T, make: Callable[[Profile], T]
+        self,
+        store: Store,
+        stale: asyncio.Event,
+        first: Profile,
+        same: T,
+        make: Callable[[Profile, Profile], T],
     ) -> None:
         self._store, self._stale = store, stale
-        self._folder, self._first, self._make = folder, first, make
-        self._latest = first
+        self._first, self._same, self._make = first, same, make
+        self._profile, self._latest = first, same
 
     @property
     def known(self) -> T:
@@ -53,13 +60,36 @@ class Overrides(Generic[T]):
             return self._latest
         self._stale.clear()
         try:
-            rows = await self._store.select(Row, {"slug": own.slug(self._folder.name)}, limit=1)
+            base, profile = await now(self._store, self._first)
         except StoreUnavailable as error:
             self._stale.set()
             log.get().warning("The agent's own changes are taken as last read", why=str(error))
             return self._latest
-        self._latest = self._make(over(self._folder, rows[0])) if rows else self._first
+        except (Missing, ToolError) as error:  # its row is gone, or somebody wrote what cannot be used
+            log.get().error("The agent's profile is taken as last read", why=str(error))
+            return self._latest
+        if profile != self._profile:
+            self._profile = profile
+            self._latest = self._same if profile == self._first else self._make(profile, base)
         return self._latest
+
+
+async def now(store: Store, profile: Profile) -> tuple[Profile, Profile]:
+    """A profile as it was read before, read anew: without its own changes, and with them.
+
+    Missing where its row is gone, ToolError where it cannot be used.
+    """
+    base = profile
+    if profile.row:
+        found = await store.select(Row, {"slug": profile.row}, limit=1)
+        if not found:
+            raise Missing(
+                f"there is no profile called {profile.row!r}", "it was deleted", "list_profiles shows them"
+            )
+        base = rows.of_row(found[0], profile.name)
+    base = await rows.led(store, base)
+    changes = await store.select(Row, {"slug": own.slug(base.name)}, limit=1)
+    return base, over(base, changes[0]) if changes else base
 
 
 def over(profile: Profile, row: Row) -> Profile:
@@ -72,13 +102,16 @@ def over(profile: Profile, row: Row) -> Profile:
         for name, text in sorted(texts.items())
         if name.startswith(self_edit.DOC)
     ]
-    prompt = texts.get(self_edit.PROMPT) or profile.prompt
+    prompt, sections = profile.prompt, profile.sections
+    if texts.get(self_edit.PROMPT):  # in place of all that it was told
+        prompt, sections = texts[self_edit.PROMPT], ()
     if pages:
-        prompt = "\n\n".join([prompt.strip(), "# Your own docs", *pages])
+        prompt = "\n\n".join(part for part in (prompt.strip(), "# Your own docs", *pages) if part)
     changes: dict[str, Any] = {
         "prompt": prompt,
-        "chosen_model": row.model,
+        "sections": sections,
+        "chosen_model": row.model or profile.chosen_model,
         "permissions": own.permissions(row, profile.permissions),
-        "foreign": mark(row) if row.sections else "",
+        "foreign": (mark(row) if row.sections else "") or profile.foreign,
     }
     return profile.model_copy(update=changes)

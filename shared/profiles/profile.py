@@ -13,6 +13,8 @@ from shared.guard.permissions.presets import Policies
 from shared.plain import complaints
 from shared.store.records import RepoKind
 from shared.tasks.defaults import Kinds
+from shared.tools.agents.prompt import SHIPPED as LEAD
+from shared.tools.agents.shape import Section, compose
 
 _SHIPPED = Path(__file__).resolve().parents[2] / "agents"
 AgentName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")]
@@ -45,7 +47,12 @@ class Profile(BaseModel):
     plans: bool = False  # it takes tasks of type `plan` that name nobody
     executor: Literal["loop", "claude-code"] = "loop"  # what carries out its tasks
     mcp_servers: list[str] | None = None  # by name; without it all of them on demand, or none
+    categories: list[str] = []  # whose tools it is shown, all of each
+    budget: Annotated[float, Field(gt=0)] | None = None  # dollars of one turn
+    row: str = ""  # the id of the row that holds it; "" for a folder's
+    lead: str = ""  # what stands before every profile
     prompt: str = ""
+    sections: tuple[Section, ...] = ()
     foreign: str = (
         ""  # what was read by the turn that changed these words; "" as long as they are the folder's
     )
@@ -59,6 +66,12 @@ class Profile(BaseModel):
     def servers(self) -> list[str] | None:
         """The MCP servers whose tools it has; None for all of them."""
         return [] if self.mcp_servers is None and not self.on_demand else self.mcp_servers
+
+    @property
+    def system(self) -> str:
+        """What it is told: the words before every profile, its own prompt, and its sections that are on."""
+        parts = (self.lead, self.prompt, compose(self.sections))
+        return "\n\n".join(part.strip() for part in parts if part.strip())
 
     @property
     def works_on(self) -> Kinds:
@@ -88,7 +101,8 @@ def load(folder: Path) -> Profile:
         data = _stood_in_for(folder) | tomllib.loads(file.read_text("utf-8"))
         file = folder / "prompt.md"
         prompt = file.read_text("utf-8")
-        return Profile.model_validate({"name": folder.name, **data, "prompt": prompt})
+        fixed = {"prompt": prompt, "lead": LEAD, "row": ""}
+        return Profile.model_validate({"name": folder.name, **data, **fixed})
     except FileNotFoundError:
         raise _wrong(
             folder, f"{file.name} is missing", "an agent is a profile.toml and a prompt.md in one folder"
@@ -108,7 +122,8 @@ def load(folder: Path) -> Profile:
         ) from None
 
 
-_FIELDS = [name for name in Profile.model_fields if name not in ("name", "chosen_model", "prompt", "foreign")]
+_OURS = ("name", "chosen_model", "prompt", "foreign", "lead", "row")
+_FIELDS = [name for name in Profile.model_fields if name not in _OURS]
 
 
 def _wrong(folder: Path, why: str, fix: str) -> ConfigurationError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shared.tools import browsing
-from shared.tools.agents import consult, install, messaging, profiles, rows, self_edit
+from shared.tools.agents import consult, install, messaging, profiles, prompt, rows, self_edit
 from shared.tools.approvals import revoke, trust
 from shared.tools.cluster import hooks, system
 from shared.tools.files import browse, coding, edit
@@ -54,6 +54,7 @@ def registry() -> Registry:
             review.category,
             self_edit.category,
             steering.category,
+            prompt.category,
         ]
     )
 

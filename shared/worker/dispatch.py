@@ -19,6 +19,7 @@ from shared.turns.signatures import Signatures
 from shared.worker.pool import Asker, Pool, RunningTurn
 from shared.worker.runners.closing import Replies
 
+_PROFILES = frozenset({"profiles", "settings"})  # tables of which an agent is made
 _PROGRESS = 500  # characters of what another agent says on its way
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
@@ -47,6 +48,7 @@ class Dispatcher:
         self._since, names = time.time() * 1000, self._connection.names
         self.broadcast = names.channel(BROADCAST)
         self.status, self.clusters = names.channel(STATUS), names.clusters
+        self.board = names.board
 
     def heard(self, channel: str, content: dict[str, Any] | None) -> None:
         """One message of a channel; without a channel, we listen again after a gap."""
@@ -67,6 +69,9 @@ class Dispatcher:
                 self._connection.presence.met(content)
             if failpoints.without("own-words"):
                 self._met(str(content.get("cluster") or ""), True)
+        elif channel == self.board:
+            if not _PROFILES.isdisjoint(str(content.get("data", "")).split()):
+                self._stale.set()
         elif channel == self._queue.wake_up:
             self._rung(content)
         elif kind in (*messages.ANSWERS, "progress"):

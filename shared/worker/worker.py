@@ -88,6 +88,7 @@ class Worker:
             self._dispatcher.broadcast,
             self._dispatcher.status,
             self._dispatcher.clusters,
+            self._dispatcher.board,
         ]
         self.seat = Handoff(self.desk, self.instance, lambda: self.pool.idle, self.pool.given)
         self.ear = Intake(

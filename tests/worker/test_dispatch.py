@@ -128,6 +128,16 @@ async def test_after_a_gap_every_turn_looks_and_the_agent_is_read_anew(ground: G
     assert one.turn.wake_up.is_set() and two.turn.wake_up.is_set() and ground.stale.is_set()
 
 
+async def test_when_rows_of_profiles_or_settings_changed_the_agent_is_read_anew_and_else_not(
+    ground: Ground,
+) -> None:
+    board = ground.connection.names.board
+    ground.dispatcher.heard(board, {"data": "tasks agents"})
+    assert not ground.stale.is_set()
+    ground.dispatcher.heard(board, {"data": "profiles tasks"})
+    assert ground.stale.is_set()
+
+
 async def test_an_answer_wakes_the_turn_that_asked_and_no_other(ground: Ground) -> None:
     asker, other = await ground.runs("m1", "s"), await ground.runs("m2", "t")
     await ground.hears("agent:chatter", type="response", payload={"request_id": "m1.2.1"})

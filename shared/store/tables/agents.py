@@ -9,6 +9,8 @@ from uuid import UUID
 from shared.store.row import Changing, Json, Time, Versioned, Whole
 
 AgentState = Literal["idle", "busy", "paused", "offline", "error"]
+# chat: a person's conversation; consult: a question and its answer; coding: a task in a worktree
+ProfileKind = Literal["chat", "consult", "coding"]
 
 
 class Agent(Changing):
@@ -26,6 +28,7 @@ class Agent(Changing):
     home: str | None = None
     workspace: str | None = None
     heartbeat_at: Time | None = None
+    destroyed_at: Time | None = None  # it works no more; what it was stays known
 
 
 class ProfileRow(Versioned):
@@ -37,7 +40,7 @@ class ProfileRow(Versioned):
     slug: str
     name: str
     description: str = ""
-    sections: list[Json] = []  # {name, text, enabled}
+    sections: list[Json] = []  # {name, title?, text, enabled}
     docs: str = ""
     model: str | None = None
     temperature: float | None = None
@@ -51,3 +54,4 @@ class ProfileRow(Versioned):
     limits: Json = {}
     budget: float | None = None  # dollars
     origin: Json = {}
+    kind: ProfileKind = "consult"

@@ -15,16 +15,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from shared.errors import ToolError
 from shared.guard.permissions.touching import TouchKind, When, touching
 from shared.guard.processes import starts
 from shared.guard.processes.process import environment, run
+from shared.plain import complaints
 from shared.store.origin import Origin
 from shared.store.records import ProfileRow
 from shared.tools import checkouts, lookup
-from shared.tools.agents import profiles
+from shared.tools.agents import profiles, shape
 from shared.tools.categories import tier
 from shared.tools.context import Context
 from shared.tools.detail import digest, words
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
 
 category = tier("agent")
 
-_UNREAD = (
-    "no worker reads a profile's model, prompt or tools yet: tasks that name it go to the agent of its name"
-)
 SECONDS = 600.0
 LARGEST = 256 * 1024  # bytes of a profile that comes from elsewhere
 _NAMES = {
@@ -48,7 +46,8 @@ _NAMES = {
 }
 _GIST = re.compile(r"https://gist\.github\.com/([\w-]+)/([0-9a-f]{8,64})/?", re.ASCII)
 _FIELDS = {"id", "name", "description", "model", "permission_mode", "allowed_tools", "mcp_servers"} | {
-    "system_prompt_suffix", "install"
+    "system_prompt_suffix", "install", "sections", "categories", "permissions", "limits", "budget",
+    "temperature", "max_tokens",
 }  # fmt: skip
 ProfileSource = Annotated[str, Field(min_length=1, max_length=LARGEST)]
 
@@ -126,7 +125,11 @@ async def check_profile(here: Context, profile_id: str) -> Result:
     absent = sorted({name for name in commands if starts.program(name) is None})
     result: Result = {"profile_id": row.slug, "valid": not missing and not absent, "missing": missing}
     result |= {"mcp_commands_missing": absent} if absent else {}
-    return result | {"note": _UNREAD} | profiles.unknown(here, row.tools)
+    try:
+        shape.check(row, profiles.registry(here))
+    except ToolError as error:
+        result |= {"valid": False, "wrong": error.what, "why": error.why}
+    return result | profiles.unknown(here, row.tools)
 
 
 @category.tool(effect="idempotent", detail=_profile, touches=touching("code", "address"))
@@ -142,7 +145,7 @@ async def install_profile(here: Context, profile_id: str) -> Result:
             failed[kind] = why
     left = await asyncio.to_thread(_missing, folder, manifest(row.install))
     installed = [name for kind, names in missing.items() for name in names if name not in left.get(kind, [])]
-    result: Result = {"profile_id": row.slug, "installed": installed, "missing": left, "note": _UNREAD}
+    result: Result = {"profile_id": row.slug, "installed": installed, "missing": left}
     if failed:
         raise ToolError(
             f"not everything of profile {row.slug!r} was installed",
@@ -202,6 +205,7 @@ async def import_profile(
     if extra := sorted(set(content) - _FIELDS):
         raise ToolError("this profile cannot be used", f"unknown fields: {', '.join(map(str, extra[:5]))}")
     row = _row(here, content, id, name)
+    shape.check(row, profiles.registry(here))
     if "://" in source[:12]:
         row = row.model_copy(update={"origin": replace(here.origin, foreign=source.strip()[:200]).kept()})
     old = await lookup.first(here.store, ProfileRow, slug=row.slug)
@@ -226,6 +230,8 @@ def _row(here: Context, content: dict[str, Any], id: str | None, name: str | Non
     servers = content.get("mcp_servers") or {}
     if not isinstance(servers, dict):
         raise ToolError("this profile cannot be used", "mcp_servers are servers by name")
+    more = _more(content)
+    parts = profiles.kept_sections(more.sections)
     return ProfileRow(
         id=lookup.identity(here, "profile"),
         slug=profiles.slug_of(str(id or content.get("id") or called)),
@@ -235,10 +241,41 @@ def _row(here: Context, content: dict[str, Any], id: str | None, name: str | Non
         permission_profile=profiles.mode_of(str(content.get("permission_mode") or "standard")),
         tools=tools[:300],
         mcp_servers=profiles.servers_of(servers),
-        sections=[{"name": profiles.SUFFIX, "text": suffix[:50_000], "enabled": True}] if suffix else [],
+        sections=[
+            *parts,
+            *([{"name": profiles.SUFFIX, "text": suffix[:50_000], "enabled": True}] if suffix else []),
+        ],
+        categories=list(more.categories or []),
+        permissions=profiles.kept_rules(more.permissions),
+        limits=profiles.kept_limits(more.limits),
+        budget=more.budget,
+        temperature=more.temperature,
+        max_tokens=more.max_tokens,
         install=manifest(content.get("install") or {}),
         origin=here.origin.kept(),
     )
+
+
+class _More(BaseModel):
+    """Fields of a profile from elsewhere, as create_profile takes them."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    sections: profiles.Sections | None = None
+    categories: profiles.Tools | None = None
+    permissions: profiles.RuleLists | None = None
+    limits: shape.ProfileLimits | None = None
+    budget: profiles.Dollars | None = None
+    temperature: profiles.Temperature | None = None
+    max_tokens: profiles.AnswerTokens | None = None
+
+
+def _more(content: dict[str, Any]) -> _More:
+    try:
+        return _More.model_validate(content)
+    except ValidationError as error:
+        found = complaints(error.errors(include_input=False, include_url=False))
+        raise ToolError("this profile cannot be used", "; ".join(found)[:500], "correct it") from None
 
 
 def _parsed(text: str) -> dict[str, Any]:

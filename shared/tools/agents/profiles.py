@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from shared.errors import Conflict, ToolError
 from shared.guard.permissions.touching import touching
 from shared.store.origin import marked
 from shared.store.records import Agent, ProfileRow, Project, Task
 from shared.tools import lookup
-from shared.tools.agents import own
+from shared.tools.agents import own, shape
+from shared.tools.agents.shape import ProfileLimits, Section
 from shared.tools.categories import tier
 from shared.tools.context import Context
 from shared.tools.detail import digest, words
@@ -39,11 +40,25 @@ MCP_SERVERS = {
     "fetch": ("uvx", "mcp-server-fetch", "Read web pages as text"),
     "time": ("uvx", "mcp-server-time", "Time and time zones"),
 }
-SUFFIX = "suffix"  # the section that system_prompt_suffix fills
+SUFFIX = shape.SUFFIX
 
 ProfileName = Annotated[str, Field(min_length=1, max_length=200)]
 ProfileText = Annotated[str, Field(max_length=50_000)]
 Tools = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=300)]
+Sections = Annotated[list[Section], Field(max_length=50)]
+Dollars = Annotated[float, Field(gt=0)]
+Temperature = Annotated[float, Field(ge=0, le=1)]
+AnswerTokens = Annotated[int, Field(ge=1, le=1_000_000)]
+
+
+class RuleLists(BaseModel):
+    """Patterns of actions that stand before those of the permission mode."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    deny: list[str] = []
+    allow: list[str] = []
+    ask: list[str] = []
 
 
 def _profile(arguments: dict[str, Any]) -> str:
@@ -75,7 +90,7 @@ async def list_profiles(here: Context) -> Result:
     }
 
 
-@category.tool(effect="keyed", detail=_written, touches=touching("permission"))
+@category.tool(effect="keyed", detail=_written, touches=touching("permission", budget="money"))
 async def create_profile(
     here: Context,
     id: ProfileName,
@@ -86,8 +101,18 @@ async def create_profile(
     allowed_tools: Tools | None = None,
     mcp_servers: dict[str, Any] | None = None,
     system_prompt_suffix: ProfileText | None = None,
+    sections: Sections | None = None,
+    categories: Tools | None = None,
+    permissions: RuleLists | None = None,
+    limits: ProfileLimits | None = None,
+    budget: Dollars | None = None,
+    temperature: Temperature | None = None,
+    max_tokens: AnswerTokens | None = None,
 ) -> Result:
-    """Create a new agent profile. permission_mode is one of open, standard, guarded, locked, builder."""
+    """Create a new agent profile. permission_mode is one of open, standard, guarded, locked, builder.
+
+    sections are the prompt's parts in order; without tools and categories everything can be loaded on demand.
+    """
     slug = slug_of(id)
     row = ProfileRow(
         id=lookup.identity(here, "profile"),
@@ -96,13 +121,41 @@ async def create_profile(
         description=description,
         model=model,
         tools=list(allowed_tools or []),
+        categories=list(categories or []),
         permission_profile=mode_of(permission_mode or "standard"),
+        permissions=kept_rules(permissions),
         mcp_servers=servers_of(mcp_servers or {}),
-        sections=_sections([], system_prompt_suffix),
+        sections=_sections(kept_sections(sections), system_prompt_suffix),
+        limits=kept_limits(limits),
+        budget=budget,
+        temperature=temperature,
+        max_tokens=max_tokens,
         origin=here.origin.kept(),
     )
+    shape.check(row, registry(here))
     await insert(here, row)
     return {"created": slug, "name": name} | unknown(here, row.tools)
+
+
+def registry(here: Context) -> Registry | None:
+    """All tools that there are, as the executor hands them over."""
+    found: Registry | None = here.extras.get("registry")
+    return found
+
+
+def kept_sections(sections: list[Section] | None) -> list[dict[str, Any]]:
+    """Sections as a row holds them."""
+    return [section.model_dump() for section in sections or []]
+
+
+def kept_rules(rules: RuleLists | None) -> dict[str, Any]:
+    """RuleLists as a row holds them: only those that there are."""
+    return {kind: patterns for kind, patterns in rules.model_dump().items() if patterns} if rules else {}
+
+
+def kept_limits(limits: ProfileLimits | None) -> dict[str, Any]:
+    """Limits as a row holds them: only those that were set."""
+    return limits.model_dump(exclude_unset=True) if limits else {}
 
 
 async def insert(here: Context, row: ProfileRow) -> None:
@@ -162,19 +215,16 @@ def _sections(old: list[dict[str, Any]], suffix: str | None) -> list[dict[str, A
 
 
 def unknown(here: Context, tools: list[str]) -> Result:
-    """A warning that names the tools which nobody knows; `mcp__…` belong to servers."""
-    registry: Registry | None = here.extras.get("registry")
-    if registry is None:
+    """A warning that names the tools of Claude Code that are none of ours: our loop does without them."""
+    names = registry(here)
+    if names is None:
         return {}
-    missing = [
-        tool
-        for tool in tools
-        if tool not in registry
-        and tool.partition("(")[0] not in CLAUDE_TOOLS
-        and not tool.startswith("mcp__")
-        and tool != "*"
-    ]
-    return {"warning": f"no tool is called: {', '.join(missing[:20])}"} if missing else {}
+    theirs = [tool for tool in tools if tool.partition("(")[0] in CLAUDE_TOOLS]
+    missing = [tool for tool in theirs if tool.partition("(")[0] not in shape.ALIASES and tool not in names]
+    told = ", ".join(missing[:20])
+    return (
+        {"warning": f"only Claude Code has these, an agent of ours works without: {told}"} if missing else {}
+    )
 
 
 def shown(row: ProfileRow) -> dict[str, Any]:
@@ -193,6 +243,13 @@ def shown(row: ProfileRow) -> dict[str, Any]:
         "allowed_tools": row.tools,
         "mcp_servers": servers,
         "system_prompt_suffix": suffix,
+        "sections": [part for part in row.sections if part.get("name") != SUFFIX],
+        "categories": row.categories,
+        "permissions": row.permissions,
+        "limits": row.limits,
+        "budget": row.budget,
+        "temperature": row.temperature,
+        "max_tokens": row.max_tokens,
         "install": row.install,
         **marked([row]),
     }
@@ -206,7 +263,7 @@ async def get_profile(here: Context, profile_id: str) -> Result:
     return shown(row) | {"agents": users}
 
 
-@category.tool(effect="idempotent", detail=_written, touches=touching("permission"))
+@category.tool(effect="idempotent", detail=_written, touches=touching("permission", budget="money"))
 async def edit_profile(
     here: Context,
     profile_id: str,
@@ -217,13 +274,25 @@ async def edit_profile(
     allowed_tools: Tools | None = None,
     mcp_servers: dict[str, Any] | None = None,
     system_prompt_suffix: ProfileText | None = None,
+    sections: Sections | None = None,
+    categories: Tools | None = None,
+    permissions: RuleLists | None = None,
+    limits: ProfileLimits | None = None,
+    budget: Dollars | None = None,
+    temperature: Temperature | None = None,
+    max_tokens: AnswerTokens | None = None,
 ) -> Result:
-    """Edit an existing agent profile's properties: only what is given changes."""
+    """Edit an existing agent profile's properties: only what is given changes, from the next turn on.
+
+    sections replace all that there were; permissions are rules before those of the permission mode.
+    """
     row = await lookup.profile(here.store, profile_id)
     if row.slug.startswith(own.PREFIX):
         raise ToolError(
             f"{row.slug!r} holds what an agent changed of itself", "", "let the agent change it, or delete it"
         )
+    parts = row.sections if sections is None else kept_sections(sections)
+    told = sections is not None or system_prompt_suffix is not None
     given = {
         "name": name,
         "description": description,
@@ -231,16 +300,23 @@ async def edit_profile(
         "permission_profile": mode_of(permission_mode) if permission_mode else None,
         "tools": allowed_tools,
         "mcp_servers": None if mcp_servers is None else servers_of(mcp_servers),
-        "sections": None if system_prompt_suffix is None else _sections(row.sections, system_prompt_suffix),
+        "sections": _sections(parts, system_prompt_suffix) if told else None,
+        "categories": categories,
+        "permissions": None if permissions is None else kept_rules(permissions),
+        "limits": None if limits is None else row.limits | kept_limits(limits),
+        "budget": budget,
+        "temperature": temperature,
+        "max_tokens": max_tokens,
     }
     changes = {key: value for key, value in given.items() if value is not None}
     if not changes:
         raise ToolError("nothing is to be changed", "no field was given", "give at least one")
+    shape.check(row.model_copy(update=changes), registry(here))
     row = await lookup.change(here.store, row, **changes, origin=here.origin.over(row.origin).kept())
     renamed = {
         "permission_profile": "permission_mode",
         "tools": "allowed_tools",
-        "sections": "system_prompt_suffix",
+        "sections": "system_prompt_suffix" if sections is None else "sections",
     }
     result: Result = {"updated": row.slug, "fields": [renamed.get(key, key) for key in changes]}
     return result | unknown(here, allowed_tools or [])
@@ -272,11 +348,9 @@ async def delete_profile(here: Context, profile_id: str) -> Result:
 @category.tool(effect="pure", touches=touching("records"))
 async def list_available_tools(here: Context) -> Result:
     """Discover available Claude Code tools and well-known MCP servers for use in agent profiles."""
-    registry: Registry | None = here.extras.get("registry")
+    known = registry(here)
     own = (
-        {name: [tool.name for tool in part.tools] for name, part in registry.categories.items()}
-        if registry
-        else {}
+        {name: [tool.name for tool in part.tools] for name, part in known.categories.items()} if known else {}
     )
     return {
         "tools": own,

@@ -257,7 +257,7 @@ class TaskRunner:
             path=tree.path,
             branch=tree.branch,
             system=(
-                *prompt.compose(self.engine.profile.prompt, roster={}, repositories=there),
+                *prompt.compose(self.engine.profile.system, roster={}, repositories=there),
                 situation.of(self.turn, self.ticket.project),
             ),
             command=self._command_file(),

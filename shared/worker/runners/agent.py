@@ -112,6 +112,10 @@ class AgentRunner:
         """What this agent answers to those who ask it."""
         return Replies(self.resources.connection, self.profile.name)
 
+    def working_as(self, profile: Profile, base: Profile) -> AgentRunner:
+        """This engine with another profile; `base` is that without the agent's own changes."""
+        return replace(self, profile=profile, folder=base)
+
     @cached_property
     def _changes(self) -> Overrides[AgentRunner]:
         return Overrides(
@@ -119,7 +123,7 @@ class AgentRunner:
             self.resources.stale,
             self.profile,
             self,
-            lambda profile: replace(self, profile=profile, folder=self.profile),
+            self.working_as,
         )
 
     @cached_property
@@ -137,10 +141,12 @@ class AgentRunner:
     @cached_property
     def shelf(self) -> ToolView:
         """What the model is shown."""
-        core = [tool.name for tool in self.registry.category(CORE)] if self.profile.on_demand else []
+        shown = [CORE] if self.profile.on_demand else []
+        categories = (self.registry.category(name) for name in (*shown, *self.profile.categories))
+        whole = [tool.name for tools in categories for tool in tools]
         return ToolView(
             self.registry,
-            list(dict.fromkeys([*core, *self.profile.tools, *self.brought])),
+            list(dict.fromkeys([*whole, *self.profile.tools, *self.brought])),
             self.profile.on_demand,
             self.resources.settings.tool_mode,
             lambda tool: tool.name in self.hidden,
@@ -223,7 +229,8 @@ class AgentRunner:
             await meter.next()
             return await joined()
 
-        limits = Limits(rounds=self.profile.rounds, cost=resources.settings.budget_turn, tokens=tokens)
+        budgets = [one for one in (resources.settings.budget_turn, self.profile.budget) if one is not None]
+        limits = Limits(rounds=self.profile.rounds, cost=min(budgets, default=None), tokens=tokens)
         thinker = self.resources.model
         log.get().info(f"Calling {thinker.called}{'' if thinker.demo else ' API'}...")
         done = await run(

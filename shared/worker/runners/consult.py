@@ -174,7 +174,7 @@ class ConsultRunner:
             if row.name not in roots and row.path and row.home != self.resources.home
         ]
         system = prompt.compose(
-            self.engine.profile.prompt, roster=await colleagues.roster(), repositories="\n".join(there)
+            self.engine.profile.system, roster=await colleagues.roster(), repositories="\n".join(there)
         )
         now = {"type": "text", "text": situation.of(self.turn, project)}
         user = {"role": "user", "content": [*self._sent_back(), *_question(self.request), now]}

@@ -110,12 +110,13 @@ async def test_a_profile_is_made_shown_edited_and_deleted(bench: Bench) -> None:
     assert (told["permission_mode"], told["system_prompt_suffix"]) == ("builder", "Be careful.")
     assert told["mcp_servers"]["git"]["env"] == {"TOKEN": "…"}
     changed = await bench.ok(
-        "edit_profile", profile_id="careful-coder", system_prompt_suffix="", allowed_tools=["no_such_tool"]
+        "edit_profile",
+        profile_id="careful-coder",
+        system_prompt_suffix="",
+        allowed_tools=["WebFetch", "grep"],
     )
-    assert (changed["fields"], changed["warning"]) == (
-        ["allowed_tools", "system_prompt_suffix"],
-        "no tool is called: no_such_tool",
-    )
+    assert changed["fields"] == ["allowed_tools", "system_prompt_suffix"]
+    assert "only Claude Code has these" in changed["warning"] and "WebFetch" in changed["warning"]
     assert (await bench.ok("get_profile", profile_id="careful-coder"))["system_prompt_suffix"] is None
     assert (await bench.ok("list_profiles"))["profiles"][0]["permission_mode"] == "builder"
     task = (await bench.ok("create_task", title="x", profile_id="careful-coder"))["created"]
@@ -133,6 +134,13 @@ async def test_a_profile_is_made_shown_edited_and_deleted(bench: Bench) -> None:
         ({"mcp_servers": {"x": {"command": "a", "url": "b"}}}, "not both"),
         ({"mcp_servers": {"../x": {"command": "a"}}}, "plain name"),
         ({"mcp_servers": {"x": {"command": "a", "args": "b c"}}}, "list of words"),
+        ({"allowed_tools": ["read_fil"]}, "no tool is called 'read_fil' | the nearest: read_file"),
+        ({"categories": ["gitt"]}, "no category is called 'gitt' | the nearest: git"),
+        ({"permissions": {"allow": ["tool:bash:("]}}, "tool:bash:("),
+        ({"permissions": {"permit": ["x"]}}, "permit"),
+        ({"limits": {"rounds": 0}}, "rounds"),
+        ({"temperature": 2}, "temperature"),
+        ({"sections": [{"name": "mood", "text": "x"}]}, "name"),
     ],
 )
 async def test_a_profile_that_makes_no_sense_is_refused(

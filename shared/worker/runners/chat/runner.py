@@ -245,7 +245,7 @@ class ChatRunner:
             extras={"repos": self.resources.repos, **self.engine.extras},
         )
         system = prompt.compose(
-            self.engine.profile.prompt,
+            self.engine.profile.system,
             roster=await self._colleagues.roster(),
             repositories=await self._repositories(project),
         )
