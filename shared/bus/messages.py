@@ -249,7 +249,7 @@ def _position(name: str) -> tuple[int, str]:
 Status = Literal["progress", "awaiting_input", "awaiting_approval", "task_update", "complete", "error"]
 CLOSING = frozenset({"complete", "error", "awaiting_input"})
 _TEXTS = ("content", "question", "options", "approval", "task", "result")  # words of Output that others wrote
-ACKNOWLEDGING = frozenset({"cli", "terminal"})  # `source` of the gateways that say what they showed
+ACKNOWLEDGING = frozenset({"cli", "terminal", "web"})  # `source` of the gateways that say what they showed
 
 
 class Output(Envelope):

@@ -16,7 +16,6 @@ from gateways.web.pages import (
     notes,
     palette,
     sessions,
-    sign_in,
     static,
     talk,
     tasks,
@@ -26,7 +25,6 @@ from gateways.web.pages import (
 _VIEWS = (
     *(
         static,
-        sign_in,
         talk,
         live,
         answers,

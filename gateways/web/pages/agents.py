@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from gateways.web.pages.frame import Here, known, view
-from shared.client.views import agents, prompts, status
+from shared.client.views import agents, status
 from shared.client.views.agents import Known
 from shared.client.views.status import Working
 
@@ -27,7 +27,7 @@ async def listed(here: Here) -> Response:
 @router.get("/agents/{name}")
 async def one(here: Here, name: str) -> Response:
     """One agent, with the prompt that its model is sent."""
-    profile = await prompts.profile(here.client, name)
+    profile = await agents.profile(here.client, name)
     found, doing = await asyncio.gather(
         known(agents.known(here.client), list[Known]()), known(status.doing(here.client), list[Working]())
     )

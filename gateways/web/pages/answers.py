@@ -10,8 +10,8 @@ from starlette.responses import JSONResponse, Response
 from gateways.web.errors import HttpError
 from gateways.web.pages.frame import Here, Seat, back, fragment, given, local
 from shared.bus.messages import PersonDecision
+from shared.client.views.conversation.transcript import Permission, permission_of
 from shared.client.views.permissions import approvals
-from shared.client.views.transcript import Permission, permission_of
 from shared.errors import PromptDockError
 
 router = APIRouter()
@@ -25,14 +25,16 @@ async def decide(here: Here, id: str) -> Response:
     decision, scope = given(form, "decision"), given(form, "scope") or "session"
     if decision not in get_args(PersonDecision) or scope not in _SCOPES:
         raise HttpError(422, "that is no answer to a request", "", "allow it once, always, or deny it")
-    always = decision == "always"
+    always, pattern = decision == "always", given(form, "pattern")
     try:
+        if always and pattern == (await permission(here, id)).pattern:
+            pattern = ""  # what was proposed is this very call, whatever of it is not shown
         made = await approvals.answer(
             here.client,
             id,
             decision,  # type: ignore[arg-type]
             here.person.user_id,
-            pattern=(given(form, "pattern") or None) if always else None,
+            pattern=(pattern or None) if always else None,
             scope=scope if always else None,  # type: ignore[arg-type]
             reason=given(form, "reason", 500) or None if decision == "deny" else None,
             roles=here.person.roles,

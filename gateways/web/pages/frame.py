@@ -22,14 +22,16 @@ from gateways.web.pages import static
 from gateways.web.render import words
 from gateways.web.render.markdown import code, markdown
 from shared.bus.messages import default_session
-from shared.client import Client
+from shared.client import Client, Heard
+from shared.client.last_words import missed
 from shared.client.local import key
 from shared.client.local.release import release
 from shared.client.views import budgets, inbox, status
+from shared.client.views.conversation import running
+from shared.client.views.conversation.transcript import TranscriptPage, Utterance, transcript
 from shared.client.views.inbox import Item
 from shared.client.views.status import Working
 from shared.client.views.tasks.board import changed
-from shared.client.views.transcript import TranscriptPage, Utterance, transcript
 from shared.errors import PromptDockError, ToolError
 
 _PART = "x-part"  # the header by which a script asks for a view without what stands around it
@@ -89,6 +91,7 @@ class Around:
     limit: float | None = None
     waiting: list[Item] = field(default_factory=list)
     away: str = ""  # why the cluster does not answer
+    after: str = ""  # the cursors behind which what is not shown here comes
     told: tuple[str, str] = ("", "")  # how it went, and what is said of what was just done
 
 
@@ -152,8 +155,9 @@ async def view(here: Seat, tab: str, template: str, **values: Any) -> Response:
     if here.part == "work":
         around = Around(here.person, here.session, here.own, tab, told=taken(here))
         return HTMLResponse(await _rendered(template, around=around, layout="part.html", **values))
+    after = ",".join(await known(running.marks(here.client, here.session), ()))  # before the rest is read
     around, talk = await asyncio.gather(
-        surroundings(here, tab), talked(here, str(values.get("before") or ""))
+        surroundings(here, tab, after), talked(here, str(values.get("before") or ""))
     )
     html = await _rendered(template, around=around, talk=talk, layout="page.html", **values)
     return HTMLResponse(html)
@@ -195,7 +199,11 @@ def _linked(here: Seat) -> Callable[[str], str]:
 
 async def talked(here: Seat, before: str = "") -> TranscriptPage:
     """The newest of the conversation, or what stands before; empty where it cannot be read now."""
-    return await known(transcript(here.client, here.session, before), TranscriptPage(here.session))
+    found = await known(transcript(here.client, here.session, before), TranscriptPage(here.session))
+    if found.entries and not before:
+        for heard in await known(missed(here.client, here.session, here.person.user_id), list[Heard]()):
+            here.client.shown(heard)  # it stands in what is shown
+    return found
 
 
 async def known(asked: Awaitable[T], otherwise: T) -> T:
@@ -207,7 +215,7 @@ async def known(asked: Awaitable[T], otherwise: T) -> T:
         return otherwise
 
 
-async def surroundings(here: Seat, tab: str) -> Around:
+async def surroundings(here: Seat, tab: str, after: str) -> Around:
     """Who is here, what today cost, what waits."""
     cluster, waiting, (spent, limit) = await asyncio.gather(
         known(_cluster(here.client), None),
@@ -220,6 +228,7 @@ async def surroundings(here: Seat, tab: str) -> Around:
         limit=limit,
         waiting=waiting,
         away="" if cluster else status.absence(here.client),
+        after=after,
         told=taken(here),
     )
 

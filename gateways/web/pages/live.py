@@ -11,7 +11,8 @@ from fastapi.sse import format_sse_event
 
 from gateways.web.access import Person
 from gateways.web.events import EVERY, OUTPUTS, TASKS, EventStream, Hub, Moment, cursors
-from gateways.web.pages.frame import Here
+from gateways.web.pages.frame import Here, Seat
+from shared.client import Heard
 from shared.client.views import visible
 
 router = APIRouter()
@@ -35,12 +36,12 @@ async def live(
     topics = (OUTPUTS, TASKS, *sessions)
     hub = request.app.state.hub
     assert isinstance(hub, Hub)
-    return EventStream(_written(hub, topics, last_event_id or after, here.person))
+    return EventStream(_written(hub, topics, last_event_id or after, here))
 
 
-async def _written(hub: Hub, topics: tuple[str, ...], last: str, person: Person) -> AsyncIterator[bytes]:
+async def _written(hub: Hub, topics: tuple[str, ...], last: str, here: Seat) -> AsyncIterator[bytes]:
     given = cursors(last, topics)
-    async with hub.reading(given, lambda moment: _for(person, topics, moment)) as reader:
+    async with hub.reading(given, lambda moment: _for(here.person, topics, moment)) as reader:
         shown = {topic: given[topic] or reader.cursors[topic] for topic in topics}
         yield _line("hello", shown, topics)
         while (moments := await reader.take(EVERY)) is not None:
@@ -51,9 +52,17 @@ async def _written(hub: Hub, topics: tuple[str, ...], last: str, person: Person)
             for moment in moments:
                 if moment.cursor:
                     shown[moment.topic] = moment.cursor
+                _acknowledge(here, topics, moment)
                 written.append(_line(_told(moment), shown, topics))
             yield b"".join(written)
         yield format_sse_event(event="again", data_str="{}")
+
+
+def _acknowledge(here: Seat, topics: tuple[str, ...], moment: Moment) -> None:
+    """What is shown in an open page to the person whom it is for is not told them again."""
+    said = moment.output
+    if said is not None and said.user_id == here.person.user_id and said.session_id in topics:
+        here.client.shown(Heard(said, moment.cursor))
 
 
 def _for(person: Person, topics: tuple[str, ...], moment: Moment) -> bool:
@@ -63,7 +72,7 @@ def _for(person: Person, topics: tuple[str, ...], moment: Moment) -> bool:
 
 
 def _told(moment: Moment) -> str:
-    head = json.dumps({"topic": moment.topic, "kind": moment.kind}, ensure_ascii=True)
+    head = json.dumps({"topic": moment.topic, "kind": moment.kind, "at": moment.cursor}, ensure_ascii=True)
     return f'{head[:-1]}, "data": {moment.data}}}'
 
 

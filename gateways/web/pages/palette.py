@@ -10,8 +10,8 @@ from starlette.responses import JSONResponse, Response
 from gateways.web.pages.frame import TABS, Here, known
 from gateways.web.render.words import part, state
 from shared.client.types import Card
-from shared.client.views import conversations
-from shared.client.views.conversations import ConversationCard
+from shared.client.views.conversation import listed as conversations
+from shared.client.views.conversation.listed import ConversationCard
 from shared.client.views.tasks import tasks
 
 router = APIRouter()

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from gateways.web.pages.frame import Here, view
-from shared.client.views import conversations
+from shared.client.views.conversation import listed as conversations
 
 router = APIRouter()
 

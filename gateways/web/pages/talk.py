@@ -9,13 +9,16 @@ from uuid import uuid4
 from fastapi import APIRouter
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
+from gateways.web.errors import HttpError
 from gateways.web.pages import tasks
 from gateways.web.pages.frame import Here, Seat, back, entries_shown, given
 from gateways.web.render import words
 from shared.bus.messages import MAX_BYTES, default_session
+from shared.client.fanout import is_cursor
 from shared.client.types import Sent
 from shared.client.views import pending, status, visible
-from shared.client.views.transcript import entries_of, transcript
+from shared.client.views.conversation import running
+from shared.client.views.conversation.transcript import entries_of, transcript
 from shared.errors import BadMessage, PromptDockError
 
 router = APIRouter()
@@ -41,11 +44,11 @@ async def new(here: Here) -> Response:
 
 
 @router.get("/chat/{session:path}/turn/{turn}")
-async def turn(here: Here, turn: str) -> Response:
-    """What one turn came to, as it stands in the conversation."""
+async def turn(here: Here, turn: str, said: bool = False) -> Response:
+    """What one turn came to, as it stands in the conversation; with `said` the words that opened it."""
     await visible.session(here.client, here.person.sight, here.session)
     found = await entries_of(here.client, here.session, turn)
-    return await entries_shown(here, [one for one in found if one.kind != "said"], "")
+    return await entries_shown(here, [one for one in found if said == (one.kind == "said")], "")
 
 
 @router.get("/chat/{session:path}/entries")
@@ -54,6 +57,24 @@ async def entries(here: Here, before: str = "") -> Response:
     await visible.session(here.client, here.person.sight, here.session)
     found = await transcript(here.client, here.session, before)
     return await entries_shown(here, found.entries, found.before)
+
+
+@router.get("/chat/{session:path}/running")
+async def runs(here: Here, until: str = "") -> Response:
+    """The events of the turn that runs, for a page that was opened in its middle."""
+    await visible.session(here.client, here.person.sight, here.session)
+    if until and not is_cursor(until):
+        raise HttpError(422, "that is no cursor")
+    found = await running.running(here.client, here.session, until)
+    return JSONResponse({"events": [{"kind": one.kind, "data": one.payload} for one in found]})
+
+
+@router.get("/chat/{session:path}/pulse")
+async def pulse(here: Here, agent: str, request: str) -> Response:
+    """How an agent is that was asked."""
+    await visible.session(here.client, here.person.sight, here.session)
+    doing, silent = await running.pulse(here.client, agent[:64], request[:200])
+    return JSONResponse({"doing": doing, "silent": silent})
 
 
 @router.post("/chat/{session:path}/say")

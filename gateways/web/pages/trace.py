@@ -12,7 +12,7 @@ from starlette.responses import Response
 from gateways.web.pages.frame import Here, Seat, known, view
 from shared.client.types import Card
 from shared.client.views import trace, visible
-from shared.client.views.transcript import TranscriptPage, transcript
+from shared.client.views.conversation.transcript import TranscriptPage, transcript
 from shared.errors import PromptDockError
 
 router = APIRouter()

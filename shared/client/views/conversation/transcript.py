@@ -24,6 +24,7 @@ _PERSON = "user"  # who a person is in the messages of the Store
 _KINDS = (
     "message", "amend", "complete", "error", "awaiting_input", "awaiting_approval", "task_update",
 )  # fmt: skip
+_AGAIN = ".away."  # in the id of what Chatter says again, which stands above already
 _CONSULT = "consult_"
 _ANSWER = 20_000  # characters of what an agent answered that are shown
 
@@ -143,7 +144,8 @@ async def _rows(store: Store, session: str, before: str, limit: int) -> tuple[li
 
 
 def _is_persons(row: Message) -> bool:
-    return _PERSON in (row.from_agent, row.to_agent) and row.type in _KINDS
+    again = _AGAIN in (row.message_id or "")
+    return _PERSON in (row.from_agent, row.to_agent) and row.type in _KINDS and not again
 
 
 def _turn(row: Message) -> str:

@@ -1,0 +1,127 @@
+// Markdown while it streams: a block at a time, as nodes and never as markup. The server renders it again when it is whole.
+
+const INLINE = /(`+)([^`]|[^`][\s\S]*?[^`])\1(?!`)|\*\*([^\s*](?:[\s\S]*?[^\s*])?)\*\*|(?<![\w*])\*([^\s*](?:[^*]*?[^\s*])?)\*(?![\w*])|~~([\s\S]+?)~~|!?\[([^\]\n]*)\]\(([^)\s]+)[^)]*\)/;
+
+export function el(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) if (value != null && value !== false) made.setAttribute(key, value === true ? "" : value);
+  made.append(...children);
+  return made;
+}
+
+function inline(text, into) {
+  for (let found; (found = INLINE.exec(text)); text = text.slice(found.index + found[0].length)) {
+    into.append(text.slice(0, found.index));
+    const [whole, , code, bold, em, gone, label, address] = found;
+    if (code != null) into.append(el("code", {}, code.trim()));
+    else if (bold != null) inline(bold, into.appendChild(el("strong")));
+    else if (em != null) inline(em, into.appendChild(el("em")));
+    else if (gone != null) inline(gone, into.appendChild(el("s")));
+    else if (/^(https?:\/\/|mailto:)/i.test(address)) into.append(el("a", { href: address, target: "_blank", rel: "noopener noreferrer nofollow" }, label || address));
+    else into.append(whole);
+  }
+  into.append(text);
+  return into;
+}
+
+function list(lines) {
+  const first = /^(\s*)([-*+]|\d+[.)])\s+/.exec(lines[0]);
+  const ordered = /\d/.test(first[2]);
+  const made = el(ordered ? "ol" : "ul", { start: ordered && parseInt(first[2]) !== 1 ? parseInt(first[2]) : null });
+  let item = null, inner = [];
+  const close = () => { if (item && inner.length) item.append(/^\s*([-*+]|\d+[.)])\s/.test(inner[0]) ? list(inner) : inline(" " + inner.map((line) => line.trim()).join(" "), document.createDocumentFragment())); inner = []; };
+  for (const line of lines) {
+    const mark = /^(\s*)([-*+]|\d+[.)])\s+(.*)/.exec(line);
+    if (mark && mark[1].length <= first[1].length + 1) { close(); item = made.appendChild(inline(mark[3], el("li"))); }
+    else if (line.trim()) inner.push(line);
+  }
+  close();
+  return made;
+}
+
+function table(lines) {
+  const cells = (line) => line.trim().replace(/^\||\|$/g, "").split("|").map((cell) => cell.trim());
+  const row = (line, kind) => el("tr", {}, ...cells(line).map((cell) => inline(cell, el(kind))));
+  return el("table", {}, el("thead", {}, row(lines[0], "th")), el("tbody", {}, ...lines.slice(2).map((line) => row(line, "td"))));
+}
+
+export function block(text) {
+  const fence = /^\s*(`{3,}|~{3,})[^\n]*\n?/.exec(text);
+  if (fence) {
+    const end = text.lastIndexOf("\n" + fence[1]);
+    return el("pre", { tabindex: "0" }, el("code", {}, text.slice(fence[0].length, end >= fence[0].length - 1 ? end : undefined)));
+  }
+  const lines = text.split("\n");
+  const head = /^(#{1,6})\s+(.*?)\s*#*$/.exec(lines[0]);
+  if (head && lines.length === 1) return inline(head[2], el("h" + Math.min(6, head[1].length + 2)));
+  if (/^\s*([-*_])(\s*\1){2,}\s*$/.test(text)) return el("hr");
+  if (/^\s*([-*+]|\d+[.)])\s+/.test(lines[0])) return list(lines);
+  if (/^\s*>/.test(lines[0])) return el("blockquote", {}, block(lines.map((line) => line.replace(/^\s*>\s?/, "")).join("\n")));
+  if (lines.length > 1 && lines[0].includes("|") && /^[\s|:-]+$/.test(lines[1]) && lines[1].includes("-")) return table(lines);
+  const at = lines.findIndex((line, number) => number > 0 && /^(#{1,6}\s|\s*([-*+]|\d+[.)])\s|\s*(`{3,}|~{3,}))/.test(line));
+  if (head || at > 0) {
+    const cut = head ? 1 : at;
+    return el("div", {}, block(lines.slice(0, cut).join("\n")), block(lines.slice(cut).join("\n")));
+  }
+  return inline(text, el("p"));
+}
+
+// Where the finished blocks end: behind the last empty line that is in no fence.
+export function finished(text) {
+  let fence = null, end = 0, at = 0;
+  for (const line of text.split("\n")) {
+    const mark = /^\s*(`{3,}|~{3,})/.exec(line);
+    if (mark) { if (!fence) fence = mark[1]; else if (line.trim().startsWith(fence)) fence = null; }
+    at += line.length + 1;
+    if (!fence && !line.trim() && at <= text.length) end = at;
+  }
+  return end;
+}
+
+// Text that grows: what is finished stays as it is, only the last block is made again, once a frame.
+export class Growing {
+  constructor(into) {
+    this.into = into;
+    this.text = "";
+    this.last = null;
+    this.due = 0;
+  }
+  add(more) {
+    this.text += more;
+    this.due ||= requestAnimationFrame(() => this.draw());
+  }
+  draw() {
+    this.due = 0;
+    const end = finished(this.text);
+    this.last?.remove();
+    if (end) {
+      for (const one of split(this.text.slice(0, end))) this.into.append(block(one));
+      this.text = this.text.slice(end);
+    }
+    this.last = this.text.trim() ? this.into.appendChild(block(this.text)) : null;
+    this.last?.classList.add("caret");
+    this.onDraw?.();
+  }
+  end() {
+    cancelAnimationFrame(this.due);
+    this.draw();
+    this.last?.classList.remove("caret");
+  }
+}
+
+function split(text) {
+  const parts = [];
+  let rest = text;
+  for (let end; rest.trim(); rest = rest.slice(end)) {
+    end = rest.length;
+    let fence = null, at = 0;
+    for (const line of rest.split("\n")) {
+      const mark = /^\s*(`{3,}|~{3,})/.exec(line);
+      if (mark) { if (!fence) fence = mark[1]; else if (line.trim().startsWith(fence)) fence = null; }
+      at += line.length + 1;
+      if (!fence && !line.trim() && rest.slice(0, at).trim()) { end = at; break; }
+    }
+    if (rest.slice(0, end).trim()) parts.push(rest.slice(0, end).replace(/^\n+|\s+$/g, ""));
+  }
+  return parts;
+}
