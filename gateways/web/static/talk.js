@@ -18,8 +18,13 @@ const closing = new Map(); // turn -> tries to fetch it
 // -- following the end, where the reader is there
 
 const atEnd = () => log.scrollHeight - log.scrollTop - log.clientHeight < 60;
-let follows = true;
-log.addEventListener("scroll", () => { follows = atEnd(); if (follows) pill.hidden = true; }, { passive: true });
+let follows = true, top = 0;
+log.addEventListener("scroll", () => { // what grows above moves nobody away from the end; only the reader does
+  follows = atEnd() || (follows && log.scrollTop >= top);
+  top = log.scrollTop;
+  if (follows) pill.hidden = true;
+}, { passive: true });
+new ResizeObserver(() => follows && (log.scrollTop = log.scrollHeight)).observe(entries);
 pill.addEventListener("click", () => { follows = true; end(); say.focus(); });
 export function end() {
   if (follows) log.scrollTop = log.scrollHeight;
