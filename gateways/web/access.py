@@ -33,7 +33,7 @@ _TRIES, _WINDOW = 5, 300.0  # failed sign-ins of one address in so many seconds
 _ADDRESSES = 10_000  # whose failures are remembered
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
-_FREE = ("/api/health", "/sign-in", "/static")  # seen by everybody: they tell nothing
+_FREE = ("/api/health", "/sign-in", "/sign-out", "/static")  # seen by everybody: they tell nothing
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 from fastapi import APIRouter, FastAPI
 
-from gateways.web import api, doors, errors
+from gateways.web import api, api_docs, doors, errors, metrics, sign_in
 from gateways.web.access import Access
 from gateways.web.events import Hub
 from gateways.web.guard import Guard
@@ -40,9 +40,12 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.settings, app.state.access, app.state.client, app.state.hub = settings, access, client, hub
     errors.install(app)
-    for router in (*api.ROUTERS, *doors.ROUTERS, *_pages()):
+    own = (sign_in.router, api_docs.router, metrics.router)
+    for router in (*api.ROUTERS, *doors.ROUTERS, *own, *_pages()):
         app.include_router(router)
+    app.state.metrics = metrics.Metrics(hub)
     app.add_middleware(Guard, access=access)
+    app.add_middleware(metrics.Measured, metrics=app.state.metrics)
     return app
 
 

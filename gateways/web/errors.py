@@ -39,6 +39,7 @@ _STATUS: tuple[tuple[type[PromptDockError], int], ...] = (
     (Unreachable, 503),
     (ConfigurationError, 503),
 )
+_MISSING = ("there is no ", "there is nothing ")  # how our errors say that a name means nothing
 _PROGRAMS = ("/api", "/v1", "/ag-ui", "/mcp", "/metrics")
 _AGAIN = 5  # seconds after which a caller who was refused for a bound may try again
 _FIXES = {
@@ -65,6 +66,8 @@ def status_of(error: PromptDockError) -> int:
     """The number that HTTP has for an error of ours."""
     if isinstance(error, HttpError):
         return error.status
+    if isinstance(error, UsageError | ToolError) and error.what.startswith(_MISSING):
+        return 404
     return next((number for kind, number in _STATUS if isinstance(error, kind)), 500)
 
 

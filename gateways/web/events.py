@@ -22,8 +22,10 @@ Hub = Fanout  # as the application has it
 class EventStream(StreamingResponse):
     """An answer that goes on; no proxy gathers it."""
 
-    def __init__(self, content: AsyncIterator[bytes]) -> None:
-        super().__init__(content, media_type="text/event-stream", headers=_HEADERS)
+    media_type = "text/event-stream"
+
+    def __init__(self, content: AsyncIterator[bytes], status_code: int = 200) -> None:
+        super().__init__(content, status_code, headers=_HEADERS)
 
 
 def cursors(last: str | None, topics: Sequence[str]) -> dict[str, str]:

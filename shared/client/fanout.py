@@ -14,6 +14,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
+from typing import Any
 
 from shared import log
 from shared.bus.keys import CHATTER, CHATTER_OUTPUT, HUMAN_INPUT, STATUS
@@ -27,6 +28,7 @@ _COUNT = 500  # entries of one read
 _LOOK = 2.0  # seconds after which all is looked at, also where nothing was heard
 _PLAIN = 1000  # outputs of a foreign Chatter that wait to be judged; more are dropped
 _WAITING = 2000  # moments that wait for one reader: what a session keeps
+_PUBLIC = ("agent", "instance", "status", "kind", "about", "model", "demo")  # of a presence card
 _GATHER = 0.25  # seconds in which beats of agents are gathered into one look
 
 
@@ -44,6 +46,11 @@ class Moment:
 def before(one: str, other: str) -> bool:
     """Whether a cursor stands before another."""
     return _place(one) < _place(other)
+
+
+def presence_card(card: Mapping[str, Any]) -> dict[str, Any]:
+    """Of who is here what everybody may know: not what they work on, which is somebody's."""
+    return {name: card.get(name) for name in _PUBLIC if name in card}
 
 
 def is_cursor(text: str) -> bool:
@@ -336,7 +343,7 @@ class Fanout:
             self._beat.clear()
             with contextlib.suppress(PromptDockError):
                 cards = await self._client.presence.here()
-                told = json.dumps({"agents": cards}, default=str, sort_keys=True)
+                told = json.dumps({"agents": [presence_card(card) for card in cards]}, default=str)
                 if told != self._here:
                     self._here = told
                     self._tell(Moment("", "presence", told))

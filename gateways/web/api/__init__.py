@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from gateways.web.api import chat, events, sessions, status
-
-ROUTERS: tuple[APIRouter, ...] = (
-    chat.router,
-    status.router,
-    events.router,
-    sessions.router,
+from gateways.web.api import (
+    agents,
+    approvals,
+    chat,
+    events,
+    hooks,
+    money,
+    projects,
+    sessions,
+    status,
+    tasks,
+    tools,
+    turns,
 )
+
+_NOUNS = (chat, events, sessions, turns, tasks, approvals, agents, projects, hooks, money, tools, status)
+ROUTERS: tuple[APIRouter, ...] = tuple(noun.router for noun in _NOUNS)

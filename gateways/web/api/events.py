@@ -25,18 +25,20 @@ async def events(
     session: Annotated[list[SessionId], Query(max_length=20)] = [],  # noqa: B006 - FastAPI copies it
     last: LastId = None,
 ) -> EventStream:
-    """What concerns this person: `output`, `changed`, `presence`, `link`, changes of tasks, and the live events of the
-    sessions that are named. It goes on after `Last-Event-ID`; `gap` says that something between is not kept any more.
+    """What concerns this person: `output`, `changed`, `presence`, `link`, the live events of the sessions that are
+    named, and for the owner those of all tasks. It goes on after `Last-Event-ID`; `gap` says that something between is
+    not kept any more.
     """
-    topics = [OUTPUTS, TASKS, *dict.fromkeys(session)]
-    for one in topics[2:]:
+    named = list(dict.fromkeys(session))
+    for one in named:
         await visible.session(client, visitor.sight, one)
+    topics = [OUTPUTS, *([TASKS] if visitor.owner else []), *named]
 
     def sees(moment: Moment) -> bool:
         output = moment.output
         if output is None or visitor.owner:
             return True
-        return output.user_id == visitor.user_id or output.session_id in topics
+        return output.user_id == visitor.user_id or output.session_id in named
 
     return EventStream(written(request.app.state.hub, topics, last, sees))
 

@@ -2,34 +2,77 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import asdict
+from typing import Annotated, Any
 
-from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict
+from fastapi import APIRouter, Query
 
 from gateways.web.access import Line, Visitor
+from gateways.web.api.fields import Body, Cursor, Limit
 from shared.bus.messages import Id, SessionId, Words
-from shared.client.views import visible
+from shared.client.views import listings, visible
+from shared.client.views.pending import pending
+from shared.client.views.transcript import transcript
 
 router = APIRouter(prefix="/api/sessions", tags=["sessions"])
 
 
-class StopRequest(BaseModel):
+class StopRequest(Body):
     """Which turn, or which request of it; without either whatever runs."""
-
-    model_config = ConfigDict(extra="forbid")
 
     turn_id: Id | None = None
     request_id: Id | None = None
 
 
-class AmendRequest(BaseModel):
+class AmendRequest(Body):
     """Words for the turn that runs."""
-
-    model_config = ConfigDict(extra="forbid")
 
     content: Words
     turn_id: Id | None = None
+
+
+@router.get("")
+async def listing(
+    client: Line,
+    visitor: Visitor,
+    query: Annotated[str, Query(max_length=500)] = "",
+    project: Annotated[str, Query(max_length=200)] = "",
+    after: Cursor = "",
+    limit: Limit = 50,
+) -> dict[str, Any]:
+    """Conversations that this person sees, the last used first; `query` is part of a title."""
+    page = await listings.sessions(
+        client, visitor.sight, query=query, project=project, after=after, limit=limit
+    )
+    return {"sessions": page.items, "next": page.next}
+
+
+@router.get("/{session}/messages")
+async def messages(
+    session: SessionId, client: Line, visitor: Visitor, before: Cursor = "", limit: Limit = 40
+) -> dict[str, Any]:
+    """What was said, a page of it, the oldest first; `before` is the cursor of what comes above it."""
+    await visible.session(client, visitor.sight, session)
+    listings.moment(before)
+    page = await transcript(client, session, before, limit)
+    return {"messages": [asdict(entry) for entry in page.entries], "before": page.before}
+
+
+@router.get("/{session}/turns")
+async def turns(
+    session: SessionId, client: Line, visitor: Visitor, after: Cursor = "", limit: Limit = 50
+) -> dict[str, Any]:
+    """Chatter's turns there, the newest first; GET /api/turns/ID has the steps of one."""
+    await visible.session(client, visitor.sight, session)
+    page = await listings.turns(client, session, after=after, limit=limit)
+    return {"turns": page.items, "next": page.next}
+
+
+@router.get("/{session}/pending")
+async def waits(session: SessionId, client: Line, visitor: Visitor) -> dict[str, Any]:
+    """What was said there and has not ended."""
+    await visible.session(client, visitor.sight, session)
+    return {"pending": [row for row in await pending(client) if row["session"] == session]}
 
 
 @router.post("/{session}/stop", status_code=202)

@@ -8,8 +8,9 @@ from uuid import UUID
 from shared.bus.keys import CHATTER
 from shared.bus.messages import default_session
 from shared.client.client import Client
-from shared.errors import BusUnreachable, Missing, StoreUnavailable
-from shared.store.records import Project, Session, project_key
+from shared.client.views.tasks import tasks
+from shared.errors import BusUnreachable, Denied, Missing, StoreUnavailable, UsageError
+from shared.store.records import Project, Session, Task, project_key
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,23 @@ async def project(client: Client, sight: Sight, slug: str) -> Project:
     if not rows or not in_projects(sight, rows[0].id):
         raise hidden("project", slug)
     return rows[0]
+
+
+async def task(client: Client, sight: Sight, name: str) -> Task:
+    """The row of a task that they see, by its id or a part of it; Missing for all others."""
+    try:
+        row = await tasks.find(client, name)
+    except UsageError:
+        raise hidden("task", name) from None
+    if row.user_id != sight.user_id and not in_projects(sight, row.project_id):
+        raise hidden("task", name)
+    return row
+
+
+def owner(sight: Sight, what: str) -> None:
+    """Denied for whoever does not see everything."""
+    if not sight.everything:
+        raise Denied(f"{what} is for the owner", "it tells of other people's work", "ask whoever runs this")
 
 
 def hidden(kind: str, name: str) -> Missing:

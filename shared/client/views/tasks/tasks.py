@@ -38,6 +38,7 @@ class Filter:
     user: str | None = None
     everything: bool = False
     limit: int = 50
+    offset: int = 0
 
 
 async def _where(client: Client, wanted: Filter) -> Where:
@@ -61,7 +62,9 @@ async def tasks(client: Client, wanted: Filter | None = None) -> list[Card]:
     wanted = wanted or Filter()
     store = await client.store()
     where = await _where(client, wanted)
-    rows = await store.select(Task, where, order=[("created_at", "desc")], limit=wanted.limit)
+    rows = await store.select(
+        Task, where, order=[("created_at", "desc")], limit=wanted.limit, offset=wanted.offset
+    )
     found = {row.id: row for row in await store.select(Project)}
     became = await fates(store, [row.id for row in rows])
     return [_card(row, found.get(row.project_id), became.get(row.id)) for row in rows]
