@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import errno
+import signal
 import socket
 import sys
+from collections.abc import Iterator
 
 import uvicorn
 
@@ -17,6 +20,7 @@ from shared.client.local import web_address
 from shared.errors import ConfigurationError, PromptDockError
 from shared.settings import Settings, load
 
+_UNREAD = 256 * 1024  # bytes
 _DRAIN = 5  # seconds that requests which are under way have at the end
 
 
@@ -26,6 +30,14 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, hub: Hub) -> None:
         super().__init__(config)
         self._hub = hub
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Without raising them again at the end: who was asked to end, and did, ends with 0."""
+        loop = asyncio.get_running_loop()
+        for one in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(one, self.handle_exit, one, None)
+        yield
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._hub.end()
@@ -46,6 +58,8 @@ def bound(host: str, port: int, other: bool) -> socket.socket:
     for one in (port, 0) if other else (port,):
         found = socket.socket(family, socket.SOCK_STREAM)
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Of each connection: what a reader who does not read may keep waiting in the system.
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNREAD)
         try:
             found.bind((host, one))
             found.listen(1024)

@@ -27,7 +27,7 @@ OUTPUTS, TASKS = "@outputs", "@tasks"  # topics that are no session's: no sessio
 _COUNT = 500  # entries of one read
 _LOOK = 2.0  # seconds after which all is looked at, also where nothing was heard
 _PLAIN = 1000  # outputs of a foreign Chatter that wait to be judged; more are dropped
-_WAITING = 2000  # moments that wait for one reader: what a session keeps
+_WAITING, _BYTES = 2000, 4 * 1024 * 1024  # moments that wait for one reader, about what a session keeps
 _PUBLIC = ("agent", "instance", "status", "kind", "about", "model", "demo")  # of a presence card
 _GATHER = 0.25  # seconds in which beats of agents are gathered into one look
 
@@ -70,8 +70,8 @@ class Reader:
     def __init__(self, sees: Callable[[Moment], bool]) -> None:
         self._sees = sees
         self.cursors: dict[str, str] = {}
-        self.behind = False
         self._waiting: list[Moment] = []
+        self._bytes = 0
         self._more = asyncio.Event()
         self._ended = False
 
@@ -83,8 +83,9 @@ class Reader:
             self.cursors[moment.topic] = moment.cursor
         if not self._sees(moment):
             return
-        if len(self._waiting) >= _WAITING:
-            self.behind = True
+        self._bytes += len(moment.data)
+        if len(self._waiting) >= _WAITING or (self._waiting and self._bytes > _BYTES):
+            self._waiting = []
             self.end()
             return
         self._waiting.append(moment)
@@ -101,8 +102,8 @@ class Reader:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(patience):
                     await self._more.wait()
-        if self._waiting and not self.behind:
-            taken, self._waiting = self._waiting, []
+        if self._waiting:
+            taken, self._waiting, self._bytes = self._waiting, [], 0
             if not self._ended:
                 self._more.clear()
             return taken
