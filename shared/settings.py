@@ -68,6 +68,8 @@ class Settings(BaseModel):
     openai_api_key: SecretStr | None = Field(None, alias="OPENAI_API_KEY")
     openai_base_url: str | None = Field(None, alias="OPENAI_BASE_URL")
     ollama_base_url: str | None = Field(None, alias="OLLAMA_BASE_URL")
+    ollama_api_key: SecretStr | None = Field(None, alias="OLLAMA_API_KEY")
+    ollama_context: int = Field(16_384, alias="OLLAMA_CONTEXT", ge=512)
 
     redis_url: SecretStr | None = Field(None, alias="REDIS_URL")
     secret: SecretStr | None = Field(None, alias="PROMPTDOCK_SECRET", min_length=32)
@@ -101,6 +103,7 @@ class Settings(BaseModel):
     sandbox: Literal["auto", "bwrap", "landlock", "none"] = Field("auto", alias="SANDBOX")
     model_silence_ms: int = Field(60_000, alias="MODEL_SILENCE", ge=100)
     model_patience_ms: int = Field(600_000, alias="MODEL_PATIENCE", ge=100)
+    model_fallback_ms: int = Field(60_000, alias="MODEL_FALLBACK", ge=100)
     hook_hosts: frozenset[str] = Field(frozenset(), alias="HOOK_HOSTS")
     allowed_hosts: frozenset[str] = Field(frozenset(), alias="ALLOWED_HOSTS")
     budget_turn: float | None = Field(None, alias="BUDGET_TURN", ge=0)

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from gateways.terminal import choosing
 from gateways.terminal.conversation import Conversation
 from shared.client.local import key
 from shared.client.text.safe import line
@@ -167,6 +168,13 @@ async def _project(here: Conversation, rest: str) -> str:
     return f"This conversation works on {found['active_project']} ({known or 'no repository yet'})."
 
 
+async def _model(here: Conversation, rest: str) -> str:
+    async def call(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        return await _called(here, tool, arguments, here.named or "")
+
+    return await choosing.choose(here, rest.strip(), call)
+
+
 async def _notes(here: Conversation, rest: str) -> str:
     project = rest or await projects.active(here.client, here.user, here.session)
     found = await _called(here, "list_notes", {"project_id": project})
@@ -222,6 +230,7 @@ COMMANDS: dict[str, tuple[str, str, Command]] = {
     "/agents": ("", "who is here, and what they do", _agents),
     "/cost": ("", "what this chat has used up", _cost),
     "/project": ("[ID]", "the projects, or go to one", _project),
+    "/model": ("[NAME]", "the models, or another one for this conversation", _model),
     "/notes": ("[PROJECT]", "the notes of a project, the active one by default", _notes),
     "/hooks": ("", "what runs by itself", _hooks),
     "/key": ("", "whether a model's key is set, and how", _key),

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Iterable
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
+from gateways.terminal import choosing
 from gateways.terminal.commands import COMMANDS
 from gateways.terminal.conversation import Conversation
 from shared.client.text.safe import line
@@ -62,6 +63,8 @@ class Offers(Completer):
             case "/task" | "/diff" | "/answer":
                 rows = await tasks.tasks(client, tasks.Filter(limit=20))
                 return [(str(row["id"]), f"{tasks.state(row)}  {row['title']}") for row in rows]
+            case "/model":
+                return await choosing.offers(self._here)
             case "/stop":
                 return [(one.agent, one.question) for one in self._here.work.open]
             case "/approve":

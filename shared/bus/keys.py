@@ -113,6 +113,7 @@ class Names:
         self.clusters = (
             f"{self.root}clusters"  # a channel: which cluster is here; strangers cannot speak on it
         )
+        self.model_lists = f"{self.root}models"  # a hash: what each provider of models said it has
         self.board = f"{self.root}board"  # a channel: names of the Store's tables that changed
 
     def channel(self, name: str) -> str:
@@ -151,6 +152,10 @@ class Names:
     def spending(self) -> str:
         """The prefix of the totals of what was spent."""
         return f"{self.root}{{@money}}:"
+
+    def model_asker(self, provider: str) -> str:
+        """Set while somebody asks a provider which models it has."""
+        return f"{self.root}models:asked:{provider}"
 
     def question(self, task: str) -> str:
         """The hash of a task's question to its person, and of its answers."""

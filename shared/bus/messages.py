@@ -248,7 +248,15 @@ def _position(name: str) -> tuple[int, str]:
 
 Status = Literal["progress", "awaiting_input", "awaiting_approval", "task_update", "complete", "error"]
 CLOSING = frozenset({"complete", "error", "awaiting_input"})
-_TEXTS = ("content", "question", "options", "approval", "task", "result")  # words of Output that others wrote
+_TEXTS = (
+    "content",
+    "footer",
+    "question",
+    "options",
+    "approval",
+    "task",
+    "result",
+)  # words of Output that others wrote
 ACKNOWLEDGING = frozenset({"cli", "terminal", "web"})  # `source` of the gateways that say what they showed
 
 
@@ -265,6 +273,9 @@ class Output(Envelope):
     thread_id: str | None = None
     demo: bool | None = None
     model: str | None = None
+    footer: list[str] | None = (
+        None  # beside the answer: another model that answered, a wish it could not heed
+    )
     question: str | None = None
     options: list[str] | None = None
     approval: dict[str, Any] | None = None

@@ -6,10 +6,12 @@ from shared import folders, log
 from shared.bus import factory as buses
 from shared.bus.base import Bus
 from shared.client import elsewhere
-from shared.errors import ConfigurationError, StoreUnavailable
+from shared.errors import ConfigurationError, StoreUnavailable, UsageError
 from shared.models import factory as models
 from shared.models.base import Model
 from shared.models.factory import Provider
+from shared.models.listing import ListingCache
+from shared.models.router import RouterModel
 from shared.settings import Settings
 from shared.store import factory as stores
 from shared.store.base import Store
@@ -41,16 +43,32 @@ def make_store(settings: Settings) -> Store:
     return stores.make_store(settings)
 
 
-def provider(settings: Settings) -> Provider | None:
-    """The provider whose key is set; None where the demo model answers."""
-    return models.provider(settings)
+def providers(settings: Settings) -> list[Provider]:
+    """The providers that are configured, in their order; none where the demo model answers."""
+    return models.configured(settings)
 
 
-def meant_provider(settings: Settings) -> Provider:
-    """The provider whose key is set, else the one for which a key would be."""
-    return models.provider(settings) or models.PROVIDERS[0]
+def known_providers() -> tuple[Provider, ...]:
+    """All that there are."""
+    return models.PROVIDERS
 
 
-def make_model(settings: Settings, key: str) -> Model:
-    """A model of the provider, with this key in place of the one that is set."""
-    return meant_provider(settings).connect(settings, lambda: key)
+def provider(settings: Settings, name: str = "") -> Provider:
+    """The one of that name; without one the first that is configured, else the one for which a key would be."""
+    if not name:
+        return next(iter(providers(settings)), models.PROVIDERS[0])
+    if found := next((one for one in models.PROVIDERS if one.name == name.lower()), None):
+        return found
+    known = ", ".join(one.name for one in models.PROVIDERS)
+    raise UsageError(f"there is no provider {name[:40]!r}", "", f"name one of: {known}")
+
+
+def make_model(settings: Settings, provider: Provider, key: str) -> Model:
+    """A model of this provider, with this key in place of the one that is set."""
+    return provider.connect(settings, lambda: key)
+
+
+def make_router(settings: Settings, cache: ListingCache | None = None) -> RouterModel:
+    """All that are configured; what they list is kept in `cache`."""
+    found = providers(settings)
+    return models.make_router(found, settings, lambda one: one.key(settings) or "", cache)

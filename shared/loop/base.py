@@ -88,4 +88,5 @@ class Done:
     tools: tuple[str, ...] = ()
     last: tuple[Block, ...] = ()
     spent: str = ""  # the budget that ended the turn
+    told: tuple[str, ...] = ()  # for the person: a model that was asked instead, a wish it could not heed
     limit: str = ""  # what else ended it before it had come to an end by itself

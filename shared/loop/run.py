@@ -262,6 +262,7 @@ def _done(script: Transcript, kind: str) -> Done:
         model=last.model if last else "",
         demo=bool(last and last.demo),
         tools=tuple(script.tools),
+        told=tuple(script.told),
         last=tuple(last.content) if last else (),
     )
 

@@ -24,7 +24,7 @@ def answer_record(answer: Answer, ms: int) -> ModelRecord:
     if answer.stop_reason == "max_tokens":
         content = [block for block in content if block.get("type") != "tool_use"]
     usage = answer.usage
-    return ModelRecord(
+    record = ModelRecord(
         at=_now_ms(),
         content=content,
         stop=answer.stop_reason,
@@ -33,6 +33,9 @@ def answer_record(answer: Answer, ms: int) -> ModelRecord:
         usage=(usage.input, usage.output, usage.cache_read, usage.cache_write, usage.cost),
         ms=ms,
     )
+    more: dict[str, Any] = {"provider": answer.provider} if answer.provider else {}
+    more |= {"notes": list(answer.notes)} if answer.notes else {}
+    return record.model_copy(update=more) if more else record
 
 
 def _discreet(block: Block) -> Block:
@@ -80,6 +83,7 @@ class Transcript:
         self.messages: list[ModelMessage] = []
         self.rounds = 0
         self.usage = Usage()
+        self.told: list[str] = []  # what is to be said of how the answers came about, each once
         self.tools: list[str] = []
         self.errors = 0  # in a row
         self.same = 0  # in a row: the same call with the same result
@@ -140,6 +144,7 @@ class Transcript:
         self.rounds += 1
         self.last, self._settled = record, False
         self.usage += usage_of(record)
+        self.told += [note for note in record.notes if note not in self.told]
         self.cut = self.cut + 1 if record.cut else 0
         content: list[Block] = record.content
         self._calls = [

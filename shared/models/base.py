@@ -140,6 +140,13 @@ class Model(ABC):
         """Whether that model takes deferred tools, and tool_reference blocks in results that reveal them."""
         return False
 
+    async def need(self, model: str) -> None:  # noqa: B027 - one that cannot say says nothing
+        """ModelUnusable, with the nearest names, where there is no model of that name."""
+
+    def speaker(self, model: str) -> str:
+        """Whose that model is, as people call it in the log."""
+        return self.called
+
     async def warm(self) -> None:  # noqa: B027 - not every model is slow to begin with
         """Load what the first answer would wait for; never in the way of what else runs."""
 

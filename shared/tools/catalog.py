@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shared.tools import browsing
-from shared.tools.agents import consult, install, messaging, profiles, prompt, rows, self_edit
+from shared.tools.agents import consult, install, messaging, models, profiles, prompt, rows, self_edit
 from shared.tools.approvals import revoke, trust
 from shared.tools.cluster import hooks, system
 from shared.tools.files import browse, coding, edit
@@ -50,6 +50,7 @@ def registry() -> Registry:
             planning.category,
             revoke.category,
             trust.category,
+            models.category,
             coding.category,
             review.category,
             self_edit.category,

@@ -74,6 +74,8 @@ class ModelRecord(_Kind):
     limit: AnyText = ""
     usage: tuple[int, int, int, int, float]  # input, output, read from a cache, written to one; dollars
     ms: int | None = None
+    provider: AnyText = ""  # who gave it
+    notes: list[AnyText] = []  # for the person: how it came about
     first: int = 0  # of a summary: the messages that it is of
     last: int = 0
 

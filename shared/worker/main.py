@@ -62,6 +62,7 @@ async def serve(settings: Settings, profile: Profile) -> None:
     from shared.conversation import sessions
     from shared.tools import catalog
     from shared.tools.execute import ToolExecutor
+    from shared.worker import provider
     from shared.worker import resources as composition
     from shared.worker.runners.agent import AgentRunner
     from shared.worker.runners.hosts import RemoteHost
@@ -106,6 +107,7 @@ async def serve(settings: Settings, profile: Profile) -> None:
             },
         )
         worker.listen_for_signals()
+        worker.spawn(provider.keep(resources.model))
         if profile.kind == "chat":
             from shared.worker import scratch_repository
             from shared.worker.services import ownership

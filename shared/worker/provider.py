@@ -1,7 +1,8 @@
-"""The model that is configured now: a key or an address that is set or changed later needs no restart."""
+"""The models that are configured now: a key or an address that is set or changed later needs no restart."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,20 +11,28 @@ from shared.errors import PromptDockError
 from shared.models import factory
 from shared.models.base import Answer, Model, OnDelta, Request
 from shared.models.factory import Provider
+from shared.models.listing import ListingCache
+from shared.models.router import RouterModel
 from shared.settings import Settings
 
 Load = Callable[[], Settings]
 
+_LOOK = 60.0  # seconds between two looks at the lists of models
+
 
 class ReloadingModel(Model):
-    """The real provider as soon as a key is there, until then the demo model, which production refuses."""
+    """The real providers as soon as one is set, until then the demo model, which production refuses."""
 
-    def __init__(self, settings: Settings, load: Load, file: Path | None = None) -> None:
-        self._settings, self._load = settings, load
+    def __init__(
+        self, settings: Settings, load: Load, file: Path | None = None, cache: ListingCache | None = None
+    ) -> None:
+        self._settings, self._load, self._cache = settings, load, cache
         self._files = (file,) if file else folders.files(settings.home)
         self._seen = self._stamp()
-        self._model, self._made_of = _make(settings, self._key), _made_of(settings)
+        self._made_of = _made_of(settings)
+        self._model = self._make()
         self._before: list[Model] = []
+        self._changed = False
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -35,8 +44,7 @@ class ReloadingModel(Model):
 
     @property
     def recommended(self) -> str:  # type: ignore[override]
-        model, (provider, _address) = self._current(), self._made_of
-        return provider.recommended if provider else model.recommended
+        return self._current().recommended
 
     @property
     def demo(self) -> bool:  # type: ignore[override]
@@ -54,8 +62,25 @@ class ReloadingModel(Model):
     def defers(self, model: str) -> bool:
         return self._current().defers(model)
 
+    async def need(self, model: str) -> None:
+        await self._current().need(model)
+
+    def speaker(self, model: str) -> str:
+        return self._current().speaker(model)
+
     async def warm(self) -> None:
         await self._current().warm()
+
+    async def look(self) -> None:
+        """Have the lists of models as they are now; none where the demo model answers."""
+        model = self._current()
+        if not isinstance(model, RouterModel):
+            return
+        if self._changed:  # with another key a provider may have other models, or refuse it
+            self._changed = False
+            await model.refresh()
+        else:
+            await model.look()
 
     async def close(self) -> None:
         for model in (self._model, *self._before):
@@ -71,15 +96,28 @@ class ReloadingModel(Model):
                 return self._model  # a file that is being written; the old settings hold
             if (made_of := _made_of(self._settings)) != self._made_of:
                 self._before.append(self._model)  # a turn may still wait for its answer
-                self._model, self._made_of = _make(self._settings, self._key), made_of
+                self._made_of, self._changed = made_of, True
+                self._model = self._make()
         return self._model
 
-    def _key(self) -> str:
-        provider = factory.provider(self._settings)
-        return (provider and provider.key(self._settings)) or ""
+    def _make(self) -> Model:
+        if not self._made_of:
+            return factory.make_demo(self._settings)
+        providers = [provider for provider, _address, _key in self._made_of]
+        return factory.make_router(providers, self._settings, self._key, self._cache)
+
+    def _key(self, provider: Provider) -> str:
+        return provider.key(self._settings) or ""
 
     def _stamp(self) -> tuple[tuple[int, int], ...]:
         return tuple(map(_stamped, self._files))
+
+
+async def keep(model: Model) -> None:
+    """Have the lists of models as all workers have them, and keys that change tried, as long as this runs."""
+    while isinstance(model, ReloadingModel):
+        await model.look()
+        await asyncio.sleep(_LOOK)
 
 
 def _stamped(file: Path) -> tuple[int, int]:
@@ -90,12 +128,6 @@ def _stamped(file: Path) -> tuple[int, int]:
     return (status.st_mtime_ns, status.st_size)
 
 
-def _made_of(settings: Settings) -> tuple[Provider | None, str | None]:
-    """What needs another model when it changes; the key itself is read for each request."""
-    provider = factory.provider(settings)
-    return provider, provider.address(settings) if provider else None
-
-
-def _make(settings: Settings, key: Callable[[], str]) -> Model:
-    provider = factory.provider(settings)
-    return provider.connect(settings, key) if provider else factory.make_demo(settings)
+def _made_of(settings: Settings) -> tuple[tuple[Provider, str | None, str | None], ...]:
+    """What needs other models when it changes: with another key a provider may have others, too."""
+    return tuple((one, one.address(settings), one.key(settings)) for one in factory.configured(settings))

@@ -11,10 +11,12 @@ from shared.bus import embedded, signing
 from shared.bus.base import Bus
 from shared.bus.factory import make_bus
 from shared.bus.keys import SCHEMA, Names
+from shared.bus.model_lists import ModelLists
 from shared.errors import ConfigurationError, StoreUnavailable
 from shared.guard.files.host_id import home_id
 from shared.guard.sandbox.sandbox import Sandbox
 from shared.models.base import Model
+from shared.models.fallback import Outages
 from shared.settings import Settings, load
 from shared.store.base import Store
 from shared.store.breaker import Breaker
@@ -92,6 +94,7 @@ class Resources:
     model: Model
     home: str
     sandbox: Sandbox
+    outages: Outages = field(default_factory=Outages)  # of models, for all turns
     cluster: str = ""
     repositories: KnownRepositories = field(init=False)
     stale: asyncio.Event = field(
@@ -134,9 +137,9 @@ async def build(settings: Settings, agent: str) -> Resources:
     """Connect everything; a wrong setting or a Redis that does not answer is said now."""
     log.hide(*settings.secrets())
     signer = await asyncio.to_thread(signing.of_home, settings)
-    model = ReloadingModel(settings, _reload)
     names = Names(settings.namespace)
     bus = make_bus(embedded.address(settings), settings, f"promptdock-{agent}")
+    model = ReloadingModel(settings, _reload, cache=ModelLists(bus, names))
     store = AnnouncingStore(Breaker(make_store(settings)), bus, names)
     try:
         cluster = await check_cluster(bus, names)
@@ -148,7 +151,8 @@ async def build(settings: Settings, agent: str) -> Resources:
         await bus.close()
         raise
     connection = Connection(bus, names, signer, settings.lease_ms)
-    return Resources(settings, connection, store, model, home, sandbox, cluster)
+    outages = Outages(settings.model_fallback_ms / 1000)
+    return Resources(settings, connection, store, model, home, sandbox, outages, cluster)
 
 
 async def _open(store: Store) -> None:

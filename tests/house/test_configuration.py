@@ -71,6 +71,8 @@ def _used() -> set[str]:
         f"{agent}_model" for agent in ("chatter", "planner", "researcher", "frontend", "backend")
     } | {"model"}
     read_by_name = {name for name in Settings.model_fields if re.search(rf"settings\.{name}\b", text)}
+    registry = read("shared/models/factory.py")  # whose providers name their settings
+    read_by_name |= {name for name in Settings.model_fields if f'"{name}"' in registry}
     return read_by_name | (handed_out if "model_for(" in text else set())
 
 

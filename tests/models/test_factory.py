@@ -24,11 +24,11 @@ class Oracle(Model):
     name = "oracle"
     called = "the oracle"
 
-    def __init__(self, key: Callable[[], str], *, base_url: str | None, idle: float) -> None:
-        self._key, self._base_url, self._idle = key, base_url, idle
+    def __init__(self, key: Callable[[], str], *, base_url: str | None, idle: float, wise: int) -> None:
+        self._key, self._base_url, self._idle, self._wise = key, base_url, idle, wise
 
     async def answer(self, request: Request, on_delta: OnDelta | None = None) -> Answer:
-        words = f"{self._key()} at {self._base_url}, silent for {self._idle:g}"
+        words = f"{self._key()} at {self._base_url}, silent for {self._idle:g}, {self._wise}"
         return Answer(({"type": "text", "text": words},), "end_turn")
 
     async def models(self) -> list[str]:
@@ -41,8 +41,16 @@ class Oracle(Model):
 @pytest.fixture
 def oracle(monkeypatch: pytest.MonkeyPatch) -> Provider:
     """A provider that one entry in the registry adds."""
-    made = Provider("Delphi", "openai_api_key", "openai_base_url", "oracle-2", f"{__name__}:Oracle")
-    monkeypatch.setattr(factory, "PROVIDERS", (*PROVIDERS, made))
+    made = Provider(
+        "delphi",
+        "Delphi",
+        "openai_api_key",
+        "openai_base_url",
+        "oracle-2",
+        f"{__name__}:Oracle",
+        options={"wise": "ollama_context"},
+    )
+    monkeypatch.setattr(factory, "PROVIDERS", (PROVIDERS[0], made))
     return made
 
 
@@ -54,9 +62,10 @@ def _settings(folder: Path, **values: str) -> Settings:
 async def test_a_registered_provider_has_a_key_an_address_and_an_adapter(
     provider: Provider, tmp_path: Path
 ) -> None:
-    found = _settings(tmp_path, **{provider.key_name: "a-key"})
-    assert (provider.key(found), provider.address(found)) == ("a-key", None)
-    assert factory.provider(found) is provider
+    address = "http://127.0.0.1:1"
+    found = _settings(tmp_path, **{provider.key_name: "a-key", provider.address_name: address})
+    assert (provider.key(found), provider.address(found)) == ("a-key", address)
+    assert factory.configured(found) == [provider]
     model = provider.connect(found, lambda: "a-key")
     assert isinstance(model, Model) and model.called and not model.demo
     await model.close()
@@ -68,16 +77,17 @@ async def test_one_entry_makes_a_provider_answer_whose_key_is_set(oracle: Provid
     )
     model = ReloadingModel(found, lambda: found)
     answer = await model.answer(Request("oracle-2", (), ()))
-    assert answer.content[0]["text"] == "a-word at http://127.0.0.1:1, silent for 5"
-    assert (model.called, model.recommended, model.demo) == ("the oracle", "oracle-2", False)
+    assert answer.content[0]["text"] == "a-word at http://127.0.0.1:1, silent for 5, 16384"
+    assert (model.called, model.demo) == ("the oracle", False)
     await model.close()
 
 
 async def test_commands_speak_of_the_provider_whose_key_is_set(oracle: Provider, tmp_path: Path) -> None:
     found = _settings(tmp_path, OPENAI_API_KEY="a-word")
     assert (key.name(found), key.company(found), key.current(found)) == ("OPENAI_API_KEY", "Delphi", "a-word")
-    assert await models.listed(found) == ["oracle-2"]
-    assert models.missing(found, ["oracle-2"]) == []
+    said = await models.asked(found)
+    assert models.names(said) == ["oracle-2"]
+    assert models.missing(found, ["oracle-2"], said) == []
     assert {"name": "PROMPTDOCK_MODEL", "value": "oracle-2", "source": "default"} in facts(found)
 
 

@@ -1,11 +1,13 @@
-"""`key`: set, check and take away the provider's key. It is never printed."""
+"""`key`: set, check and take away the keys of providers of models. They are never printed."""
 
 from __future__ import annotations
 
 import getpass
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
 
 from gateways.cli import screen
 from gateways.cli.options import Json, group
@@ -16,43 +18,53 @@ if TYPE_CHECKING:
 
 app = group()
 
+Provider = Annotated[
+    str,
+    typer.Argument(
+        help="anthropic, openai or ollama; left out, the first one that is set, else anthropic",
+        show_default=False,
+    ),
+]
+
 
 @app.command("set")
-def set_() -> NoReturn:
+def set_(provider: Provider = "") -> NoReturn:
     """Ask for a key (hidden), check it, write it to the data folder's .env."""
-    run(lambda settings: _set(settings, settings.home / ".env"))
+    run(lambda settings: _set(settings, settings.home / ".env", provider))
 
 
 @app.command()
-def check(as_json: Json = False) -> NoReturn:
-    """Ask the provider whether it takes the key."""
-    run(lambda settings: _check(settings, as_json))
+def check(provider: Provider = "", as_json: Json = False) -> NoReturn:
+    """Ask a provider whether it takes the key; without a name all that are set."""
+    run(lambda settings: _check(settings, provider, as_json))
 
 
 @app.command()
-def unset() -> NoReturn:
-    """Take the key out of the data folder's .env; without one the demo model answers."""
-    run(lambda settings: _unset(settings, settings.home / ".env"))
+def unset(provider: Provider = "") -> NoReturn:
+    """Take a key out of the data folder's .env; without any the demo model answers."""
+    run(lambda settings: _unset(settings, settings.home / ".env", provider))
 
 
-async def _set(settings: Settings, file: Path) -> None:
+async def _set(settings: Settings, file: Path, provider: str) -> None:
     """Ask, check, write. A key that the provider refuses is not written."""
     from shared.client.local import key as keys
     from shared.client.local import supervision
 
-    name, whose = keys.name(settings), keys.company(settings)
+    name, whose = keys.name(settings, provider), keys.company(settings, provider)
     with screen.asking():
         asked = sys.stdin.isatty()
         typed = getpass.getpass(f"{whose} API key (hidden): ") if asked else sys.stdin.readline()
     value = keys.clean(typed, name)
     screen.talk("Asking the provider whether it takes the key …")
-    verdict, why = await keys.check(settings, value)
+    verdict, why = await keys.check(settings, value, provider)
     keys.write(value, name, file)
     if verdict == "taken":
         screen.talk(f"The provider takes it. Written to {file} (mode 0600).")
     else:
         screen.talk(f"Written to {file} (mode 0600), but it could not be checked: {why}")
         screen.talk("  do:  promptdock key check, later")
+    if needed := keys.still_needs(settings, provider):
+        screen.talk(f"{whose} is asked once {needed} is set, too.")
     if keys.shadowed(name):
         screen.talk(f"{name} is set in the environment too, and that one wins over {file}: unset it.")
         screen.talk("Workers that were started with it keep it: promptdock down, then promptdock up.")
@@ -60,35 +72,41 @@ async def _set(settings: Settings, file: Path) -> None:
         screen.talk("The workers that run here use it from now on; nothing needs to be restarted.")
 
 
-async def _unset(settings: Settings, file: Path) -> None:
+async def _unset(settings: Settings, file: Path, provider: str) -> None:
     from shared.client.local import key as keys
     from shared.client.local import supervision
     from shared.settings import load
 
-    name = keys.name(settings)
+    name = keys.name(settings, provider)
     gone = keys.remove(name, file)
     screen.talk(f"{name} is taken out of {file}." if gone else f"There is no {name} in {file}.")
     if keys.shadowed(name):
         screen.talk(f"{name} is set in the environment too, and counts: unset it.")
         screen.talk("Workers that were started with it keep it: promptdock down, then promptdock up.")
-    elif keys.is_set(load(lenient=True)):
+    elif keys.name_is_set(load(lenient=True), name):
         screen.talk("Another file still sets it: promptdock config show says which.")
     elif gone and supervision.running(settings.home):
         screen.talk("The workers that run here do without it from now on; nothing needs to be restarted.")
 
 
-async def _check(settings: Settings, as_json: bool) -> int:
-    """0 if it is taken, 1 if nobody can say; a refused or missing one is an error."""
+async def _check(settings: Settings, provider: str, as_json: bool) -> int:
+    """0 if all are taken, 1 if nobody can say of one; a refused or missing one is an error."""
     from shared.client.local import key as keys
 
-    key = keys.current(settings)
-    if not as_json:
-        screen.talk("Asking the provider …")
-    verdict, why = await keys.check(settings, key)
+    names = [provider] if provider or not keys.is_set(settings) else keys.configured(settings)
+    found = []
+    for name in names:
+        key = keys.current(settings, name)
+        if not as_json:
+            screen.talk(f"Asking {keys.company(settings, name) if len(names) > 1 else 'the provider'} …")
+        verdict, why = await keys.check(settings, key, name)
+        found.append({"provider": name, "verdict": verdict, "why": why})
+        whose = keys.company(settings, name) if len(names) > 1 else "The provider"
+        if not as_json and verdict == "taken":
+            screen.out(f"{whose} takes the key.")
+        elif not as_json:
+            screen.talk(f"promptdock: the key could not be checked\n  why: {why}")
+    worst = next((one for one in found if one["verdict"] != "taken"), found[0])
     if as_json:
-        screen.document("key", verdict=verdict, why=why)
-    elif verdict == "taken":
-        screen.out("The provider takes the key.")
-    else:
-        screen.talk(f"promptdock: the key could not be checked\n  why: {why}")
-    return 0 if verdict == "taken" else 1
+        screen.document("key", verdict=worst["verdict"], why=worst["why"], keys=found)
+    return 0 if worst["verdict"] == "taken" else 1

@@ -22,22 +22,24 @@ _PATIENCE = 6.0  # seconds that a provider may take to list its models
 async def listed(here: Here) -> Response:
     """What is chosen, and what the provider lists."""
     settings = await _fresh(here)
-    names, problem = list[str](), ""
+    found, problem = list[models.Listing](), ""
     if key.is_set(settings):
         try:
             async with asyncio.timeout(_PATIENCE):
-                names = await models.listed(settings)
+                found = await models.listings(settings)
+                problem = "; ".join(models.told(one) for one in found if one.state != "ok")
         except PromptDockError as error:
             problem = error.told()
         except TimeoutError:
             problem = "The provider did not answer in time."
+    names = models.names(found)
     return await view(
         *(here, "models", "models.html"),
         is_set=key.is_set(settings),
         company=key.company(settings),
         variable=key.name(settings),
-        chosen=models.chosen(settings),
-        missing={one.name: one for one in models.missing(settings, names)},
+        chosen=models.chosen(settings, found),
+        missing={one.name: one for one in models.missing(settings, names, found)},
         names=names,
         problem=problem,
     )

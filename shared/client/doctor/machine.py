@@ -20,7 +20,7 @@ from shared.bus import embedded
 from shared.client.findings import Finding
 from shared.client.local import key, supervision
 from shared.client.views import models
-from shared.errors import ConfigurationError, PromptDockError
+from shared.errors import ConfigurationError
 from shared.guard.processes import starts
 from shared.settings import Settings
 
@@ -209,7 +209,7 @@ def executor(settings: Settings) -> Finding | None:
 
 
 async def model(settings: Settings) -> Finding:
-    """Whether the model's key is taken."""
+    """Whether the providers take their keys and have the models that the settings name."""
     if not key.is_set(settings):
         if settings.env == "production":
             return Finding(
@@ -217,18 +217,13 @@ async def model(settings: Settings) -> Finding:
             )
         told = "DEMO: no key is set, scripted replies, no network, no cost"
         return Finding("model", "warn", told, "promptdock key set")
-    whose = key.company(settings)
-    try:
-        verdict, why = await key.check(settings, key.current(settings))
-    except PromptDockError as error:
-        return Finding("model", "fail", f"{error.what}: {error.why}".rstrip(": "), error.fix)
-    if verdict == "unknown":
-        return Finding("model", "warn", f"the key could not be checked: {why}", "promptdock key check, later")
-    try:
-        wrong = models.missing(settings, await models.listed(settings))
-    except PromptDockError as error:  # one that lists no models, as a gateway may
-        return Finding("model", "ok", f"{whose} takes the key; its models are not known: {error.what}")
-    if wrong:
+    found = await models.asked(settings)
+    told = "; ".join(models.told(one) for one in found)
+    if refused := [one for one in found if one.state == "refused"]:
+        return Finding("model", "fail", told, f"promptdock key set {refused[0].provider}")
+    if any(one.state == "away" for one in found):
+        return Finding("model", "warn", told, "promptdock key check, later")
+    if wrong := models.missing(settings, models.names(found), found):
         return Finding("model", "fail", "; ".join(one.told for one in wrong), wrong[0].fix)
-    names = ", ".join(dict.fromkeys(models.chosen(settings).values()))
-    return Finding("model", "ok", f"{whose} takes the key, and has {names}")
+    names = ", ".join(dict.fromkeys(models.chosen(settings, found).values()))
+    return Finding("model", "ok", f"{told}; {names} answers")

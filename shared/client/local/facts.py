@@ -21,8 +21,9 @@ def facts(settings: Settings) -> list[dict[str, Any]]:
         source, name = _source(names, given)
         value = getattr(settings, field)
         if field == "model" and value is None:  # what is in force where nothing is set
-            provider = connect.provider(settings)
-            value = provider.recommended if provider else "demo"
+            found_here = connect.providers(settings)
+            newest = "the newest that is listed"
+            value = (found_here[0].recommended or newest) if found_here else "demo"
         shown = "(cannot be used)" if name in unusable else _shown(value)
         found.append({"name": name, "value": shown, "source": source})
     return found

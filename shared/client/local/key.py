@@ -19,16 +19,16 @@ _UNSAFE = frozenset("\"'`$\\#")
 KeyVerdict = Literal["taken", "unknown"]
 
 
-async def check(settings: Settings, key: str) -> tuple[KeyVerdict, str]:
+async def check(settings: Settings, key: str, provider: str = "") -> tuple[KeyVerdict, str]:
     """Ask the provider: taken, or unknown and why. ConfigurationError where it refuses the key."""
     log.hide(key)
-    model = connect.make_model(settings, key)
+    meant = connect.provider(settings, provider)
+    model = connect.make_model(settings, meant, key)
     try:
         await model.check()
     except ModelRefused as error:
-        raise ConfigurationError(
-            "the key is not taken", log.redact(error.why or error.what), "set another one: promptdock key set"
-        ) from error
+        why, command = log.redact(error.why or error.what), f"promptdock key set {provider}".rstrip()
+        raise ConfigurationError("the key is not taken", why, f"set another one: {command}") from error
     except ModelError as error:
         return "unknown", log.redact(error.told())
     finally:
@@ -36,30 +36,48 @@ async def check(settings: Settings, key: str) -> tuple[KeyVerdict, str]:
     return "taken", ""
 
 
-def current(settings: Settings) -> str:
-    """The key in force; ConfigurationError where there is none."""
-    provider = connect.provider(settings)
-    found = provider.key(settings) if provider else None
-    if found is None:
-        raise ConfigurationError(
-            "no key is set", "the demo model answers, which is scripted", "set one with: promptdock key set"
-        )
-    return found
+def current(settings: Settings, provider: str = "") -> str:
+    """The key in force, "" for a server that needs none; ConfigurationError where nothing is set."""
+    meant = connect.provider(settings, provider)
+    if not meant.configured(settings):
+        demo = not connect.providers(settings)
+        why = "the demo model answers, which is scripted" if demo else f"{meant.called} is not asked"
+        command = f"promptdock key set {provider}".rstrip()
+        if meant.needs == "address":
+            raise ConfigurationError(f"no address of {meant.called} is set", why, f"set {meant.address_name}")
+        raise ConfigurationError("no key is set", why, f"set one with: {command}")
+    return meant.key(settings) or ""
 
 
 def is_set(settings: Settings) -> bool:
     """Whether a provider answers; else the demo model does."""
-    return connect.provider(settings) is not None
+    return bool(connect.providers(settings))
 
 
-def name(settings: Settings) -> str:
+def name_is_set(settings: Settings, name: str) -> bool:
+    """Whether the variable of a key is set somewhere."""
+    return any(one.key_name == name and one.key(settings) for one in connect.known_providers())
+
+
+def configured(settings: Settings) -> list[str]:
+    """The names of the providers that are configured, in their order."""
+    return [one.name for one in connect.providers(settings)]
+
+
+def name(settings: Settings, provider: str = "") -> str:
     """The variable that holds the key."""
-    return connect.meant_provider(settings).key_name
+    return connect.provider(settings, provider).key_name
 
 
-def company(settings: Settings) -> str:
+def company(settings: Settings, provider: str = "") -> str:
     """Whose key it is, for people."""
-    return connect.meant_provider(settings).called
+    return connect.provider(settings, provider).called
+
+
+def still_needs(settings: Settings, provider: str) -> str:
+    """The variable without which the key of this provider means nothing; "" where none is missing."""
+    meant = connect.provider(settings, provider)
+    return meant.address_name if meant.needs == "address" and not meant.address(settings) else ""
 
 
 def clean(typed: str, name: str) -> str:

@@ -1,23 +1,28 @@
-"""The models that the provider has, and whether those that the settings name are among them."""
+"""The models that the providers have, and whether those that the settings name are among them."""
 
 from __future__ import annotations
 
-import difflib
-import re
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from shared.bus.messages import default_session
+from shared.bus.model_lists import ModelLists
 from shared.client import connect
-from shared.client.local import key
+from shared.client.client import Client
+from shared.conversation import model_choice
+from shared.errors import PromptDockError
+from shared.models import listing
+from shared.models.listing import Listing as Listing
+from shared.models.listing import chain as chain
 from shared.settings import Settings
 
-_NEAR = 3  # names that are proposed
-_DATED = r"(-\d{8}|-latest)?"  # a name without a date means the newest of its kind
+_REACH = 2.0  # seconds that the cluster may take to say what it knows
 
 
 @dataclass(frozen=True)
 class MissingModel:
-    """A name that the provider does not list, the setting that has it, and names that may be meant."""
+    """A name that no provider lists, the setting that has it, and names that may be meant."""
 
     name: str
     setting: str
@@ -26,7 +31,7 @@ class MissingModel:
     @property
     def told(self) -> str:
         """What is wrong."""
-        return f"the provider does not list the model {self.name} ({self.setting})"
+        return f"no provider lists the model {self.name} ({self.setting})"
 
     @property
     def fix(self) -> str:
@@ -36,35 +41,85 @@ class MissingModel:
         return f"set {setting} to one that promptdock models lists{near}"
 
 
-async def listed(settings: Settings) -> list[str]:
-    """What the provider lists, the newest first; ConfigurationError where there is no key."""
-    provider = connect.make_model(settings, key.current(settings))
+async def known(client: Client) -> list[Listing]:
+    """What the workers know of the providers that are configured here, in their order."""
+    found = listing.read(await ModelLists(client.bus, client.names).read())
+    order = [one.name for one in connect.providers(client.settings)]
+    rest = sorted(set(found) - set(order)) if not order else []  # another machine's settings choose
+    return [found[name] for name in (*order, *rest) if name in found]
+
+
+async def here(client: Client, user: str, session: str | None = None) -> str:
+    """The model that was chosen for a conversation; "" where the agent's own answers."""
+    return await model_choice.chosen(await client.store(), session or default_session(user)) or ""
+
+
+async def asked(settings: Settings, client: Client | None = None) -> list[Listing]:
+    """What the providers say now; the workers of the cluster, where there is one, hear it too."""
+    router = connect.make_router(settings, ModelLists(client.bus, client.names) if client else None)
     try:
-        return await provider.models()
+        await router.refresh()
+        return list(router.known())
     finally:
-        await provider.close()
+        await router.close()
 
 
-def chosen(settings: Settings) -> dict[str, str]:
+async def listings(settings: Settings, refresh: bool = False) -> list[Listing]:
+    """As the cluster knows them where it has all that are configured, else as the providers say now."""
+    async with Client(settings) as client:
+        try:
+            async with asyncio.timeout(_REACH):
+                await client.reach()
+                found = await known(client)
+        except (PromptDockError, TimeoutError):
+            return await asked(settings)
+        if refresh or {one.provider for one in found} != {one.name for one in connect.providers(settings)}:
+            return await asked(settings, client)
+        return found
+
+
+def names(found: Sequence[Listing]) -> list[str]:
+    """All models, each once; of one name, the first provider's answers."""
+    return list(dict.fromkeys(name for one in found for name in one.models))
+
+
+def told(one: Listing) -> str:
+    """One provider's state, in words."""
+    match one.state:
+        case "ok":
+            count = len(one.models)
+            if not one.models:
+                return f"{one.provider} ok, lists no models"
+            return f"{one.provider} ok, {count} model{'' if count == 1 else 's'}"
+        case "refused":
+            return f"{one.provider} does not take the key ({one.why})"
+    return f"{one.provider} does not answer ({one.why})"
+
+
+def chosen(settings: Settings, found: Sequence[Listing] = ()) -> dict[str, str]:
     """The names that the settings choose, by the setting: the default one, and those of single agents."""
     setting = "PROMPTDOCK_MODEL" if settings.model else "PROMPTDOCK_MODEL by default"
-    default = settings.model or connect.meant_provider(settings).recommended
+    default = settings.model or _default(settings, found)
     return {setting: default} | settings.own_models()
 
 
-def missing(settings: Settings, names: Sequence[str]) -> list[MissingModel]:
-    """Those that are not among these names. A provider that lists nothing says nothing."""
-    if not names:
+def _default(settings: Settings, found: Sequence[Listing]) -> str:
+    """The first provider's recommended one, else the newest that it lists."""
+    provider = connect.provider(settings)
+    here = next((one for one in found if one.provider == provider.name), None)
+    own = provider.needs == "key" or not provider.address(settings)
+    if provider.recommended and own and (here is None or not here.models or here.has(provider.recommended)):
+        return provider.recommended
+    return here.models[0] if here and here.models else provider.recommended
+
+
+def missing(settings: Settings, known: Sequence[str], found: Sequence[Listing] = ()) -> list[MissingModel]:
+    """Those that are not among these names. Providers that list nothing say nothing."""
+    if not known or any(not one.models for one in found):
         return []
     return [
-        MissingModel(
-            name, setting, tuple(difflib.get_close_matches(name, names, _NEAR, 0.4) or names[:_NEAR])
-        )
-        for setting, name in chosen(settings).items()
-        if not _lists(names, name)
+        MissingModel(name, setting, listing.near(known, name))
+        for setting, names in chosen(settings, found).items()
+        for name in chain(names)
+        if not listing.lists(known, name)
     ]
-
-
-def _lists(names: Sequence[str], name: str) -> bool:
-    meant = re.compile(re.escape(name.removesuffix("-latest")) + _DATED)
-    return any(meant.fullmatch(one) for one in names)

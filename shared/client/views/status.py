@@ -21,6 +21,7 @@ from shared.client.local.release import release as release
 from shared.client.text.safe import line
 from shared.client.text.times import ago
 from shared.client.types import Sent
+from shared.client.views import models
 from shared.errors import PromptDockError
 
 _REACH = 3.0  # seconds that asking the cluster may take
@@ -59,6 +60,9 @@ async def status(client: Client) -> dict[str, Any]:
         "model": _speaks(cards, "model"),
         "provider": _speaks(cards, "provider"),
         "demo": any(card.get("demo") for card in cards),
+        "providers": [
+            one.model_dump(mode="json") | {"told": models.told(one)} for one in await models.known(client)
+        ],
         "store": next((str(card.get("store", "")) for card in cards), ""),
         "home": str(client.settings.home),
         "expected": supervision.expected(client.settings.home),

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from shared.errors import ModelUnusable
 from shared.models.base import Answer, Block, Delta, Model, OnDelta, Request, Usage
 
 if TYPE_CHECKING:
@@ -42,12 +43,15 @@ class DemoModel(Model):
                 on_delta(Delta("text", piece))
             await asyncio.sleep(0)
         content = tuple(_blocks(move, request))
+        asked = "" if request.model in ("", NAME) else request.model
         return Answer(
             content=content,
             stop_reason="tool_use" if move.calls else "end_turn",
             usage=_usage(request, content),
             model=NAME,
             demo=True,
+            provider=NAME,
+            notes=(f"no provider is configured: the demo model answered, not {asked}",) if asked else (),
         )
 
     async def models(self) -> list[str]:
@@ -55,6 +59,11 @@ class DemoModel(Model):
 
     async def check(self) -> None:
         return None
+
+    async def need(self, model: str) -> None:
+        if model != NAME:
+            why = "no provider of models is configured, so that the scripted demo model answers"
+            raise ModelUnusable(f"there is no model {model[:100]!r}", why, "promptdock key set")
 
 
 def _blocks(move: Move, request: Request) -> Iterator[Block]:

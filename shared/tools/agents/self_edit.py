@@ -23,7 +23,7 @@ from shared.guard.permissions.touching import touching
 from shared.store.base import Store
 from shared.store.records import ProfileRow, derived
 from shared.tools import lookup
-from shared.tools.agents import own, profiles
+from shared.tools.agents import models, own, profiles
 from shared.tools.agents.own import Own
 from shared.tools.context import Context
 from shared.tools.registry import Category, Result
@@ -37,7 +37,7 @@ PromptText = Annotated[str, Field(max_length=50_000)]
 Page = Annotated[str, Field(min_length=1, max_length=200)]
 Rules = Annotated[list[Annotated[str, Field(min_length=1, max_length=2000)]], Field(max_length=100)]
 PromptChanges = dict[str, Any]
-_MODEL = re.compile(r"[\w./:@-]{1,200}", re.ASCII)
+_MODEL = re.compile(r"[\w./:@,-]{1,200}", re.ASCII)
 _PAGE = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*){0,4}", re.ASCII)
 
 
@@ -106,6 +106,7 @@ async def self_edit_model(here: Context, new_model: Annotated[str, Field(max_len
         raise ToolError("the model cannot be changed here", mine.fixed_model, "change that instead")
     if new_model and not _MODEL.fullmatch(new_model):
         raise ToolError(f"{new_model[:100]!r} is no name of a model", "", "name it as its provider does")
+    new_model = await models.need(here, new_model, later=True) if new_model else ""
     return await _keep(here, mine, "model", lambda row: (row.model, {"model": new_model or None}))
 
 

@@ -12,6 +12,7 @@ from shared import log
 from shared.errors import ConfigurationError, PromptDockError, ToolError
 from shared.executors.base import Executor, TaskWork
 from shared.loop import Call
+from shared.models import listing
 from shared.profiles.profile import Profile
 from shared.settings import Settings
 from shared.store.base import Store
@@ -77,7 +78,21 @@ class _Wrapped:
                     return str(error)
             return "" if verdict.allowed else verdict.reason
 
-        return await self._inner.run(dataclasses.replace(work, permit=permit, environment=_provider(engine)))
+        model = _claude(engine, work.model)
+        given = dataclasses.replace(work, permit=permit, environment=_provider(engine), model=model)
+        return await self._inner.run(given)
+
+
+def _claude(engine: AgentRunner, chain: str) -> str:
+    """The first model of a chain that Claude Code works with; ToolError where there is none."""
+    for name in listing.chain(chain):
+        if engine.resources.model.speaker(name) == "Claude":
+            return name
+    raise ToolError(
+        "Claude Code works with models of Claude alone",
+        f"the model of {engine.profile.name} is {chain}",
+        f"set {engine.profile.name.upper()}_MODEL to one of them, or PROMPTDOCK_EXECUTOR=loop",
+    )
 
 
 def _provider(engine: AgentRunner) -> dict[str, str]:

@@ -18,6 +18,7 @@ from shared.guard.permissions.policy import Policy
 from shared.loop import Call, Done, Limits, Outcome, PublishEvent, Verdict, run
 from shared.loop.base import JoinedMessages
 from shared.models.base import Model, ModelMessage, Request
+from shared.models.fallback import FallbackModel
 from shared.profiles.overrides import Overrides, changed
 from shared.profiles.profile import Profile
 from shared.settings import Settings
@@ -28,7 +29,7 @@ from shared.tools.context import Context
 from shared.tools.execute import ToolExecutor
 from shared.tools.registry import Category, Registry, Tool, ToolSource
 from shared.tools.view import ToolView, ViewedModel
-from shared.turns.records import IntentRecord
+from shared.turns.records import IntentRecord, ModelRecord
 from shared.turns.turn import Turn
 from shared.worker import incidents
 from shared.worker.budgets.ledger import Ledger
@@ -232,12 +233,17 @@ class AgentRunner:
         budgets = [one for one in (resources.settings.budget_turn, self.profile.budget) if one is not None]
         limits = Limits(rounds=self.profile.rounds, cost=min(budgets, default=None), tokens=tokens)
         thinker = self.resources.model
-        log.get().info(f"Calling {thinker.called}{'' if thinker.demo else ' API'}...")
+        first = resources.outages.first(request.model)
+        log.get().info(f"Calling {thinker.speaker(first)}{'' if thinker.demo else ' API'}...")
         done = await run(
             turn.id,
             request,
             journal=turn,
-            model=MeteredModel(ViewedModel(resources.model, shelf, turn.records), meter, turn),
+            model=MeteredModel(
+                FallbackModel(ViewedModel(resources.model, shelf, turn.records), resources.outages),
+                meter,
+                turn,
+            ),
             act=act,
             permit=lambda call: self._leave(call, gate, now()),
             limits=meter.limits(limits),
@@ -315,7 +321,7 @@ class AgentRunner:
 
     async def act(self, call: Call, context: Context, turn: Turn, gate: PermissionGate) -> Outcome:
         """Run a call that has permission; one that may have run already, and must not twice, is said to be unknown."""
-        log.get().info(f"{self.resources.model.called} requested tool: {call.tool}")
+        log.get().info(f"{self._speaker(turn)} requested tool: {call.tool}")
         tool = self.registry.get(call.tool)
         again = call.again and call.key not in gate.fresh
         if again and tool.effect == "once" and not (tool.probes or tool.reads(call.arguments)):
@@ -338,6 +344,7 @@ class AgentRunner:
                 "hidden": self.hidden,
                 "own": self._own(gate, context),
                 "bound": gate.facts.get(call.key, {}),
+                "models": self.resources.model,
             },
         )
         await turn.ours()
@@ -351,6 +358,11 @@ class AgentRunner:
         marked = bool(result.get(MADE)) and not failpoints.without("foreign-mark")
         foreign = bool(result.get("source")) or marked or (tool.foreign and not (failed and tool.reads_only))
         return Outcome(result, is_error=failed, ends=ends, foreign=foreign)
+
+    def _speaker(self, turn: Turn) -> str:
+        """Whose the model is that answered last."""
+        names = [record.model for record in turn.records if isinstance(record, ModelRecord)]
+        return self.resources.model.speaker(names[-1] if names else "")
 
     async def _unknown(self, call: Call, tool: Tool, context: Context) -> Outcome:
         """A tool that may run only once was under way when its worker died: nobody knows what it did."""

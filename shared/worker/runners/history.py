@@ -164,7 +164,7 @@ def _usage(
         session_id=session,
         turn_id=turn_id,
         task_id=task_id,
-        provider=provider,
+        provider=record.provider or provider,
         model=record.model or "unknown",
         input=usage.input,
         output=usage.output,

@@ -131,11 +131,14 @@ def trust(folder: Annotated[Path, typer.Argument(help="The current one by defaul
 
 
 @app.command()
-def models(as_json: Json = False) -> NoReturn:
-    """The models that the provider has, and which settings choose one."""
+def models(
+    refresh: Annotated[bool, typer.Option("--refresh", help="Ask the providers anew.")] = False,
+    as_json: Json = False,
+) -> NoReturn:
+    """The models that the providers have, and which settings choose one."""
     from gateways.cli.commands.cluster import models as work
 
-    run(lambda settings: work.show(settings, as_json))
+    run(lambda settings: work.show(settings, as_json, refresh))
 
 
 @app.command()

@@ -67,6 +67,10 @@ def _whole(state: dict[str, Any]) -> None:
     screen.out(f"  redis    {kind}{redis['server']} {redis['version']} on {redis['address']}")
     screen.out(f"  store    {state['store'] or 'unknown'}")
     screen.out(f"  model    {model}")
+    for provider in state["providers"] if not state["demo"] else ():
+        screen.out(
+            "  provider ", provider["told"] if provider["state"] == "ok" else screen.warning(provider["told"])
+        )
     screen.out(f"  home     {state['home']}")
     screen.out()
     _table(state["agents"], state["queues"])

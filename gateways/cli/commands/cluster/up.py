@@ -188,13 +188,20 @@ def _agents(settings: Settings, seconds: float | None, missing: set[str]) -> Non
 async def _model(settings: Settings, name: str) -> None:
     """The model that speaks, and whether the provider has it; who does not say so in time is not waited for."""
     wrong: list[models.MissingModel] = []
+    found: list[models.Listing] = []
     with contextlib.suppress(PromptDockError, TimeoutError):
         async with asyncio.timeout(_MODELS):
-            wrong = models.missing(settings, await models.listed(settings))
+            found = await models.listings(settings)
+            wrong = models.missing(settings, models.names(found), found)
     if not wrong:
         _line("ok", "model", name)
     for one in wrong:
         _line("!", "model", one.told, runnable(one.fix))
+    for listing in found:
+        if listing.state == "refused":
+            _line("!", "key", models.told(listing), runnable(f"promptdock key set {listing.provider}"))
+        elif listing.state == "away" or len(found) > 1:
+            _line("ok" if listing.state == "ok" else "!", "provider", models.told(listing))
 
 
 def _line(mark: str, name: str, told: str, hint: str = "") -> None:

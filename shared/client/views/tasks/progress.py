@@ -123,7 +123,7 @@ class TurnProgress:
         if self.turn in output.answers:
             parts += [f"{one.agent} {one.ms / 1000:.1f} s" for one in self.consults.values() if not one.open]
             parts += [f"task {name}" for name in self.tasks]
-        return " · ".join(parts)
+        return " · ".join([*parts, *(output.footer or ())])
 
     @property
     def open(self) -> list[ConsultProgress]:

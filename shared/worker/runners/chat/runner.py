@@ -9,7 +9,7 @@ from typing import Any
 from shared import failpoints, log
 from shared.bus import messages
 from shared.bus.keys import HUMAN_INPUT
-from shared.conversation import prompt, sessions, window
+from shared.conversation import model_choice, prompt, sessions, window
 from shared.conversation.past import History, look_back
 from shared.errors import BadMessage, Missing, PromptDockError, ToolError, sentences
 from shared.guard.permissions import marks
@@ -54,6 +54,7 @@ class ChatRunner:
         self._colleagues: Peers | None = None
         self._past: History | None = None
         self._opening: list[str] = []
+        self._model: str | None = None  # that is named for this turn or this conversation
         self._open: list[str] = []  # the questions of tasks that these words may answer
         self._shared = False  # words of somebody else joined the turn
 
@@ -140,6 +141,7 @@ class ChatRunner:
         # What joined the turn before its worker died is in the journal already.
         noted = {note.text for note in self.turn.records.of(NoteRecord)}
         opening = self._opening = [*opening[:1], *(text for text in opening[1:] if text not in noted)]
+        self._model = await self._named()
         self._start()
         try:
             project = await self._project()
@@ -164,11 +166,19 @@ class ChatRunner:
 
     def _start(self) -> None:
         """Say that it begins; one that goes on says from which answer of the model on it begins anew."""
-        model = (self._given.said[0].model if self._given.said else None) or self.engine.model
+        model = self._model or self.engine.model
+        model = "demo" if self.resources.model.demo else self.resources.outages.first(model)
         told = {"turn_id": self.turn.id, "task_id": self.turn.id, "model": model}
         said = final.spoken((answer.content, answer.cut) for answer in self.turn.records.answers)
         again = {"again": True, "from": len(said) + 1, "said": said}
         self._live("start", told | (again if said or self.turn.tries > 1 else {}))
+
+    async def _named(self) -> str | None:
+        """The model that the message names, or the request, or that was chosen for the conversation."""
+        said = [message.model for message in self._given.said[:1]]
+        asked = [asked_for(request)["model"] for request in self._given.requests[:1]]
+        named = next(filter(None, [*said, *asked]), None)
+        return named or await model_choice.chosen(self.resources.store, self.turn.session)
 
     async def _greeted(self, past: History) -> str | None:
         """Say what a person missed. Where they answer a question about money: a note, None if that is all."""
@@ -260,7 +270,7 @@ class ChatRunner:
             live,
             self._joined,
             self._asked(),
-            model=said.model if said else request.get("model"),
+            model=self._model,
             tokens=request.get("tokens"),
             temperature=said.temperature if said else None,
         )
@@ -316,6 +326,7 @@ class ChatRunner:
         extra: dict[str, Any] = {
             "demo": done.demo or None,
             "model": done.model,
+            "footer": list(done.told) or None,
             "usage": {
                 "input": done.usage.input,
                 "output": done.usage.output,
@@ -345,6 +356,7 @@ class ChatRunner:
             self._live("chunk", {"content": content[len(done.text) :], "part": part})
         live = {"thinking": done.thinking, "has_thinking": bool(done.thinking)}
         live |= {"usage": extra["usage"], "cost": done.usage.cost}
+        live |= {"footer": list(done.told)} if done.told else {}
         failpoints.point("final bought", self.turn.id)
         await self.output.close(status, content, added=added, past=past, live=live, **extra)
         if past.unsummarised(added):

@@ -1,0 +1,58 @@
+"""Category models: a person chooses the model of a conversation. No model is shown it, none may call it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Protocol
+
+from pydantic import Field
+
+from shared.conversation import model_choice
+from shared.errors import ToolError
+from shared.guard.permissions.touching import touching
+from shared.models.listing import chain
+from shared.tools import lookup
+from shared.tools.context import Context
+from shared.tools.registry import Category, Result
+
+category = Category("models", "Choose the model that answers in a conversation")
+
+_LONGEST = 500  # characters of a chain of names
+
+
+class KnowsModels(Protocol):
+    """Handed over by the worker, as `models` in a context's extras."""
+
+    demo: bool
+
+    async def need(self, model: str) -> None:
+        """ModelUnusable, with the nearest names, where there is no model of that name."""
+
+
+async def need(here: Context, model: str, later: bool = False) -> str:
+    """The chain as it is kept; ModelUnusable where a name in it is nobody's.
+
+    `later`: where no provider is configured yet, any name may be right.
+    """
+    names = chain(model)
+    if not names:
+        raise ToolError("no model is named", "", "name one, or several as in a,b")
+    known: KnowsModels | None = here.extras.get("models")
+    if known is not None and not (later and known.demo):
+        for name in names:
+            await known.need(name)
+    return ",".join(names)
+
+
+@category.tool(
+    effect="idempotent",
+    detail=lambda arguments: str(arguments.get("model") or ""),
+    personal=True,
+    touches=touching("records"),
+)
+async def choose_model(here: Context, model: Annotated[str, Field(max_length=_LONGEST)] = "") -> Result:
+    """Choose the model that answers in this conversation, from the next message on; "" takes the agent's own again."""
+    here.need_person()
+    name = await need(here, model) if model.strip() else None
+    scope = lookup.session_scope(here)
+    await lookup.keep_setting(here.store, scope, model_choice.KEY, {"model": name})
+    return {"model": name, "conversation": scope.removeprefix("session:")}
