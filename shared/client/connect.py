@@ -10,7 +10,7 @@ from shared.errors import ConfigurationError, StoreUnavailable, UsageError
 from shared.models import factory as models
 from shared.models.base import Model
 from shared.models.factory import Provider
-from shared.models.listing import ListingCache
+from shared.models.listing import ModelListCache
 from shared.models.router import RouterModel
 from shared.settings import Settings
 from shared.store import factory as stores
@@ -68,7 +68,7 @@ def make_model(settings: Settings, provider: Provider, key: str) -> Model:
     return provider.connect(settings, lambda: key)
 
 
-def make_router(settings: Settings, cache: ListingCache | None = None) -> RouterModel:
+def make_router(settings: Settings, cache: ModelListCache | None = None) -> RouterModel:
     """All that are configured; what they list is kept in `cache`."""
     found = providers(settings)
     return models.make_router(found, settings, lambda one: one.key(settings) or "", cache)

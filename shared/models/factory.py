@@ -16,7 +16,7 @@ from pydantic import SecretStr
 
 from shared.errors import ConfigurationError
 from shared.models.base import Model
-from shared.models.listing import ListingCache
+from shared.models.listing import ModelListCache
 from shared.models.router import Link, RouterModel
 from shared.settings import Settings
 
@@ -128,7 +128,7 @@ def make_router(
     providers: list[Provider],
     settings: Settings,
     key: Callable[[Provider], str],
-    cache: ListingCache | None = None,
+    cache: ModelListCache | None = None,
 ) -> RouterModel:
     """All of these as one model; `key` is called when one is needed."""
 

@@ -9,19 +9,19 @@ from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-ListingState = Literal["ok", "refused", "away"]
+ModelListState = Literal["ok", "refused", "away"]
 
 _NEAR = 3  # names that are proposed
 _DATED = r"(-\d{8}|-\d{4}-\d\d-\d\d|-latest|:latest)?"  # a name without a date means the newest of its kind
 
 
-class Listing(BaseModel):
+class ModelList(BaseModel):
     """One provider: whether it takes the key and answers, and its models, the newest first."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     provider: str
-    state: ListingState
+    state: ModelListState
     models: tuple[str, ...] = ()
     why: str = ""
     address: str = ""  # where it was asked; "" is the provider's own
@@ -36,7 +36,7 @@ class Listing(BaseModel):
         return lists(self.models, name)
 
 
-class ListingCache(Protocol):
+class ModelListCache(Protocol):
     """Where listings are kept for all."""
 
     async def read(self) -> Mapping[str, bytes]:
@@ -49,12 +49,12 @@ class ListingCache(Protocol):
         """Whether we are to ask this provider; for so long nobody else does."""
 
 
-def read(data: Mapping[str, bytes]) -> dict[str, Listing]:
+def read(data: Mapping[str, bytes]) -> dict[str, ModelList]:
     """The listings that can be read."""
     found = {}
     for name, text in data.items():
         try:
-            found[name] = Listing.model_validate_json(text)
+            found[name] = ModelList.model_validate_json(text)
         except ValidationError:
             continue  # of a release to come, or of somebody else: the provider is asked again
     return found

@@ -12,7 +12,7 @@ from shared import log
 from shared.errors import ModelError, ModelRefused, ModelUnusable, PromptDockError
 from shared.models import listing
 from shared.models.base import Answer, Model, OnDelta, Request
-from shared.models.listing import Listing, ListingCache
+from shared.models.listing import ModelList, ModelListCache
 
 FRESH = 3600.0  # seconds for which a list is believed
 RETRY = 30.0  # seconds after which one is asked for again because a name is not on it, or it could not be had
@@ -49,10 +49,10 @@ class _Nowhere:
 class RouterModel(Model):
     """The providers in their order: of two that list a name, the first one answers."""
 
-    def __init__(self, links: Sequence[Link], cache: ListingCache | None = None) -> None:
+    def __init__(self, links: Sequence[Link], cache: ModelListCache | None = None) -> None:
         self.links = tuple(links)
-        self._cache: ListingCache = cache or _Nowhere()
-        self._known: dict[str, Listing] = {}
+        self._cache: ModelListCache = cache or _Nowhere()
+        self._known: dict[str, ModelList] = {}
         self._looking = asyncio.Lock()
         self.name, self.called = self.links[0].model.name, self.links[0].model.called
 
@@ -102,7 +102,7 @@ class RouterModel(Model):
         for link in self.links:
             await link.model.close()
 
-    def known(self) -> Iterator[Listing]:
+    def known(self) -> Iterator[ModelList]:
         """What the providers said, in their order."""
         return (self._known[link.name] for link in self.links if link.name in self._known)
 
@@ -215,21 +215,21 @@ class RouterModel(Model):
         )
 
 
-async def ask(link: Link) -> Listing:
+async def ask(link: Link) -> ModelList:
     """Which models a provider has now, and so whether it takes the key."""
     said: dict[str, Any] = {"provider": link.name, "address": link.address}
     try:
         async with asyncio.timeout(PATIENCE):
-            return Listing(state="ok", models=tuple(await link.model.models()), **said)
+            return ModelList(state="ok", models=tuple(await link.model.models()), **said)
     except ModelRefused as error:
-        return Listing(state="refused", why=log.redact(error.why or error.what), **said)
+        return ModelList(state="refused", why=log.redact(error.why or error.what), **said)
     except ModelUnusable as error:  # it lists none, as a gateway may
-        return Listing(state="ok", why=log.redact(error.why), **said)
+        return ModelList(state="ok", why=log.redact(error.why), **said)
     except PromptDockError as error:
-        return Listing(state="away", why=log.redact(f"{error.what}: {error.why}"), **said)
+        return ModelList(state="away", why=log.redact(f"{error.what}: {error.why}"), **said)
     except TimeoutError:
-        return Listing(state="away", why=f"it did not say within {PATIENCE:.0f} s", **said)
+        return ModelList(state="away", why=f"it did not say within {PATIENCE:.0f} s", **said)
 
 
-def _old(known: Listing | None) -> bool:
+def _old(known: ModelList | None) -> bool:
     return known is None or known.age() > (FRESH if known.state == "ok" else RETRY)

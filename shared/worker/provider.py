@@ -11,7 +11,7 @@ from shared.errors import PromptDockError
 from shared.models import factory
 from shared.models.base import Answer, Model, OnDelta, Request
 from shared.models.factory import Provider
-from shared.models.listing import ListingCache
+from shared.models.listing import ModelListCache
 from shared.models.router import RouterModel
 from shared.settings import Settings
 
@@ -24,7 +24,7 @@ class ReloadingModel(Model):
     """The real providers as soon as one is set, until then the demo model, which production refuses."""
 
     def __init__(
-        self, settings: Settings, load: Load, file: Path | None = None, cache: ListingCache | None = None
+        self, settings: Settings, load: Load, file: Path | None = None, cache: ModelListCache | None = None
     ) -> None:
         self._settings, self._load, self._cache = settings, load, cache
         self._files = (file,) if file else folders.files(settings.home)

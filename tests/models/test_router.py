@@ -13,7 +13,7 @@ from shared.models import listing, router
 from shared.models.anthropic import AnthropicModel
 from shared.models.base import Answer, Delta, Model, OnDelta, Request
 from shared.models.fallback import FallbackModel, Outages
-from shared.models.listing import Listing
+from shared.models.listing import ModelList
 from shared.models.ollama import OllamaModel
 from shared.models.openai import OpenAIModel
 from shared.models.router import Link, RouterModel
@@ -132,7 +132,7 @@ async def test_lists_are_asked_for_once_and_shared() -> None:
     assert await second.models() == ["a"]
     assert (one.lists, other.lists) == (1, 0)
     cache.claimed.add("one")  # a list that somebody else fetches is waited for, not fetched
-    cache.data["one"] = Listing(provider="one", state="ok", models=("b",)).model_dump_json().encode()
+    cache.data["one"] = ModelList(provider="one", state="ok", models=("b",)).model_dump_json().encode()
     third = _router(Fixed("one"), cache=cache)
     assert await third.models() == ["b"]
 

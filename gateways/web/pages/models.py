@@ -22,7 +22,7 @@ _PATIENCE = 6.0  # seconds that a provider may take to list its models
 async def listed(here: Here) -> Response:
     """What is chosen, and what the provider lists."""
     settings = await _fresh(here)
-    found, problem = list[models.Listing](), ""
+    found, problem = list[models.ModelList](), ""
     if key.is_set(settings):
         try:
             async with asyncio.timeout(_PATIENCE):

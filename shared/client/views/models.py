@@ -13,7 +13,7 @@ from shared.client.client import Client
 from shared.conversation import model_choice
 from shared.errors import PromptDockError
 from shared.models import listing
-from shared.models.listing import Listing as Listing
+from shared.models.listing import ModelList as ModelList
 from shared.models.listing import chain as chain
 from shared.settings import Settings
 
@@ -41,7 +41,7 @@ class MissingModel:
         return f"set {setting} to one that promptdock models lists{near}"
 
 
-async def known(client: Client) -> list[Listing]:
+async def known(client: Client) -> list[ModelList]:
     """What the workers know of the providers that are configured here, in their order."""
     found = listing.read(await ModelLists(client.bus, client.names).read())
     order = [one.name for one in connect.providers(client.settings)]
@@ -54,7 +54,7 @@ async def here(client: Client, user: str, session: str | None = None) -> str:
     return await model_choice.chosen(await client.store(), session or default_session(user)) or ""
 
 
-async def asked(settings: Settings, client: Client | None = None) -> list[Listing]:
+async def asked(settings: Settings, client: Client | None = None) -> list[ModelList]:
     """What the providers say now; the workers of the cluster, where there is one, hear it too."""
     router = connect.make_router(settings, ModelLists(client.bus, client.names) if client else None)
     try:
@@ -64,7 +64,7 @@ async def asked(settings: Settings, client: Client | None = None) -> list[Listin
         await router.close()
 
 
-async def listings(settings: Settings, refresh: bool = False) -> list[Listing]:
+async def listings(settings: Settings, refresh: bool = False) -> list[ModelList]:
     """As the cluster knows them where it has all that are configured, else as the providers say now."""
     async with Client(settings) as client:
         try:
@@ -78,12 +78,12 @@ async def listings(settings: Settings, refresh: bool = False) -> list[Listing]:
         return found
 
 
-def names(found: Sequence[Listing]) -> list[str]:
+def names(found: Sequence[ModelList]) -> list[str]:
     """All models, each once; of one name, the first provider's answers."""
     return list(dict.fromkeys(name for one in found for name in one.models))
 
 
-def told(one: Listing) -> str:
+def told(one: ModelList) -> str:
     """One provider's state, in words."""
     match one.state:
         case "ok":
@@ -96,14 +96,14 @@ def told(one: Listing) -> str:
     return f"{one.provider} does not answer ({one.why})"
 
 
-def chosen(settings: Settings, found: Sequence[Listing] = ()) -> dict[str, str]:
+def chosen(settings: Settings, found: Sequence[ModelList] = ()) -> dict[str, str]:
     """The names that the settings choose, by the setting: the default one, and those of single agents."""
     setting = "PROMPTDOCK_MODEL" if settings.model else "PROMPTDOCK_MODEL by default"
     default = settings.model or _default(settings, found)
     return {setting: default} | settings.own_models()
 
 
-def _default(settings: Settings, found: Sequence[Listing]) -> str:
+def _default(settings: Settings, found: Sequence[ModelList]) -> str:
     """The first provider's recommended one, else the newest that it lists."""
     provider = connect.provider(settings)
     here = next((one for one in found if one.provider == provider.name), None)
@@ -113,7 +113,7 @@ def _default(settings: Settings, found: Sequence[Listing]) -> str:
     return here.models[0] if here and here.models else provider.recommended
 
 
-def missing(settings: Settings, known: Sequence[str], found: Sequence[Listing] = ()) -> list[MissingModel]:
+def missing(settings: Settings, known: Sequence[str], found: Sequence[ModelList] = ()) -> list[MissingModel]:
     """Those that are not among these names. Providers that list nothing say nothing."""
     if not known or any(not one.models for one in found):
         return []

@@ -33,7 +33,7 @@ async def show(settings: Settings, as_json: bool, refresh: bool = False) -> int:
     return 1 if wrong or down else 0
 
 
-def _need(found: list[models.Listing]) -> None:
+def _need(found: list[models.ModelList]) -> None:
     """An error where nobody says anything at all."""
     if not found or any(one.models or one.state == "ok" for one in found):
         return
@@ -43,7 +43,7 @@ def _need(found: list[models.Listing]) -> None:
     raise ModelError("no provider can be asked", why, "promptdock key check, later")
 
 
-def _fix(one: models.Listing) -> str:
+def _fix(one: models.ModelList) -> str:
     return (
         f"promptdock key set {one.provider}"
         if one.state == "refused"
@@ -51,7 +51,7 @@ def _fix(one: models.Listing) -> str:
     )
 
 
-def _table(names: list[str], users: dict[str, str], found: list[models.Listing]) -> None:
+def _table(names: list[str], users: dict[str, str], found: list[models.ModelList]) -> None:
     by = {name: one.provider for one in reversed(found) for name in one.models}
     rows = [
         (name, by.get(name, ""), ", ".join(who for who, used in users.items() if name in models.chain(used)))

@@ -188,7 +188,7 @@ def _agents(settings: Settings, seconds: float | None, missing: set[str]) -> Non
 async def _model(settings: Settings, name: str) -> None:
     """The model that speaks, and whether the provider has it; who does not say so in time is not waited for."""
     wrong: list[models.MissingModel] = []
-    found: list[models.Listing] = []
+    found: list[models.ModelList] = []
     with contextlib.suppress(PromptDockError, TimeoutError):
         async with asyncio.timeout(_MODELS):
             found = await models.listings(settings)
