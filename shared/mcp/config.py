@@ -210,18 +210,6 @@ def server(
     return Server(name, spec, file, (f"not used here: {', '.join(unused)}",) if unused else ())
 
 
-def check(name: str, entry: Any) -> None:
-    """ConfigurationError for what can be no server, whatever its variables are."""
-    server(name, entry, PROFILES, _Any())
-
-
-class _Any(dict[str, str]):
-    """An environment in which each variable is set."""
-
-    def get(self, _name: str, _default: Any = None) -> Any:
-        return "x"
-
-
 def environment(home: Path) -> dict[str, str]:
     """What `${NAME}` means here: the environment, then the `.env` files that count."""
     return {name: value for _, values in reversed(folders.sources(home)) for name, value in values.items()}

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from shared.mcp.bounds import DESCRIPTION, PAGES, SCHEMAS, TOOLS
-from shared.mcp.schema import Arguments, Unusable
+from shared.mcp.schema import Takes, Unusable
 
 if TYPE_CHECKING:
     from mcp import types
     from mcp.client.session import ClientSession
 
-Effect = Literal["pure", "idempotent", "once"]
+Repeat = Literal["pure", "idempotent", "once"]
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 _LONGEST = 64  # letters of `mcp__server__tool` that every provider takes
 
@@ -28,8 +28,8 @@ class ListedTool:
     name: str  # letters that providers take; unique among the server's
     theirs: str  # as the server calls it
     description: str
-    arguments: Arguments
-    effect: Effect
+    arguments: Takes
+    effect: Repeat
     output: dict[str, Any] | None = None  # the schema of its structured answers
     definition: str = ""  # a digest of all that the server says of it
 
@@ -97,7 +97,7 @@ def _tool(tool: types.Tool, server: str) -> ListedTool:
         _name(tool.name, server),
         tool.name,
         (tool.description or tool.title or "").strip()[:DESCRIPTION],
-        Arguments.of(tool.input_schema),
+        Takes.of(tool.input_schema),
         _effect(tool.annotations),
         tool.output_schema,
         hashlib.sha256(text.encode()).hexdigest()[:16],
@@ -116,7 +116,7 @@ def _name(theirs: str, server: str) -> str:
     return f"{plain}_{hashlib.sha256(theirs.encode()).hexdigest()[:6]}"
 
 
-def _effect(annotations: types.ToolAnnotations | None) -> Effect:
+def _effect(annotations: types.ToolAnnotations | None) -> Repeat:
     """What becomes of a call that was cut off: it is `once` unless the server says that another does no harm."""
     if annotations is None:
         return "once"

@@ -15,7 +15,7 @@ from typing import Any
 from shared.errors import ToolError
 from shared.mcp.bounds import SCHEMA
 
-Json = dict[str, Any]
+_Object = dict[str, Any]
 _NODES = 2000  # that a schema may have once its references are written out
 _DEPTH = 24
 _CHECKED = 64 * 1024  # characters of a result that is compared with its schema
@@ -29,14 +29,14 @@ class Unusable(Exception):
 
 
 @dataclass(frozen=True)
-class Arguments:
+class Takes:
     """What a tool takes: `schema` for the model, and a check before a call."""
 
-    schema: Json
-    whole: Json = field(repr=False)  # as the server gave it
+    schema: _Object
+    whole: _Object = field(repr=False)  # as the server gave it
 
     @classmethod
-    def of(cls, given: Any) -> Arguments:
+    def of(cls, given: Any) -> Takes:
         """Unusable says why a model cannot be shown this, or nothing can be checked by it."""
         if not isinstance(given, dict):
             raise Unusable("its schema is no object")
@@ -49,7 +49,7 @@ class Arguments:
         shown = {key: value for key, value in given.items() if key not in (*_TOP, "$schema", "$id")}
         return cls({**shown, "type": "object", "properties": given.get("properties") or {}}, given)
 
-    def check(self, tool: str, arguments: Any) -> Json:
+    def check(self, tool: str, arguments: Any) -> _Object:
         """The arguments, as they are handed on; ToolError says what is wrong with them."""
         if not isinstance(arguments, dict):
             raise ToolError(
@@ -61,14 +61,14 @@ class Arguments:
         return arguments
 
     @cached_property
-    def _plain(self) -> Json:
+    def _plain(self) -> _Object:
         return written_out(self.whole)
 
-    def _check(self, arguments: Json) -> list[str]:
+    def _check(self, arguments: _Object) -> list[str]:
         return mismatches(self._plain, arguments)
 
 
-def mismatches(schema: Json, value: Any) -> list[str]:
+def mismatches(schema: _Object, value: Any) -> list[str]:
     """Where the value is not as the (written out) schema says, in words; [] where it cannot be told."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
@@ -83,14 +83,14 @@ def mismatches(schema: Json, value: Any) -> list[str]:
     return [f"{place}: {found.message}"[:300] if place else str(found.message)[:300]]
 
 
-def answered(schema: Json, value: Any) -> str:
+def answered(schema: _Object, value: Any) -> str:
     """How an answer differs from what the server said that it would be; "" where it does not."""
     if value is None or len(json.dumps(value, default=str)) > _CHECKED:
         return ""
     return "; ".join(mismatches(written_out(schema), value))
 
 
-def written_out(schema: Json) -> Json:
+def written_out(schema: _Object) -> _Object:
     """The schema without references and without what takes unbounded time; what refers to itself takes anything."""
     left = [_NODES]
 
@@ -113,18 +113,18 @@ def written_out(schema: Json) -> Json:
         return {"allOf": [plain, node(target, depth + 1, False)]} if target else plain
 
     try:
-        whole: Json = node(schema, 0, False)
+        whole: _Object = node(schema, 0, False)
     except Unusable:
         return {"type": "object", "required": _required(schema)}
     return whole
 
 
-def _required(schema: Json) -> list[str]:
+def _required(schema: _Object) -> list[str]:
     given = schema.get("required")
     return [name for name in given if isinstance(name, str)] if isinstance(given, list) else []
 
 
-def _found(schema: Json, reference: str) -> Any:
+def _found(schema: _Object, reference: str) -> Any:
     """What a reference within the schema means; nothing where it leads elsewhere."""
     if not reference.startswith("#/"):
         return {}
@@ -136,7 +136,7 @@ def _found(schema: Json, reference: str) -> Any:
     return value if isinstance(value, dict) else {}
 
 
-def _valid(given: Json) -> None:
+def _valid(given: _Object) -> None:
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
 
@@ -149,7 +149,7 @@ def _valid(given: Json) -> None:
         raise Unusable("its schema is nested too deeply") from None
 
 
-def _named(given: Json) -> None:
+def _named(given: _Object) -> None:
     """Names that a provider refuses would make it refuse the whole request."""
     pending: list[Any] = [given]
     while pending:

@@ -1,4 +1,4 @@
-"""All MCP servers of a process: those that are configured now, each with its connection."""
+"""All MCP servers of a process: those that are configured now, each with its link."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shared import log
 from shared.errors import ConfigurationError
 from shared.mcp import config
 from shared.mcp.config import Configured, Problem, Server
-from shared.mcp.connection import Connection, Health, Launch, Patience
+from shared.mcp.link import Health, Launch, Link, Patience
 
 _SETTLE = 5.0  # seconds from its start in which a server may say what it has, before a turn begins without
 
@@ -43,7 +43,7 @@ class Servers:
         self._wants: dict[str, Wants] = {}  # by agent
         self._configured = Configured()
         self._own: dict[str, dict[str, Server]] = {}  # that profiles bring, by agent
-        self._connections: dict[str, Connection] = {}  # by all that a server is
+        self._links: dict[str, Link] = {}  # by all that a server is
         self._running: dict[str, tuple[asyncio.Task[None], float]] = {}
 
     @classmethod
@@ -69,9 +69,9 @@ class Servers:
     @property
     def health(self) -> list[Health]:
         """How all of them are."""
-        return [one.health for one in self._connections.values()]
+        return [one.health for one in self._links.values()]
 
-    async def refresh(self, agent: str, wants: Wants) -> dict[str, Connection]:
+    async def refresh(self, agent: str, wants: Wants) -> dict[str, Link]:
         """Those that this agent has, as they are configured now; who has just begun is waited for, a little."""
         self._wants[agent] = wants
         seen = (self._changed(), dict(self._wants))
@@ -83,8 +83,8 @@ class Servers:
                 log.get().warning("An MCP server cannot be used", about=problem.about, why=problem.why)
             await self._reconcile()
         await self._settle()
-        found = {server.name: self._connections.get(_key(server)) for server in self._of(agent)}
-        return {name: connection for name, connection in found.items() if connection is not None}
+        found = {server.name: self._links.get(_key(server)) for server in self._of(agent)}
+        return {name: link for name, link in found.items() if link is not None}
 
     async def close(self) -> None:
         """End all of them."""
@@ -112,23 +112,23 @@ class Servers:
     async def _reconcile(self) -> None:
         wanted = {_key(server): server for agent in self._wants for server in self._of(agent)}
         ended = []
-        for key in [key for key in self._connections if key not in wanted]:
-            del self._connections[key]
+        for key in [key for key in self._links if key not in wanted]:
+            del self._links[key]
             ended.append(self._running.pop(key)[0])
             ended[-1].cancel()
         for key, server in wanted.items():
-            if key not in self._connections:
+            if key not in self._links:
                 log.hide(*server.spec.secrets())
-                connection = self._connections[key] = Connection(server, self._launch, self._patience)
-                task = asyncio.create_task(connection.run(), name=f"mcp {server.name}")
+                link = self._links[key] = Link(server, self._launch, self._patience)
+                task = asyncio.create_task(link.run(), name=f"mcp {server.name}")
                 self._running[key] = (task, time.monotonic())
         await asyncio.gather(*ended, return_exceptions=True)
 
     async def _settle(self) -> None:
         new = [
-            (self._connections[key], begun + _SETTLE - time.monotonic())
+            (self._links[key], begun + _SETTLE - time.monotonic())
             for key, (_, begun) in self._running.items()
-            if not self._connections[key].tried.is_set()
+            if not self._links[key].tried.is_set()
         ]
         left = max((seconds for _, seconds in new), default=0)
         if left > 0:

@@ -32,7 +32,7 @@ class Start:
 
 
 @dataclass
-class _Child:
+class _Started:
     process: asyncio.subprocess.Process
     last: bytearray = field(default_factory=bytearray)  # of stderr
 
@@ -50,7 +50,7 @@ async def transport(start: Start, watch: Watch) -> AsyncIterator[Any]:
     """The streams of a session with a child; it is ended when the context is left. ToolError where it cannot start."""
     import anyio
 
-    child = await _started(start)
+    child = await _spawned(start)
     taken: tuple[Any, Any] = anyio.create_memory_object_stream(0)
     given: tuple[Any, Any] = anyio.create_memory_object_stream(0)
     tasks = [
@@ -69,7 +69,7 @@ async def transport(start: Start, watch: Watch) -> AsyncIterator[Any]:
         await asyncio.shield(asyncio.ensure_future(_end(child, tasks)))
 
 
-async def _started(start: Start) -> _Child:
+async def _spawned(start: Start) -> _Started:
     try:
         process = await asyncio.create_subprocess_exec(
             *start.argv,
@@ -84,10 +84,12 @@ async def _started(start: Start) -> _Child:
     except (OSError, ValueError) as error:
         why = os.strerror(error.errno or 0).lower() if isinstance(error, OSError) else str(error)
         raise ToolError(f"{start.argv[0]} could not be started", why, "check that it is installed") from None
-    return _Child(process)
+    return _Started(process)
 
 
-async def _read(child: _Child, out: MemoryObjectSendStream[SessionMessage | Exception], watch: Watch) -> None:
+async def _read(
+    child: _Started, out: MemoryObjectSendStream[SessionMessage | Exception], watch: Watch
+) -> None:
     """One message a line; what is none is passed over, as programs print all sorts of things."""
     from mcp.shared.message import SessionMessage
     from mcp_types import jsonrpc_message_adapter
@@ -108,7 +110,7 @@ async def _read(child: _Child, out: MemoryObjectSendStream[SessionMessage | Exce
     out.close()
 
 
-async def _write(child: _Child, given: MemoryObjectReceiveStream[SessionMessage], watch: Watch) -> None:
+async def _write(child: _Started, given: MemoryObjectReceiveStream[SessionMessage], watch: Watch) -> None:
     assert child.process.stdin is not None
     try:
         async for message in given:
@@ -119,7 +121,7 @@ async def _write(child: _Child, given: MemoryObjectReceiveStream[SessionMessage]
         watch.fail(await child.ended())
 
 
-async def _listen(child: _Child) -> None:
+async def _listen(child: _Started) -> None:
     """Keep the end of what it prints for people."""
     assert child.process.stderr is not None
     while data := await child.process.stderr.read(16 * 1024):
@@ -127,7 +129,7 @@ async def _listen(child: _Child) -> None:
         del child.last[:-_LAST]
 
 
-async def _end(child: _Child, tasks: list[asyncio.Task[None]]) -> None:
+async def _end(child: _Started, tasks: list[asyncio.Task[None]]) -> None:
     """As the protocol has it: its input is closed, then it is told to end, then its whole group is killed."""
     await asyncio.gather(*tasks, return_exceptions=True)
     process = child.process

@@ -46,7 +46,8 @@ class Profile(BaseModel):
     repositories: Annotated[list[RepoKind], Field(min_length=1)] = ["frontend", "backend", "both"]
     plans: bool = False  # it takes tasks of type `plan` that name nobody
     executor: Literal["loop", "claude-code"] = "loop"  # what carries out its tasks
-    mcp_servers: list[str] | None = None  # by name; without it all of them on demand, or none
+    # by name, or as in mcp.json; without it all that are configured where it is on demand, else none
+    mcp_servers: list[str] | dict[str, dict[str, Any]] | None = None
     categories: list[str] = []  # whose tools it is shown, all of each
     budget: Annotated[float, Field(gt=0)] | None = None  # dollars of one turn
     row: str = ""  # the id of the row that holds it; "" for a folder's
@@ -64,8 +65,15 @@ class Profile(BaseModel):
 
     @property
     def servers(self) -> list[str] | None:
-        """The MCP servers whose tools it has; None for all of them."""
-        return [] if self.mcp_servers is None and not self.on_demand else self.mcp_servers
+        """The MCP servers whose tools it has, by name; None for all of them."""
+        if self.mcp_servers is None:
+            return None if self.on_demand else []
+        return list(self.mcp_servers)
+
+    @property
+    def own_servers(self) -> dict[str, dict[str, Any]]:
+        """The MCP servers that it brings itself, as they are written."""
+        return self.mcp_servers if isinstance(self.mcp_servers, dict) else {}
 
     @property
     def system(self) -> str:

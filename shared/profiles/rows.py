@@ -38,7 +38,7 @@ def of_row(row: ProfileRow, name: str = "") -> Profile:
         turns=limits.turns,
         task_minutes=limits.task_minutes,
         budget=row.budget,
-        mcp_servers=list(row.mcp_servers) if row.mcp_servers else None,
+        mcp_servers=dict(row.mcp_servers) or None,
         sections=(*shape.sections_of(row.sections), *docs),
         foreign=mark(row),
     )

@@ -40,9 +40,12 @@ async def load_tools(here: Context, category: str) -> Result:
     tools = [tool for tool in named(_registry(here), category) if tool.name not in hidden]
     if not tools:
         raise ToolError(f"{category} cannot be loaded", "your permissions deny it", "go on without it")
+    # What others wrote of their tools stands in what the model is shown from now on.
+    theirs = {"source": category} if any(tool.accepts for tool in tools) else {}
     count = f"{len(tools)} {category} tools are" if category in tiers(_registry(here)) else f"{category} is"
     return {
         "loaded": category,
         "tools_added": [tool.name for tool in tools],
         "message": f"{count} now available.",
+        **theirs,
     }

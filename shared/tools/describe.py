@@ -41,7 +41,17 @@ async def call(here: Context | None, tool: Tool, arguments: dict[str, Any], fact
                     return told
         except (PromptDockError, OSError, ValueError, TimeoutError) as error:
             log.get().debug("A call cannot be described", tool=tool.name, why=str(error))
-    return _plainly(tool, arguments)
+    return _theirs(tool, arguments) if tool.accepts is not None else _plainly(tool, arguments)
+
+
+def _theirs(tool: Tool, arguments: Mapping[str, Any]) -> list[str]:
+    """Of another source: what it says of itself is no word of ours, and stands last."""
+    said = f"it says of itself: {_short(' '.join(tool.description.split()))}"
+    return [
+        f"call {tool.detail(dict(arguments)) or tool.name}, a tool of an MCP server",
+        *_arguments(arguments),
+        said,
+    ]
 
 
 def _plainly(tool: Tool, arguments: Mapping[str, Any]) -> list[str]:

@@ -14,7 +14,7 @@ declared beside it, and from that the permissions follow (`shared/guard/permissi
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol, get_type_hints
@@ -43,7 +43,9 @@ def _changes(_arguments: dict[str, Any]) -> bool:
 class Accepts(Protocol):
     """What a tool of elsewhere takes: a schema that follows from no signature of ours."""
 
-    schema: dict[str, Any]
+    @property
+    def schema(self) -> dict[str, Any]:
+        """As the model is shown it."""
 
     def check(self, tool: str, arguments: Any) -> dict[str, Any]:
         """The arguments, as they are handed on; ToolError says what is wrong with them."""
@@ -236,8 +238,8 @@ class Category:
 class ToolSource(Protocol):
     """Tools that are not in the catalog, such as those of MCP servers; asked when a turn begins."""
 
-    async def categories(self, wanted: Sequence[str] | None) -> Sequence[Category]:
-        """Those of the sources that are `wanted` by name, None being all; the same object while nothing changed."""
+    async def categories(self, wanted: Sequence[str] | None, own: Mapping[str, Any]) -> Sequence[Category]:
+        """Of the sources `wanted` by name (None: all) and the agent's `own`; one object while nothing changed."""
 
 
 class Registry:

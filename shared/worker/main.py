@@ -63,6 +63,7 @@ async def serve(settings: Settings, profile: Profile) -> None:
     from shared.tools import catalog
     from shared.tools.execute import ToolExecutor
     from shared.worker import provider
+    from shared.tools.mcp.source import ServerTools
     from shared.worker import resources as composition
     from shared.worker.runners.agent import AgentRunner
     from shared.worker.runners.hosts import RemoteHost
@@ -84,7 +85,9 @@ async def serve(settings: Settings, profile: Profile) -> None:
     resources = await composition.build(settings, profile.name)
     log.get().info("Connected to Redis")
     try:
-        engine = AgentRunner(resources, profile, tools := catalog.registry(), ToolExecutor(tools))
+        tools = catalog.registry()
+        source = ServerTools(resources.mcp, profile.name)
+        engine = AgentRunner(resources, profile, tools, ToolExecutor(tools), source=source)
         engine.check()
         beside = _services(resources, engine)
         runner = _runners(engine)
@@ -108,6 +111,7 @@ async def serve(settings: Settings, profile: Profile) -> None:
         )
         worker.listen_for_signals()
         worker.spawn(provider.keep(resources.model))
+        worker.spawn(engine.warm())
         if profile.kind == "chat":
             from shared.worker import scratch_repository
             from shared.worker.services import ownership

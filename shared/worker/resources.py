@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from shared import log
 from shared.bus import embedded, signing
@@ -15,6 +16,7 @@ from shared.bus.model_lists import ModelLists
 from shared.errors import ConfigurationError, StoreUnavailable
 from shared.guard.files.host_id import home_id
 from shared.guard.sandbox.sandbox import Sandbox
+from shared.mcp.servers import Servers
 from shared.models.base import Model
 from shared.models.fallback import Outages
 from shared.settings import Settings, load
@@ -22,6 +24,7 @@ from shared.store.base import Store
 from shared.store.breaker import Breaker
 from shared.store.factory import make_store
 from shared.tasks.worktree.mirrors import Mirrors
+from shared.tools.mcp.launch import launching
 from shared.turns.signatures import Signatures
 from shared.worker.connection import Connection
 from shared.worker.permissions.authority import Authority
@@ -126,8 +129,16 @@ class Resources:
             self.store, self.settings.home, self.settings.permission_profile or "", self.sandbox.offline
         )
 
+    @cached_property
+    def mcp(self) -> Servers:
+        """The sessions with MCP servers; none is opened before an agent asks for its own."""
+        settings = self.settings
+        launch = launching(settings.home, lambda: self.sandbox)
+        return Servers.of_home(settings.home, settings.secrets(), launch)
+
     async def close(self) -> None:
         """Give everything back."""
+        await self.mcp.close()
         await self.model.close()
         await self.store.close()
         await self.connection.bus.close()

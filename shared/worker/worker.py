@@ -322,6 +322,7 @@ class Worker:
                 "demo": self.resources.model.demo,
                 "store": self.resources.store.name,
                 "sandbox": self.resources.sandbox.short,
+                "mcp": [one.card() for one in self.resources.mcp.health],
                 "home": self.resources.home,
                 "cluster": self.resources.cluster,
                 "pid": os.getpid(),

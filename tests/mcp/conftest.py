@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from shared.mcp.config import Server, server
-from shared.mcp.connection import Connection, Patience
+from shared.mcp.link import Link, Patience
 from shared.mcp.stdio import Start
 
 SCRIPT = Path(__file__).parents[1] / "support" / "mcp_server.py"
@@ -30,11 +30,11 @@ def stdio(mode: str = "well", *more: str, **fields: Any) -> Server:
 
 
 @asynccontextmanager
-async def connected(one: Server, patience: Patience = QUICK) -> AsyncIterator[Connection]:
-    connection = Connection(one, start, patience)
-    task = asyncio.create_task(connection.run())
+async def connected(one: Server, patience: Patience = QUICK) -> AsyncIterator[Link]:
+    link = Link(one, start, patience)
+    task = asyncio.create_task(link.run())
     try:
-        yield connection
+        yield link
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -43,16 +43,16 @@ async def connected(one: Server, patience: Patience = QUICK) -> AsyncIterator[Co
 Call = Callable[..., Awaitable[Any]]
 
 
-async def call(connection: Connection, name: str, text: str = "hi") -> str:
+async def call(link: Link, name: str, text: str = "hi") -> str:
     """What a tool answers, as text."""
 
     async def say(_text: str) -> None:
         return None
 
-    await connection.present()
-    tool = connection.tool(name)
-    assert tool is not None, connection.health
-    answer = await connection.call(tool, {"text": text}, say)
+    await link.present()
+    tool = link.tool(name)
+    assert tool is not None, link.health
+    answer = await link.call(tool, {"text": text}, say)
     return "".join(str(getattr(block, "text", "")) for block in answer.content)
 
 

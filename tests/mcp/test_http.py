@@ -127,13 +127,13 @@ def hostile(mode: str) -> Iterator[int]:
 
 async def test_a_server_of_the_official_library_is_used_killed_and_used_again() -> None:
     port = free_port()
-    async with connected(at(port)) as connection:
-        await asyncio.wait_for(connection.tried.wait(), 10)
-        assert connection.state == "lost"
+    async with connected(at(port)) as link:
+        await asyncio.wait_for(link.tried.wait(), 10)
+        assert link.state == "lost"
         async with official(port):
-            assert await call(connection, "echo", "one") == "one"
+            assert await call(link, "echo", "one") == "one"
         async with official(port):
-            assert await call(connection, "echo", "two") == "two"
+            assert await call(link, "echo", "two") == "two"
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ async def test_an_answer_that_is_too_much_is_a_clear_error_and_the_server_stays_
     mode: str, why: str
 ) -> None:
     with hostile(mode) as port:
-        async with connected(at(port, timeout=20), QUICK) as connection:
+        async with connected(at(port, timeout=20), QUICK) as link:
             with pytest.raises(ToolError, match=why):
-                await call(connection, "echo")
-            await connection.present()
+                await call(link, "echo")
+            await link.present()

@@ -10,13 +10,13 @@ import pytest
 
 from shared.errors import ToolError
 from shared.mcp import schema
-from shared.mcp.schema import Arguments, Unusable
+from shared.mcp.schema import Takes, Unusable
 
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 
 
 def test_arguments_are_checked_as_the_server_says() -> None:
-    arguments = Arguments.of(TEXT)
+    arguments = Takes.of(TEXT)
     assert arguments.check("t", {"text": "a"}) == {"text": "a"}
     with pytest.raises(ToolError, match="'text' is a required property"):
         arguments.check("t", {})
@@ -33,11 +33,11 @@ def test_references_are_followed_within_the_schema() -> None:
         "$defs": {"place": {"type": "object", "required": ["city"]}},
     }
     with pytest.raises(ToolError, match="where: 'city' is a required property"):
-        Arguments.of(given).check("t", {"where": {}})
+        Takes.of(given).check("t", {"where": {}})
 
 
 def test_what_providers_refuse_at_the_top_is_not_shown_to_them_and_checked_all_the_same() -> None:
-    arguments = Arguments.of({"anyOf": [{"required": ["a"]}, {"required": ["b"]}]})
+    arguments = Takes.of({"anyOf": [{"required": ["a"]}, {"required": ["b"]}]})
     assert arguments.schema == {"type": "object", "properties": {}}
     with pytest.raises(ToolError, match="not valid under any"):
         arguments.check("t", {"c": 1})
@@ -66,7 +66,7 @@ def _bomb() -> dict[str, Any]:
 )
 def test_checking_by_a_hostile_schema_takes_no_time_and_leads_nowhere(given: dict[str, Any]) -> None:
     began = time.monotonic()
-    assert Arguments.of(given).check("t", {"x": "a" * 60 + "!"})
+    assert Takes.of(given).check("t", {"x": "a" * 60 + "!"})
     assert time.monotonic() - began < 2
 
 
@@ -82,7 +82,7 @@ def test_checking_by_a_hostile_schema_takes_no_time_and_leads_nowhere(given: dic
 )
 def test_a_schema_that_would_spoil_a_whole_request_is_not_used(given: Any, why: str) -> None:
     with pytest.raises(Unusable, match=why):
-        Arguments.of(given)
+        Takes.of(given)
 
 
 def test_an_answer_is_compared_with_what_was_said_of_it() -> None:

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 Facts = Mapping[str, str]
 
 TOLD = frozenset({"changes"})  # words about the others: they are shown, and not compared
-LASTING = frozenset({"address"})  # a standing permission is bound to these: commits come and go
+LASTING = frozenset(
+    {"address", "server", "definition"}
+)  # a standing permission is bound to these: commits come and go
 _SHORT = 12  # of a commit or a digest: as many letters as people compare
 _NAMES = {
     "address": "it leads to",
@@ -19,8 +21,10 @@ _NAMES = {
     "folder": "it runs in",
     "files": "the files are those of",
     "steps": "the steps are those of",
+    "server": "the server is",
+    "definition": "the tool is as described by",
 }
-_DIGESTS = frozenset({"commit", "into", "files", "steps"})
+_DIGESTS = frozenset({"commit", "into", "files", "steps", "definition"})
 
 
 def describe(facts: Facts) -> str:

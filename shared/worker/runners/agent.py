@@ -77,11 +77,16 @@ class AgentRunner:
         latest = await self._changes.latest()
         if self.source is None:
             return latest
-        more = await self.source.categories(latest.profile.servers)
+        more = await self.source.categories(latest.profile.servers, latest.profile.own_servers)
         last = self._last
         if last.made is None or last.plain is not latest or last.more is not more:
             last.plain, last.more, last.made = latest, more, latest._with(more)
         return last.made
+
+    async def warm(self) -> None:
+        """Let what it stands on begin before its first turn does."""
+        if self.source is not None:
+            await self.source.categories(self.profile.servers, self.profile.own_servers)
 
     def _with(self, more: Sequence[Category]) -> AgentRunner:
         if not more:

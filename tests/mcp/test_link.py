@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from shared.errors import ToolError
-from shared.mcp.connection import Connection, Patience
+from shared.mcp.link import Link, Patience
 from tests.mcp.conftest import QUICK, call, connected, stdio
 
 
@@ -24,22 +24,22 @@ def _child() -> psutil.Process:
     return found[0]
 
 
-async def _until(connection: Connection, state: str) -> None:
+async def _until(link: Link, state: str) -> None:
     async with asyncio.timeout(10):
-        while connection.state != state:
+        while link.state != state:
             await asyncio.sleep(0.01)
 
 
 async def test_a_server_lists_its_tools_and_answers() -> None:
-    async with connected(stdio()) as connection:
-        assert await call(connection, "echo", "hello") == "hello"
-        assert [(tool.name, tool.effect) for tool in connection.listing.tools] == [
+    async with connected(stdio()) as link:
+        assert await call(link, "echo", "hello") == "hello"
+        assert [(tool.name, tool.effect) for tool in link.listing.tools] == [
             ("echo", "once"),
             ("look", "pure"),
             ("slow", "once"),
             ("die", "once"),
         ]
-        assert connection.health.called == "tester 1"
+        assert link.health.called == "tester 1"
 
 
 async def test_progress_is_told_while_a_call_runs() -> None:
@@ -48,46 +48,46 @@ async def test_progress_is_told_while_a_call_runs() -> None:
     async def say(text: str) -> None:
         said.append(text)
 
-    async with connected(stdio()) as connection:
-        await connection.present()
-        tool = connection.tool("slow")
+    async with connected(stdio()) as link:
+        await link.present()
+        tool = link.tool("slow")
         assert tool
-        await connection.call(tool, {"text": "x"}, say)
+        await link.call(tool, {"text": "x"}, say)
     assert said == ["tester: 0", "tester: 1", "tester: 2"]
 
 
 async def test_resources_and_prompts_can_be_listed_and_read() -> None:
-    async with connected(stdio()) as connection:
-        found, templates = await connection.resources()
+    async with connected(stdio()) as link:
+        found, templates = await link.resources()
         assert ([str(one.uri) for one in found], templates) == (["note://a"], [])
-        assert "what the note says" in str(await connection.read("note://a"))
-        assert [one.name for one in await connection.prompts()] == ["greet"]
-        assert "Greet Ada" in str(await connection.prompt("greet", {"who": "Ada"}))
+        assert "what the note says" in str(await link.read("note://a"))
+        assert [one.name for one in await link.prompts()] == ["greet"]
+        assert "Greet Ada" in str(await link.prompt("greet", {"who": "Ada"}))
 
 
 async def test_a_server_that_is_killed_comes_back_and_keeps_its_list_meanwhile() -> None:
-    async with connected(stdio()) as connection:
-        await call(connection, "echo")
+    async with connected(stdio()) as link:
+        await call(link, "echo")
         _child().kill()
-        await _until(connection, "lost")
-        assert [tool.name for tool in connection.listing.tools][:1] == ["echo"]
-        assert await call(connection, "echo", "again") == "again"
-        assert connection.state == "ready"
+        await _until(link, "lost")
+        assert [tool.name for tool in link.listing.tools][:1] == ["echo"]
+        assert await call(link, "echo", "again") == "again"
+        assert link.state == "ready"
 
 
 async def test_a_call_that_does_no_harm_is_made_again_when_its_server_dies_under_it(notes: Path) -> None:
     notes.with_suffix(".tools").write_text("once_dead")
-    async with connected(stdio("well", str(notes))) as connection:
-        await connection.present()
-        tool = connection.tool("once_dead")
+    async with connected(stdio("well", str(notes))) as link:
+        await link.present()
+        tool = link.tool("once_dead")
         assert tool
 
         async def say(_text: str) -> None: ...
 
         with pytest.raises(ToolError, match="whether it took effect is not known"):
-            await connection.call(tool, {"text": "x"}, say)
+            await link.call(tool, {"text": "x"}, say)
         notes.write_text("")  # noqa: ASYNC240
-        answer = await connection.call(replace(tool, effect="idempotent"), {"text": "x"}, say)
+        answer = await link.call(replace(tool, effect="idempotent"), {"text": "x"}, say)
         assert answer.content and notes.read_text().split() == ["once_dead"] * 2  # noqa: ASYNC240
 
 
@@ -99,57 +99,57 @@ async def test_a_call_that_does_no_harm_is_made_again_when_its_server_dies_under
     ],
 )
 async def test_a_server_that_sends_too_much_is_ended_with_a_clear_error(mode: str, why: str) -> None:
-    async with connected(stdio(mode)) as connection:
-        await connection.present()
+    async with connected(stdio(mode)) as link:
+        await link.present()
         before = psutil.Process().memory_info().rss
         began = time.monotonic()
         with pytest.raises(ToolError, match=why):
-            await call(connection, "echo")
+            await call(link, "echo")
         assert psutil.Process().memory_info().rss - before < 64 * 1024 * 1024
         assert time.monotonic() - began < 8
 
 
 async def test_a_server_that_hangs_in_a_call_is_given_up_and_goes_on_being_used() -> None:
-    async with connected(stdio("mute", timeout=1)) as connection:
+    async with connected(stdio("mute", timeout=1)) as link:
         with pytest.raises(ToolError, match=r"did not answer\. it was silent for 1 s"):
-            await call(connection, "echo")
-        assert connection.state == "ready"
+            await call(link, "echo")
+        assert link.state == "ready"
 
 
 async def test_a_server_that_never_begins_is_said_to_have_not() -> None:
     patience = Patience(start=0.5)
-    async with connected(stdio("silent"), patience) as connection:
-        await asyncio.wait_for(connection.tried.wait(), 10)
-        assert connection.health.why == "it did not begin within 0.5 s"
+    async with connected(stdio("silent"), patience) as link:
+        await asyncio.wait_for(link.tried.wait(), 10)
+        assert link.health.why == "it did not begin within 0.5 s"
 
 
 async def test_a_server_that_dies_at_once_is_told_with_its_last_words() -> None:
-    async with connected(stdio("dies"), replace(QUICK, back=0.1)) as connection:
-        await asyncio.wait_for(connection.tried.wait(), 10)
-        assert connection.health.why == "it ended with exit code 7: there is no such file"
+    async with connected(stdio("dies"), replace(QUICK, back=0.1)) as link:
+        await asyncio.wait_for(link.tried.wait(), 10)
+        assert link.health.why == "it ended with exit code 7: there is no such file"
         with pytest.raises(ToolError, match="is not there"):
-            await connection.present()
+            await link.present()
 
 
 async def test_a_command_that_is_not_there_is_told() -> None:
     from shared.mcp.config import server
 
     missing = server("tester", {"command": "/no/such/program"}, Path("/home/mcp.json"), {})
-    async with connected(missing) as connection:
-        await asyncio.wait_for(connection.tried.wait(), 10)
-        assert connection.health.why.startswith("/no/such/program could not be started. no such file")
+    async with connected(missing) as link:
+        await asyncio.wait_for(link.tried.wait(), 10)
+        assert link.health.why.startswith("/no/such/program could not be started. no such file")
 
 
 async def test_what_is_printed_beside_the_protocol_does_no_harm() -> None:
-    async with connected(stdio("prints")) as connection:
-        assert await call(connection, "echo", "still") == "still"
+    async with connected(stdio("prints")) as link:
+        assert await call(link, "echo", "still") == "still"
 
 
 async def test_tools_with_a_schema_that_no_model_can_be_shown_are_left_out_by_name() -> None:
-    async with connected(stdio("lies")) as connection:
-        await connection.present()
-        assert [tool.name for tool in connection.listing.tools] == ["good", "answers"]
-        assert [left.split(":")[0] for left in connection.listing.left_out] == [
+    async with connected(stdio("lies")) as link:
+        await link.present()
+        assert [tool.name for tool in link.listing.tools] == ["good", "answers"]
+        assert [left.split(":")[0] for left in link.listing.left_out] == [
             "not_valid",
             "odd",
             "large",
@@ -157,39 +157,39 @@ async def test_tools_with_a_schema_that_no_model_can_be_shown_are_left_out_by_na
 
 
 async def test_a_list_that_breaks_the_protocol_is_told_as_that() -> None:
-    async with connected(stdio("breaks")) as connection:
-        await asyncio.wait_for(connection.tried.wait(), 10)
-        assert "not as the protocol has it: tools.0.inputSchema.type" in connection.health.why
+    async with connected(stdio("breaks")) as link:
+        await asyncio.wait_for(link.tried.wait(), 10)
+        assert "not as the protocol has it: tools.0.inputSchema.type" in link.health.why
 
 
 async def test_a_thousand_tools_are_cut_to_a_bound() -> None:
-    async with connected(stdio("many")) as connection:
-        await connection.present()
-        assert len(connection.listing.tools) == 128
+    async with connected(stdio("many")) as link:
+        await link.present()
+        assert len(link.listing.tools) == 128
 
 
 async def test_an_answer_of_another_shape_is_an_error_of_that_call_alone(notes: Path) -> None:
     notes.with_suffix(".tools").write_text("odd echo")
-    async with connected(stdio("well", str(notes))) as connection:
+    async with connected(stdio("well", str(notes))) as link:
         with pytest.raises(ToolError, match="answered what cannot be read"):
-            await call(connection, "odd")
-        assert await call(connection, "echo", "fine") == "fine"
+            await call(link, "odd")
+        assert await call(link, "echo", "fine") == "fine"
 
 
 async def test_a_list_that_changed_is_taken_up(notes: Path) -> None:
-    async with connected(stdio("well", str(notes))) as connection:
-        await connection.present()
+    async with connected(stdio("well", str(notes))) as link:
+        await link.present()
         notes.with_suffix(".tools").write_text("echo fresh")
         notes.with_suffix(".changed").touch()
-        await call(connection, "echo")
+        await call(link, "echo")
         async with asyncio.timeout(10):
-            while connection.tool("fresh") is None:
+            while link.tool("fresh") is None:
                 await asyncio.sleep(0.01)
 
 
 async def test_a_child_is_ended_with_its_session_even_when_it_reads_nothing() -> None:
-    async with connected(stdio("mute"), QUICK) as connection:
-        await connection.present()
+    async with connected(stdio("mute"), QUICK) as link:
+        await link.present()
         child = _child()
         os.kill(child.pid, signal.SIGSTOP)
     assert not psutil.pid_exists(child.pid) or child.status() == psutil.STATUS_ZOMBIE

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 State = Literal["starting", "ready", "lost", "off"]
 Launch = Callable[[Server], stdio.Start]
-Say = Callable[[str], Awaitable[None]]
+Progress = Callable[[str], Awaitable[None]]
 T = TypeVar("T")
-_FORGOTTEN = "Session terminated"  # as the library says it of a server that has begun anew
+_FORGOTTEN = "Link terminated"  # as the library says it of a server that has begun anew
 _FIRST, _MOST = 0.5, 60.0  # seconds between tries to open a session
 
 
@@ -64,7 +64,7 @@ class Health:
         return {"name": self.name, "state": self.state, "tools": self.tools, **why}
 
 
-class Connection:
+class Link:
     """One server. `run` keeps its session until it is cancelled."""
 
     def __init__(self, server: Server, launch: Launch, patience: Patience | None = None) -> None:
@@ -204,7 +204,7 @@ class Connection:
         """ToolError where the server is away, after a while in which it may come back."""
         await self._usable()
 
-    async def call(self, tool: ListedTool, arguments: dict[str, Any], say: Say) -> types.CallToolResult:
+    async def call(self, tool: ListedTool, arguments: dict[str, Any], say: Progress) -> types.CallToolResult:
         """Run one tool there."""
         from mcp import types
 
