@@ -65,7 +65,7 @@ def test_a_row_says_which_tools_model_limits_and_permissions_its_agent_has() -> 
         "bard",
     )
     assert (found.name, found.tools, found.categories) == ("bard", ["view", "bash"], ["memory"])
-    assert not found.on_demand and found.mcp_servers == ["git"]
+    assert not found.on_demand and found.servers == ["git"]
     assert (found.chosen_model, found.rounds, found.budget) == ("some-model", 3, 0.5)
     assert (found.permissions.preset, found.permissions.deny) == ("builder", ["tool:bash:rm .*"])
     assert found.permissions.approval_minutes == 5
