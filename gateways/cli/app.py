@@ -45,7 +45,7 @@ _TABLE = {
         "messages.app", "All that waits for you, in all conversations, each with the command that answers it."
     ),
     "pending": Entry("messages.app", "Accepted messages that have not ended, by agent."),
-    "trust": Entry("cluster.app", "Let a folder's .env and .promptdock count."),
+    "trust": Entry("cluster.app", "Let a folder's .env, .promptdock and mcp.json count."),
     "trace": Entry(
         "messages.app",
         "A turn after the fact: its steps and those of the agents that it asked, with time, tokens and cost.",
@@ -61,6 +61,7 @@ _TABLE = {
     "key": Entry("key", "The model provider's key.", noun=True),
     "config": Entry("config", "Settings.", noun=True),
     "tools": Entry("tools", "The agents' tools, and calling one by hand.", noun=True),
+    "mcp": Entry("mcp", "MCP servers, whose tools agents use.", noun=True),
     "approvals": Entry("approvals", "Calls that wait for permission.", noun=True),
     "budget": Entry("budget", "What may be spent, in dollars; none takes a bound away.", noun=True),
     "permissions": Entry("permissions", "What agents may do.", noun=True),

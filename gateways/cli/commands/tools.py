@@ -118,7 +118,8 @@ async def _call(
     settings: Settings, name: str, text: str, user: str, as_json: bool, how: dict[str, Any]
 ) -> None:
     arguments = _parsed(text)
-    known.tool(name, exact=True)
+    if not known.is_of_server(name):
+        known.tool(name, exact=True)
     result = await calling.call(settings, name, user, arguments, exact=True, **how)
     if as_json:
         screen.document("tool_result", tool=name, result=result)

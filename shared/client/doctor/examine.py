@@ -13,7 +13,7 @@ from shared.client.client import Client
 from shared.client.doctor import machine
 from shared.client.findings import Finding
 from shared.client.local import supervision
-from shared.client.views import dead_letters, status
+from shared.client.views import dead_letters, mcp, status
 from shared.errors import BusUnreachable, ConfigurationError, PromptDockError, StoreUnavailable
 
 _LOOPBACK = ("127.", "localhost", "::1")
@@ -36,6 +36,8 @@ async def examine(client: Client, env_file: Path) -> AsyncGenerator[Finding, Non
         yield found
     yield machine.disk(settings)
     yield await asyncio.to_thread(machine.sandbox, settings)
+    for found in await asyncio.to_thread(mcp.findings, settings):
+        yield found
     for maybe in (
         machine.executor(settings),
         machine.server(settings),

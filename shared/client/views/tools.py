@@ -38,6 +38,11 @@ def tool(name: str, exact: bool = False) -> Card:
         return _card(registry.get(pick(name, names, "tool", "promptdock tools list shows them all")))
 
 
+def is_of_server(name: str) -> bool:
+    """Whether only the workers know a tool: those of MCP servers come and go."""
+    return name.startswith("mcp__") or "_mcp_" in name
+
+
 def _card(found: Any) -> Card:
     return {
         "name": found.name,

@@ -119,7 +119,7 @@ def logs(
 
 @app.command()
 def trust(folder: Annotated[Path, typer.Argument(help="The current one by default.")] = Path()) -> NoReturn:
-    """Let a folder's .env and .promptdock count."""
+    """Let a folder's .env, .promptdock and mcp.json count."""
     from shared.client.local import trust as trusting
 
     try:

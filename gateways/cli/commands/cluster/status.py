@@ -9,6 +9,7 @@ from gateways.cli import screen
 from shared.client import Client
 from shared.client.local import supervision
 from shared.client.views import inbox
+from shared.client.views import mcp as servers
 from shared.client.views import status as look
 from shared.errors import BusUnreachable
 from shared.settings import Settings
@@ -85,6 +86,8 @@ def _whole(state: dict[str, Any]) -> None:
     passing = [name for name in state["offline"] if name not in (*state["expected"], *state["unannounced"])]
     if passing:
         screen.talk(f"does not come back by itself: {', '.join(passing)} (promptdock agents forget NAME)")
+    for told in servers.lost(state["agents"]):
+        screen.talk(f"{told} (promptdock mcp list)")
     if not state["supervised"] and state["left"]:
         screen.talk(f"nobody supervises what still runs here: {', '.join(state['left'])} (promptdock down)")
     since = time.time() - state["dead_newest_ms"] / 1000
