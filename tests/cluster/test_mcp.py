@@ -115,6 +115,7 @@ def test_a_killed_worker_leaves_no_server_and_a_call_is_asked_for_under_standard
         return next((one for one in wire.outputs("ada") if one["status"] == "awaiting_approval"), None)
 
     request = until(asked, what="permission being asked for")
+    assert request is not None
     card = request["approval"]
     assert card["action"] == "tool:mcp__good__echo:good/echo"
     assert card["about"]["does"] == "call good/echo, a tool of an MCP server"
