@@ -62,8 +62,8 @@ async def serve(settings: Settings, profile: Profile) -> None:
     from shared.conversation import sessions
     from shared.tools import catalog
     from shared.tools.execute import ToolExecutor
-    from shared.worker import provider
     from shared.tools.mcp.source import ServerTools
+    from shared.worker import provider
     from shared.worker import resources as composition
     from shared.worker.runners.agent import AgentRunner
     from shared.worker.runners.hosts import RemoteHost

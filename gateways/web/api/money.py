@@ -15,7 +15,6 @@ from shared.client.types import Card
 from shared.client.views import budgets as views
 from shared.client.views import models as model_views
 from shared.client.views import visible
-from shared.errors import ConfigurationError
 
 router = APIRouter(prefix="/api", tags=["models and budgets"])
 
@@ -27,14 +26,16 @@ class DayBudget(Body):
 
 
 @router.get("/models")
-async def models(client: Line, _visitor: Visitor) -> dict[str, Any]:
-    """Which models the settings choose, and those that the provider has; none without a key."""
+async def models(client: Line, _visitor: Visitor, refresh: bool = False) -> dict[str, Any]:
+    """Which models the settings choose, and those that each provider has; none without a key or an address."""
     settings = client.settings
-    try:
-        listed, why = await model_views.listed(settings), ""
-    except ConfigurationError as error:
-        listed, why = [], error.told()
-    return {"chosen": model_views.chosen(settings), "models": listed, **({"why": why} if why else {})}
+    found = await model_views.listings(settings, refresh)
+    providers = [
+        {"name": one.provider, "state": one.state, "why": one.why, "models": list(one.models)}
+        for one in found
+    ]
+    names = model_views.names(found)
+    return {"chosen": model_views.chosen(settings, found), "models": names, "providers": providers}
 
 
 @router.get("/budgets")

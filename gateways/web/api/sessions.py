@@ -11,8 +11,8 @@ from gateways.web.access import Line, Visitor
 from gateways.web.api.fields import Body, Cursor, Limit
 from shared.bus.messages import Id, SessionId, Words
 from shared.client.views import listings, visible
+from shared.client.views.conversation.transcript import transcript
 from shared.client.views.pending import pending
-from shared.client.views.transcript import transcript
 
 router = APIRouter(prefix="/api/sessions", tags=["sessions"])
 
