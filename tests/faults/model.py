@@ -93,7 +93,7 @@ class Thinker:
 
 
 def _agent(body: Body) -> str:
-    found = re.search(r"You are (\w+)", words(body.get("system", "")))
+    found = re.search(r"^You are (\w+),", words(body.get("system", "")), re.MULTILINE)
     return found[1].lower() if found else ""
 
 
