@@ -20,3 +20,7 @@ def nothing_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction, "_hidden", [])
     monkeypatch.setattr(redaction, "_starts", set())
     monkeypatch.setattr(redaction, "_ends", set())
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--pictures", help="the folder into which the pictures of docs/web.md are made")

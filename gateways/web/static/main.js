@@ -183,7 +183,7 @@ function dialog(kind, label, ...children) {
 }
 
 async function palette() {
-  const input = el("input", { type: "search", placeholder: "Go to a view, a task, an agent, a conversation; or say something", "aria-label": "Find anything", role: "combobox", "aria-expanded": "true", "aria-controls": "found" });
+  const input = el("input", { type: "text", spellcheck: "false", placeholder: "Go to a view, a task, an agent, a conversation; or say something", "aria-label": "Find anything", role: "combobox", "aria-expanded": "true", "aria-controls": "found" });
   const list = el("div", { class: "list", id: "found", role: "listbox" });
   const made = dialog("palette", "Find anything", input, list);
   const all = await rows();

@@ -55,7 +55,7 @@ setInterval(() => document.hidden || times(), 30_000);
 // -- going somewhere: the work's side alone changes, the conversation stays
 
 const work = document.getElementById("work");
-let asking = null;
+let asking = null; // a navigation that is under way: nothing that only refreshes comes between
 let shown = "";
 
 export function view() {
@@ -64,18 +64,25 @@ export function view() {
 
 export async function go(to, { push = true, quiet = false, how = null } = {}) {
   const address = new URL(to, location.href);
-  asking?.abort();
-  const mine = (asking = new AbortController());
-  if (!quiet) view().classList.add("stale");
+  const mine = new AbortController();
+  if (quiet && asking) return false;
+  if (!quiet) {
+    asking?.abort();
+    asking = mine;
+    view().classList.add("stale");
+  }
   let answer, html;
   try {
     answer = await (how ? how() : fetch(address, { headers: { "x-part": "work" }, signal: mine.signal }));
     html = await answer.text();
+    if (quiet && asking) return false;
   } catch (error) {
+    if (asking === mine) asking = null;
     if (error.name !== "AbortError" && !quiet) toast(error.message || "The page cannot be reached.", true);
     view().classList.remove("stale");
     return false;
   }
+  if (asking === mine) asking = null;
   const made = new DOMParser().parseFromString(html, "text/html");
   const fresh = made.getElementById("view");
   if (!fresh) {
@@ -110,6 +117,8 @@ function swap(fresh, quiet) {
   const old = view();
   const kept = work.scrollTop;
   const opened = new Map([...old.querySelectorAll("details")].map((one, number) => [naming(one, number), one.open]));
+  const told = quiet && old.querySelector(":scope > .told"); // what was just done is told until one goes elsewhere
+  if (told) fresh.prepend(told);
   const focused = quiet && old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
   old.replaceWith(document.adoptNode(fresh));
   times(fresh);
