@@ -81,10 +81,14 @@ function focusCard(one) {
 
 // -- what runs
 
-function begin(id) {
-  if (turn?.id === id) return;
+function begin(id, said = []) {
+  if (turn && (turn.id === id || !turn.id)) { // another worker goes on: what it had not ended is begun anew
+    turn.id = id;
+    for (const [part, growing] of turn.parts) if (part > said.length) growing.again();
+    return;
+  }
   clear();
-  turn = { id, at: Date.now(), lines: el("div"), consults: new Map(), calls: new Map(), growing: null, prose: null };
+  turn = { id, at: Date.now(), lines: el("div"), consults: new Map(), calls: new Map(), parts: new Map(), part: 0 };
   now.append(turn.lines);
   now.hidden = false;
   stopping.hidden = false;
@@ -102,7 +106,7 @@ function since(at) {
 }
 
 function clear() {
-  turn?.growing?.end();
+  turn?.parts.forEach((growing) => growing.end());
   turn = null;
   now.replaceChildren();
   now.hidden = true;
@@ -113,13 +117,14 @@ function chunk(data) {
   if (!turn) begin("");
   turn.wait?.remove();
   turn.wait = null;
-  if (!turn.growing) {
-    turn.prose = now.appendChild(el("div", { class: "prose" }));
-    turn.growing = new Growing(turn.prose);
-    turn.growing.onDraw = end;
-  } else if (data.part !== turn.part && turn.part !== undefined && data.part !== undefined) turn.growing.add("\n\n");
-  turn.part = data.part;
-  turn.growing.add(data.content || "");
+  const part = data.part || 0;
+  if (part !== turn.part) turn.parts.get(turn.part)?.end();
+  turn.part = part;
+  if (!turn.parts.has(part)) {
+    turn.parts.set(part, new Growing(now.appendChild(el("div", { class: "prose" }))));
+    turn.parts.get(part).onDraw = end;
+  }
+  turn.parts.get(part).add(data.content || "");
 }
 
 const ENDED = { answered: "answered", late: "answered late", timeout: "did not answer in time", offline: "is offline", stopped: "was stopped" };
@@ -178,9 +183,11 @@ onEvent(({ topic, kind, data }) => {
 
 export function event(kind, data) {
   if (kind === "start") {
-    begin(data.turn_id);
+    begin(data.turn_id, data.said || []);
+    (data.said || []).forEach((text, number) => turn.parts.has(number + 1) || chunk({ part: number + 1, content: text }));
     if (!known(data.turn_id)) fetchSaid(data.turn_id);
   } else if (kind === "chunk") chunk(data);
+  else if (kind === "waiting") turn?.parts.get(turn.part)?.again();
   else if (kind === "tool_call") {
     if (!turn) begin("");
     const agent = data.tool?.startsWith("consult_") ? data.arguments?.agent || data.tool.slice(8) : "";
@@ -200,7 +207,7 @@ export function event(kind, data) {
     }
   } else if (kind === "consult") consult(data);
   else if (kind === "done" || kind === "error") {
-    turn?.growing?.end();
+    turn?.parts.forEach((growing) => growing.end());
     turn?.wait?.remove();
     stopping.hidden = true;
     const id = turn?.id;

@@ -82,11 +82,27 @@ export function finished(text) {
 export class Growing {
   constructor(into) {
     this.into = into;
+    this.whole = ""; // all of it
+    this.fresh = null; // what came since it was begun anew, as long as that is a part of what stands here
     this.text = "";
     this.last = null;
     this.due = 0;
   }
+  again() {
+    this.fresh = "";
+  }
   add(more) {
+    if (this.fresh !== null) {
+      this.fresh += more;
+      if (this.whole.startsWith(this.fresh) && this.fresh.length < this.whole.length) return;
+      if (this.fresh.startsWith(this.whole)) more = this.fresh.slice(this.whole.length);
+      else {
+        this.into.replaceChildren();
+        [this.last, this.text, this.whole, more] = [null, "", "", this.fresh];
+      }
+      this.fresh = null;
+    }
+    this.whole += more;
     this.text += more;
     this.due ||= requestAnimationFrame(() => this.draw());
   }

@@ -47,8 +47,8 @@ class Watched:
         self.page.press("#say", "Enter")
 
     def hears(self, text: str) -> None:
-        """Wait until an entry of the conversation, as the server has rendered it, holds the text."""
-        self.page.locator("#entries .entry", has_text=text).last.wait_for()
+        """Wait until something that was said to the person, as the server has rendered it, holds the text."""
+        self.page.locator("#entries .entry:not(.said)", has_text=text).last.wait_for()
 
     def is_sound(self) -> None:
         """Nothing was asked of others, nothing was complained of, nothing stands over the edge."""

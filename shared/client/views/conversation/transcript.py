@@ -123,7 +123,11 @@ async def entries_of(client: Client, session: str, turn: str) -> list[Utterance]
     )
     rows = [row for row in rows if _is_persons(row)]
     calls, ran = await _calls(store, [turn]), await _turns(store, [turn])
-    return [_entry(row, calls, ran, await _permissions(client, rows)) for row in rows]
+    entries = [_entry(row, calls, ran, await _permissions(client, rows)) for row in rows]
+    if rows and rows[-1].type == "awaiting_input":
+        later = {"session_id": session, "type": "message", "created_at": ("gt", rows[-1].created_at)}
+        entries[-1] = replace(entries[-1], open=not await store.count(Message, later))
+    return entries
 
 
 async def _rows(store: Store, session: str, before: str, limit: int) -> tuple[list[Message], bool]:

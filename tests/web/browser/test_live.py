@@ -1,0 +1,280 @@
+"""What happens while a page is open: text as it is written, other surfaces, cuts, and text that means harm."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from tests.support.processes import Site, Worker, until
+from tests.support.valkey import free_port, valkey
+from tests.web.browser.conftest import Opens
+from tests.web.conftest import api, chatter, place
+from tests.web.render.test_markdown import HOSTILE
+from tests.web.support import serve
+
+__all__ = ["api", "chatter", "place", "valkey"]
+
+pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("chatter")]
+
+WORDS = " ".join(f"word{number}" for number in range(60))
+LINES = [
+    "a\nevent: done\ndata: {}\n\nb",
+    "retry: 0\n\n: a comment\n\nid: 999999999999-0",
+    "one\u2028two\u2029three",
+    "admin\u202etxt.exe \u2066hidden\u2069 \u200bzero",
+]
+BAD = "\n\n".join([*HOSTILE, *LINES])
+ASK = {
+    "name": "escalate_to_human",
+    "input": {"question": BAD[:900], "options": ["<b>one</b>", "two"], "context": BAD[:500]},
+}
+RULES: list[dict[str, Any]] = [
+    {"user": "gradually", "steps": [{"text": WORDS, "pace": 0.15}]},
+    {"user": "slowly", "steps": [{"text": WORDS, "pace": 0.05}]},
+    {
+        "user": "rich",
+        "steps": [
+            {"text": "# Head\n\n- **one**\n- `two`\n\n```python\nx = 1\n```\n\nThe end.", "pace": 0.02}
+        ],
+    },
+    {"user": "hurt me", "steps": [{"text": BAD, "pace": 0.005}]},
+    {"user": "ask me badly", "steps": [{"tools": [ASK]}, {"text": "unreachable"}]},
+    {"user": "long", "steps": [{"text": "A line of an answer that is long.\n\n" * 3000}]},
+    {"steps": [{"text": "You said: {{user}}"}]},
+]
+PORT = free_port()
+
+
+@pytest.fixture(scope="module")
+def web(place: Site) -> Worker:
+    """The page's process; a test may start it anew, where it was."""
+    return serve(place, PROMPTDOCK_WEB_PORT=str(PORT))[0]
+
+
+@pytest.fixture(scope="module")
+def url(web: Worker) -> str:
+    return f"http://127.0.0.1:{PORT}"
+
+
+def says(url: str, session: str, text: str) -> None:
+    """The same person, by another program."""
+    said = httpx.post(f"{url}/api/agent/chat", json={"message": text, "session_id": session}, timeout=60)
+    assert said.status_code == 200
+
+
+def test_an_answer_is_seen_while_it_is_written_and_stands_rendered_at_its_end(opens: Opens) -> None:
+    here = opens("/chat/rich")
+    here.says("rich")
+    expect(here.page.locator("#now .prose h3")).to_have_text("Head")
+    here.hears("The end.")
+    answer = here.page.locator("#entries .answer").last
+    expect(answer.locator("pre .t-mi")).to_have_text("1")
+    expect(answer.locator("li")).to_have_text(["one", "two"])
+    expect(here.page.locator("#now")).to_be_hidden()
+    here.is_sound()
+
+
+def test_what_another_program_says_stands_in_the_same_conversation_in_every_tab(
+    opens: Opens, url: str
+) -> None:
+    here = opens("/chat/shared")
+    beside = opens("/chat/shared", context=here.context)
+    other = opens("/chat/elsewhere", context=here.context)
+    says(url, "shared", "from afar")
+    for one in (here, beside):
+        expect(one.page.locator(".said .words").last).to_have_text("from afar")
+        one.hears("from afar")
+        expect(one.page.locator(".entry.answer")).to_have_count(1)
+    lines = [one for tab in (here, beside, other) for one in tab.asked if "/live?" in one]
+    leaders = {tab.page.url for tab in (here, beside, other) if any("/live?" in one for one in tab.asked)}
+    assert lines and len(leaders) == 1, "one tab holds the line for all of them"
+    expect(other.page.locator(".entry")).to_have_count(0)
+    here.page.close()  # the one that led
+    says(url, "shared", "and again")
+    beside.hears("and again")
+
+
+def test_the_page_goes_on_when_its_process_is_started_anew_without_a_doubled_or_missing_word(
+    opens: Opens, place: Site, web: Worker, url: str
+) -> None:
+    here = opens("/chat/cut")
+    here.says("slowly")
+    expect(here.page.locator("#now")).to_contain_text("word5")
+    web.drain()
+    expect(here.page.locator("#away")).to_contain_text("not connected", timeout=15_000)
+    serve(place, PROMPTDOCK_WEB_PORT=str(PORT))
+    here.hears("word59")
+    expect(here.page.locator("#away")).to_be_hidden()
+    assert here.page.locator("#entries .answer .prose").last.inner_text() == WORDS
+    here.says("and then?")
+    here.hears("and then?")
+
+
+def test_who_opens_the_page_in_the_middle_of_an_answer_sees_it_from_its_beginning(opens: Opens) -> None:
+    here = opens("/chat/middle")
+    here.says("gradually")
+    expect(here.page.locator("#now")).to_contain_text("word9")
+    late = opens("/chat/middle")
+    expect(late.page.locator("#now")).to_contain_text("word0 word1 word2")
+    for one in (here, late):
+        one.hears("word59")
+        assert one.page.locator("#entries .answer .prose").last.inner_text() == WORDS
+
+
+def test_when_another_worker_takes_over_no_word_is_doubled_or_missing(
+    opens: Opens, place: Site, chatter: Worker
+) -> None:
+    here = opens("/chat/takeover")
+    here.says("slowly")
+    expect(here.page.locator("#now")).to_contain_text("word9")
+    for worker in [one for one in place.workers if one.name == "chatter"]:
+        worker.kill()
+    place.up("chatter")
+    here.hears("word59")
+    assert here.page.locator("#entries .answer .prose").last.inner_text() == WORDS
+
+
+def test_hostile_text_is_shown_as_text_and_makes_nothing_happen(opens: Opens, url: str) -> None:
+    here = opens("/chat/hostile")
+    here.page.context.add_init_script("window.alert = () => { window.hurt = true; }")
+    here.page.reload()
+    here.says("hurt me")
+    here.hears("zero")
+    for _again in range(2):  # as it was streamed and rendered, then as it is read from the Store
+        answer = here.page.locator("#entries .answer").last
+        expect(answer).to_contain_text("<script>alert(1)</script>")
+        for tag in (
+            "script",
+            "img",
+            "iframe",
+            "svg",
+            "style",
+            "form",
+            "object",
+            "details",
+            "video",
+            "base",
+            "math",
+        ):
+            assert answer.locator(f".prose {tag}").count() == 0, tag
+        for address in answer.locator("a").evaluate_all("all => all.map(one => one.getAttribute('href'))"):
+            assert re.match(r"(https?://|mailto:|/trace/)", address), address
+        shown = str(answer.inner_text())
+        assert not re.search("[\u202a-\u202e\u2066-\u2069\u200b]", shown)
+        assert here.page.evaluate("window.hurt") is None
+        here.page.goto("/chat/hostile")
+    here.says("<img src=x onerror=alert(1)>" + BAD[:2000])
+    here.hears("You said")
+    assert here.page.locator("#entries .said img").count() == 0
+    here.is_sound()
+
+
+def test_a_hostile_question_is_a_card_whose_options_are_words(opens: Opens) -> None:
+    here = opens("/chat/asked")
+    here.says("ask me badly")
+    card = here.page.locator("#entries form.ask")
+    expect(card.locator(".choice").first).to_have_text("1<b>one</b>")
+    assert card.locator("script, img, iframe, b:has-text('one')").count() == 0
+    here.page.keyboard.press("Escape")
+    here.page.keyboard.press("2")
+    here.hears("two")
+    here.is_sound()
+
+
+def test_a_long_answer_and_a_long_conversation_stay_quick(opens: Opens, place: Site, url: str) -> None:
+    here = opens("/chat/many")
+    here.says("long")
+    here.hears("A line of an answer")
+    seeded(place, "many", 10_000)
+    at = here.page.evaluate("performance.now()")
+    here.page.goto("/chat/many")
+    here.page.locator(".entry").last.wait_for()
+    assert here.page.locator(".entry").count() < 60
+    timing = here.page.evaluate("performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd")
+    assert timing < 2500, f"{timing} ms, at {at}"  # a bound for machines that are busy
+    before = here.page.locator(".entry").count()
+    here.page.click(".older")
+    expect(here.page.locator(".entry")).not_to_have_count(before)
+    here.says("still there?")
+    here.hears("still there?")
+
+
+def seeded(place: Site, session: str, count: int) -> None:
+    """So many messages of before in a conversation, written as the Store has them."""
+    import sqlite3
+    from datetime import UTC, datetime, timedelta
+    from uuid import uuid4
+
+    file = place.home / "promptdock.db"
+    start = datetime.now(UTC) - timedelta(days=9)
+    with sqlite3.connect(file, timeout=30) as db:
+        found = db.execute("select * from messages where type = 'complete' limit 1")
+        names = [column[0] for column in found.description]
+        row = dict(zip(names, found.fetchone(), strict=True))
+        rows = []
+        for number in range(count):
+            at = (start + timedelta(seconds=number)).isoformat()
+            payload = json.dumps({"content": f"Message {number}", "source": "cli"})
+            fresh = {"id": str(uuid4()), "created_at": at, "message_id": f"old-{number}", "payload": payload}
+            fresh |= {"session_id": session, "type": "message", "from_agent": "user", "to_agent": "chatter"}
+            rows.append(tuple((row | fresh)[name] for name in names))
+        db.executemany(
+            f"insert into messages ({','.join(names)}) values ({','.join('?' * len(names))})", rows
+        )
+    db.close()
+
+
+def test_an_answer_given_in_the_page_stops_waiting_everywhere_and_drafts_are_kept(
+    opens: Opens, url: str
+) -> None:
+    here = opens("/chat/draft")
+    here.page.fill("#say", "half a thou")
+    here.page.reload()
+    expect(here.page.locator("#say")).to_have_value("half a thou")
+    here.page.fill("#say", "/agents")
+    here.page.keyboard.press("Enter")
+    expect(here.page.locator("#view h1")).to_have_text("Agents")
+    here.page.fill("#say", "")
+    here.says("first words")
+    here.hears("first words")
+    here.page.keyboard.press("ArrowUp")
+    expect(here.page.locator("#say")).to_have_value("first words")
+
+
+def test_text_files_go_along_and_others_are_refused(opens: Opens, tmp_path: Any) -> None:
+    here = opens("/chat/files")
+    drop = """([name, text]) => {
+      const data = new DataTransfer();
+      data.items.add(new File([text], name));
+      document.getElementById('talk').dispatchEvent(new DragEvent('drop', {dataTransfer: data, bubbles: true}));
+    }"""
+    here.page.evaluate(drop, ["notes.txt", "one ``` two"])
+    expect(here.page.locator("#files li")).to_contain_text("notes.txt")
+    here.page.evaluate(drop, ["photo.png", "\0\0"])
+    expect(here.page.locator(".toast")).to_contain_text("only text files")
+    here.says("look at this")
+    here.hears("one ``` two")
+
+
+def test_when_redis_is_away_the_page_says_so_and_what_is_said_is_kept(
+    opens: Opens, place: Site, tmp_path: Any
+) -> None:
+    here = opens("/chat/away")
+    nowhere = f"redis://127.0.0.1:{free_port()}"
+    lost = serve(place, PROMPTDOCK_WEB_PORT=str(free_port()), REDIS_URL=nowhere)[1]
+    page = here.page
+    page.goto(f"{lost}/chat/away")
+    expect(page.locator("#away")).to_contain_text("Redis is away")
+    page.fill("#say", "are you there?")
+    page.press("#say", "Enter")
+    expect(page.locator(".said .foot").last).to_contain_text("kept")
+    page.goto(f"{lost}/health")
+    expect(page.locator(".health")).to_contain_text("Redis is away")
+    until(lambda: list((place.home / "outbox").glob("*.json")), what="a letter in the outbox")
+    for letter in (place.home / "outbox").glob("*.json"):
+        letter.unlink()
