@@ -58,6 +58,7 @@ _TABLE = {
     "repo": Entry("repo", "Repositories that agents may read and work on.", noun=True),
     "tasks": Entry("tasks.app", "Tasks and their states; works with the cluster down.", noun=True),
     "dead": Entry("dead", "Messages that could not be answered, and another try.", noun=True),
+    "web": Entry("web", "The page: where it is, and who may sign in.", noun=True),
     "key": Entry("key", "The model provider's key.", noun=True),
     "config": Entry("config", "Settings.", noun=True),
     "tools": Entry("tools", "The agents' tools, and calling one by hand.", noun=True),

@@ -147,17 +147,19 @@ class Access:
     def check_place(self, request: HTTPConnection, method: str) -> None:
         """HttpError 403 or 421 for what a page of others makes a browser send."""
         host = request.headers.get("host", "")
+        if not host:
+            raise HttpError(400, "the request names no host", "", "send Host")
         if self._local and self._open and _hostname(host) not in _LOCAL:
             raise HttpError(
                 421,
-                f"this is not {host[:100] or 'a host without a name'}",
+                f"this is not {host[:100]}",
                 "the page answers to localhost only, so that no page of others can speak for you",
                 "open it by the address that promptdock up printed",
             )
         if method in _SAFE:
             return
         origin = request.headers.get("origin")
-        foreign = origin is not None and urlsplit(origin).netloc.lower() != host.lower()
+        foreign = origin is not None and _place(origin) != host.lower()
         if foreign or request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
             raise HttpError(
                 403,
@@ -229,6 +231,14 @@ def _named(found: NamedPerson, how: Literal["token", "cookie"]) -> Person:
 def _hostname(host: str) -> str:
     try:
         return (urlsplit(f"//{host}").hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def _place(origin: str) -> str:
+    """Host and port of an origin; "" for what is none."""
+    try:
+        return urlsplit(origin).netloc.lower()
     except ValueError:
         return ""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 
+from h11 import LocalProtocolError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -106,4 +108,5 @@ class _Outgoing:
                 more["cache-control"] = "no-store"
             added = [(k.encode(), v.encode()) for k, v in more.items() if k.encode() not in there]
             message = {**message, "headers": [*message.get("headers", []), *added]}
-        await self._send(message)
+        with contextlib.suppress(LocalProtocolError):  # who broke off in the middle of a body hears no answer
+            await self._send(message)

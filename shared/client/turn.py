@@ -25,7 +25,7 @@ _BESIDE = {"awaiting_approval": "approval", "task_update": "task_update", "progr
 
 
 @dataclass(frozen=True)
-class Question:
+class Asking:
     """A person's words, and what shall be different for this answer. No session: a new one."""
 
     text: str
@@ -97,7 +97,7 @@ class Joined:
 class _Turn:
     """What is known of the turn while it runs."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: Asking) -> None:
         self.question, self.joined = question, Joined()
         self.running, self.started = "", time.monotonic()
         self.closing: Output | None = None
@@ -183,7 +183,7 @@ class _Turn:
         return [*self.joined.end(closing.content), TurnEvent("done", told)]
 
 
-async def converse(client: Client, hub: Fanout, question: Question) -> AsyncGenerator[TurnEvent, None]:
+async def converse(client: Client, hub: Fanout, question: Asking) -> AsyncGenerator[TurnEvent, None]:
     """Say it, and tell what comes of it. Whatever keeps it from being taken is raised before the first event.
 
     An event `idle` says that nothing happened in a while: a line that carries this stays open by it.

@@ -63,6 +63,11 @@ class _Child:
         return plans.agent_of(self.name)
 
     @property
+    def serves(self) -> bool:
+        """Whether it is a gateway, and no agent's worker."""
+        return self.name in plans.SERVICES
+
+    @property
     def runs(self) -> bool:
         """Whether its process lives."""
         return self.process is not None and self.process.poll() is None
@@ -192,7 +197,8 @@ class Supervisor:
         if stamp != self._read:
             # What cannot be read leaves the plan as it is.
             self._read, self.plan = stamp, plans.read(home) or self.plan or ClusterPlan(tuple(self.agents))
-        wanted = (self.plan or ClusterPlan()).replicas(home)
+        plan = self.plan or ClusterPlan()
+        wanted = plan.replicas(home) + plan.services()
         running = {child.name for child in self._children if child.ends_at is None}
         for child in self._children:
             if child.name not in wanted and child.ends_at is None:
@@ -253,6 +259,8 @@ class Supervisor:
         child.failed, child.edited = "", plans.edited(self.settings.home, child.agent)
         if self._mine(child):
             words = starts.command("agents", "--name", child.agent)
+        elif child.serves:
+            words = starts.command(f"gateways.{child.name}", "--other-port")
         else:
             words = starts.command(f"agents.{child.agent}")
         with open(file, "ab", opener=private) as out:
@@ -272,7 +280,7 @@ class Supervisor:
         """Whether it is a folder of the person's own, which may also stand for a shipped one."""
         home = self.settings.home
         stands_in = home.name != HOME_NAME and child.agent in plans.own(home)
-        return stands_in or child.agent not in AGENTS
+        return stands_in or child.agent not in (*AGENTS, *plans.SERVICES)
 
     def _log(self, child: _Child) -> Path:
         return self.settings.home / "logs" / f"{child.name}.log"
@@ -298,7 +306,7 @@ class Supervisor:
         if child.proven:
             self._later(child, why, _AGAIN)
             child.failed = ""
-        elif self._mine(child):
+        elif self._mine(child) or child.serves:
             child.failed = why
             log.get().error(
                 f"{child.name} cannot start", why=why, fix=f"see {file}; it is tried again once edited"
@@ -328,6 +336,8 @@ class Supervisor:
     async def _bury(self, child: _Child, pid: int, url: str) -> None:
         """Take away the presence of a worker that died, whose last heartbeat would count for 15 s; and an agent
         of the person's own whose folder is gone off the roster."""
+        if child.serves:
+            return
         bus = make_bus(url, self.settings, "promptdock-supervisor")
         try:
             async with asyncio.timeout(_BURY):
@@ -345,13 +355,15 @@ class Supervisor:
             await bus.close()
 
     def _note(self, url: str) -> None:
-        wanted = [child for child in self._children if child.ends_at is None]
+        living = [child for child in self._children if child.ends_at is None]
+        wanted = [child for child in living if not child.serves]
         facts = {
             "pid": os.getpid(),
             "birth": birth(os.getpid()),
             "agents": list(dict.fromkeys(child.agent for child in wanted)),
             "replicas": [child.name for child in wanted],
-            "failed": {child.name: child.failed for child in wanted if child.failed},
+            "services": [child.name for child in living if child.serves],
+            "failed": {child.name: child.failed for child in living if child.failed},
             "redis": log.redact(url),
         }
         try:

@@ -19,7 +19,7 @@ def services() -> dict[str, Any]:
 
 
 def test_there_is_one_redis_and_a_worker_for_each_agent(services: dict[str, Any]) -> None:
-    assert set(services) == {"redis", *AGENTS}
+    assert set(services) == {"redis", "web", *AGENTS}
 
 
 def test_the_image_is_built_once_and_taken_by_all_workers(services: dict[str, Any]) -> None:
@@ -90,7 +90,15 @@ def test_redis_keeps_what_it_acknowledged(services: dict[str, Any]) -> None:
 
 
 def test_redis_is_reached_from_inside_only(services: dict[str, Any]) -> None:
-    assert not any("ports" in service for service in services.values())
+    assert [name for name, service in services.items() if "ports" in service] == ["web"]
+
+
+def test_the_page_is_published_on_loopback_and_asks_who_comes_in(services: dict[str, Any]) -> None:
+    web = services["web"]
+    assert all(port.startswith("127.0.0.1:") for port in web["ports"])
+    assert web["environment"]["PROMPTDOCK_WEB_TOKEN"] == "${PROMPTDOCK_WEB_TOKEN:-}"
+    assert broken(web["command"]) == [] and unknown_variables(web["environment"]) == set()
+    assert web["volumes"] == ["data:/data"]
 
 
 def test_every_name_that_is_filled_in_from_outside_is_a_setting() -> None:

@@ -24,7 +24,16 @@ def test_there_is_one_key_value_instance_and_a_worker_for_each_agent() -> None:
     assert {name: service["type"] for name, service in render().items()} == {
         "promptdock-redis": "keyvalue",
         **{f"promptdock-{agent}": "worker" for agent in AGENTS},
+        "promptdock-web": "web",
     }
+
+
+def test_the_page_has_a_health_check_and_a_token_that_nobody_has_to_make_up() -> None:
+    web = render()["promptdock-web"]
+    variables = {entry["key"]: entry for entry in web["envVars"] if "key" in entry}
+    assert web["healthCheckPath"] == "/api/health"
+    assert variables["PROMPTDOCK_WEB_TOKEN"] == {"key": "PROMPTDOCK_WEB_TOKEN", "generateValue": True}
+    assert unknown_variables(variables) == set()
 
 
 def test_the_key_value_instance_evicts_nothing_persists_and_is_private() -> None:

@@ -16,7 +16,7 @@ from gateways.web.errors import HttpError
 from gateways.web.events import COMMENT, EVERY, EventStream, data_of
 from shared.bus.messages import SessionId, Words
 from shared.client.client import Client
-from shared.client.turn import Question, TurnEvent, converse
+from shared.client.turn import Asking, TurnEvent, converse
 from shared.client.views import visible
 
 router = APIRouter(prefix="/api/agent", tags=["chat"])
@@ -47,10 +47,10 @@ class ChatRequest(BaseModel):
     )
     force: bool = Field(False, description="Also what would be asked back first.")
 
-    def question(self, person: Person, mode: Literal["simple", "full"] = "simple") -> Question:
+    def question(self, person: Person, mode: Literal["simple", "full"] = "simple") -> Asking:
         """As it is said on the bus."""
         named = {"session": self.session_id} if self.session_id else {}
-        return Question(
+        return Asking(
             self.message,
             person.user_id,
             **named,
@@ -107,7 +107,7 @@ async def stream(asked: ChatRequest, request: Request, client: Line, visitor: Vi
 
 
 async def opened(
-    request: Request, client: Client, person: Person, question: Question
+    request: Request, client: Client, person: Person, question: Asking
 ) -> AsyncIterator[TurnEvent]:
     """What comes of it, once it is accepted; what is refused is raised here, before an answer begins."""
     await visible.session(client, person.sight, question.session)
@@ -125,7 +125,7 @@ async def _after(first: TurnEvent, events: AsyncGenerator[TurnEvent, None]) -> A
         await events.aclose()
 
 
-async def _whole(request: Request, client: Client, person: Person, question: Question) -> ChatAnswer:
+async def _whole(request: Request, client: Client, person: Person, question: Asking) -> ChatAnswer:
     return answer_of(await last(await opened(request, client, person, question), request))
 
 

@@ -100,23 +100,24 @@ class People:
 
     def remove(self, name: str) -> None:
         """Nobody signs in by this name any more."""
-        self._there(name)
+        self.there(name)
         self._write([one for one in self.all() if one.name != name])
 
     def change(self, name: str, password: str) -> None:
         """Another password; whoever is signed in by this name is not any more, and their tokens end."""
-        person = self._there(name)
+        person = self.there(name)
         changed = replace(person, password=hashed(password), epoch=person.epoch + 1, tokens=())
         self._write([changed if one.name == name else one for one in self.all()])
 
     def token(self, name: str) -> str:
         """A token for this person's programs, shown once: only its digest is kept."""
-        person, made = self._there(name), _TOKEN + secrets.token_urlsafe(32)
+        person, made = self.there(name), _TOKEN + secrets.token_urlsafe(32)
         changed = replace(person, tokens=(*person.tokens, _digest(made)))
         self._write([changed if one.name == name else one for one in self.all()])
         return made
 
-    def _there(self, name: str) -> NamedPerson:
+    def there(self, name: str) -> NamedPerson:
+        """Who is called so; UsageError where nobody is."""
         if found := self.find(name):
             return found
         known = ", ".join(one.name for one in self.all()) or "nobody"

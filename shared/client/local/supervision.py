@@ -22,6 +22,7 @@ from shared.guard.processes import starts
 from shared.guard.processes.pid import birth
 
 AGENTS = plans.AGENTS
+SERVICES = plans.SERVICES
 counts, own = plans.counts, plans.own
 RETURN = 30.0  # seconds in which a worker that was restarted should be back
 DRAIN = 45.0  # seconds: the workers have 20, what does not end is killed after 25, Redis goes last
@@ -37,6 +38,7 @@ class Supervised:
     workers: Mapping[str, int] = field(default_factory=dict)  # the process of each replica
     replicas: tuple[str, ...] = ()  # that should run
     failed: Mapping[str, str] = field(default_factory=dict)  # of them, those that cannot start, and why
+    services: tuple[str, ...] = ()  # gateways that run beside them
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ def running(home: Path) -> Supervised | None:
             {process.name: process.pid for process in living if process.name != remains.REDIS},
             tuple(note.get("replicas") or note["agents"]),
             dict(note.get("failed") or {}),
+            tuple(note.get("services") or ()),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -125,8 +128,9 @@ def kept(home: Path, change: PlanChange) -> list[str]:
 
 
 def wanted(home: Path) -> list[str]:
-    """The replicas that the plan of this home asks for, as far as it can be read."""
-    return (plans.read(home) or plans.ClusterPlan()).replicas(home)
+    """The replicas and gateways that the plan of this home asks for, as far as it can be read."""
+    plan = plans.read(home) or plans.ClusterPlan()
+    return plan.replicas(home) + plan.services()
 
 
 def log_file(home: Path) -> Path:

@@ -43,9 +43,14 @@ def kept(home: Path, host: str, port: int) -> Iterator[str]:
 def found(home: Path) -> str:
     """The address of the page that runs in this home; "" where none does."""
     note = _read(home) or {}
-    pid = note.get("pid")
-    living = isinstance(pid, int) and birth(pid) == note.get("birth") != ""
-    return str(note.get("url", "")) if living else ""
+    return str(note.get("url", "")) if pid(home) else ""
+
+
+def pid(home: Path) -> int:
+    """The process that listens; 0 where none does."""
+    note = _read(home) or {}
+    number = note.get("pid")
+    return number if isinstance(number, int) and birth(number) == note.get("birth") != "" else 0
 
 
 def _read(home: Path) -> dict[str, object] | None:

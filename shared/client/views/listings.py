@@ -19,7 +19,7 @@ _ASIDE = (COMMANDS, "approval:", "asks:", "summary:")  # sessions in which no wo
 
 
 @dataclass(frozen=True)
-class Page:
+class ListingPage:
     """Some of a list, and the cursor with which the rest begins; "" at its end."""
 
     items: list[Card]
@@ -28,7 +28,7 @@ class Page:
 
 async def sessions(
     client: Client, sight: Sight, *, query: str = "", project: str = "", after: str = "", limit: int = 50
-) -> Page:
+) -> ListingPage:
     """Conversations that they see, the last used first; with a query those whose title or name has it."""
     store = await client.store()
     slugs = {row.id: row.slug for row in await store.select(Project)}
@@ -43,9 +43,9 @@ async def sessions(
             if _is_seen(row, card, sight, slugs) and _fits(card, query, project):
                 found.append(card)
             if len(found) == limit:
-                return Page(found, at.isoformat())
+                return ListingPage(found, at.isoformat())
         if len(rows) < _LOOKED:
-            return Page(found)
+            return ListingPage(found)
 
 
 def _is_seen(row: Session, card: Card, sight: Sight, slugs: dict[Any, str]) -> bool:
@@ -75,14 +75,14 @@ def _session(row: Session, slugs: dict[Any, str]) -> Card:
     }
 
 
-async def turns(client: Client, session: str, *, after: str = "", limit: int = 50) -> Page:
+async def turns(client: Client, session: str, *, after: str = "", limit: int = 50) -> ListingPage:
     """Chatter's turns in a conversation, the newest first."""
     store = await client.store()
     at = moment(after)
     where: dict[str, Any] = {"session_id": session, "agent": "chatter"}
     where |= {"created_at": ("lt", at)} if at else {}
     rows = await store.select(TurnRow, where, order=[("created_at", "desc")], limit=limit)
-    return Page([_turn(row) for row in rows], _next([row.created_at for row in rows], limit))
+    return ListingPage([_turn(row) for row in rows], _next([row.created_at for row in rows], limit))
 
 
 def _turn(row: TurnRow) -> Card:

@@ -18,6 +18,7 @@ from shared.folders import HOME_NAME
 from shared.guard.files import atomic
 
 AGENTS = ("chatter", "planner", "researcher", "frontend", "backend")
+SERVICES = ("web",)  # gateways that run beside the agents, once
 MOST = 64  # replicas of one agent
 _FILE = "plan.json"
 
@@ -33,7 +34,7 @@ class ClusterPlan:
     def changed(self, added: Iterable[str], without: Iterable[str], scale: Mapping[str, int]) -> ClusterPlan:
         """With these agents too, without those, with so many replicas."""
         left, more = tuple(dict.fromkeys(without)), tuple(dict.fromkeys([*added, *scale]))
-        kept = [name for name in (*self.agents, *more) if name not in left]
+        kept = [name for name in (*self.agents, *more) if name not in (*left, *SERVICES)]
         out = [name for name in (*self.without, *left) if name not in more]
         counts = {name: count for name, count in {**self.scale, **scale}.items() if name not in left}
         return replace(
@@ -44,6 +45,10 @@ class ClusterPlan:
         """The agents to run."""
         mine = [] if home.name == HOME_NAME else own(home)
         return [name for name in dict.fromkeys([*self.agents, *mine]) if name not in self.without]
+
+    def services(self) -> list[str]:
+        """The gateways to run."""
+        return [name for name in SERVICES if name not in self.without]
 
     def replicas(self, home: Path) -> list[str]:
         """The processes to run: the first of an agent has its name, the others `NAME#2` and so on."""
@@ -56,7 +61,9 @@ class ClusterPlan:
     def checked(self, home: Path) -> ClusterPlan:
         """UsageError where it names an agent that there is not, or both wants and leaves out one."""
         there = [*AGENTS, *(name for name in own(home) if name not in AGENTS)]
-        unknown = sorted({*self.agents, *self.without, *self.scale} - {*there})
+        unknown = sorted(
+            {*self.agents, *self.scale, *self.without} - {*there, *SERVICES} | {*self.scale} & {*SERVICES}
+        )
         if unknown:
             raise UsageError(
                 f"there is no agent called {', '.join(unknown)}",
@@ -120,7 +127,8 @@ def kept(home: Path) -> ClusterPlan:
         return ClusterPlan()
     there = {*AGENTS, *(() if home.name == HOME_NAME else own(home))}
     scale = {name: count for name, count in found.scale.items() if name in there}
-    agents, without = ([one for one in names if one in there] for names in (found.agents, found.without))
+    agents = [one for one in found.agents if one in there]
+    without = [one for one in found.without if one in {*there, *SERVICES}]
     return ClusterPlan(tuple(agents), tuple(without), scale)
 
 

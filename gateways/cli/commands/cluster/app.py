@@ -28,7 +28,9 @@ def up(
     without: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="AGENT", help="Leave this agent to somebody else.", autocompletion=complete.agents
+            metavar="AGENT",
+            help="Leave this agent to somebody else; `web`: no page.",
+            autocompletion=complete.agents,
         ),
     ] = None,
     added: Annotated[

@@ -7,7 +7,7 @@ import time
 
 from gateways.cli import screen
 from shared.client import Client
-from shared.client.local import supervision
+from shared.client.local import supervision, web_address
 from shared.client.views import status
 from shared.errors import PromptDockError, Unreachable, UsageError
 from shared.settings import Settings
@@ -22,9 +22,11 @@ async def restart(settings: Settings, agent: str | None) -> int:
             f"in {settings.home}; workers that something else started are restarted there",
             "start one with: promptdock up",
         )
-    names = [name for name in found.replicas if agent in (None, name, name.partition("#")[0])]
+    names = [
+        name for name in (*found.replicas, *found.services) if agent in (None, name, name.partition("#")[0])
+    ]
     if not names:
-        there = ", ".join(found.agents) or "none"
+        there = ", ".join([*found.agents, *found.services]) or "none"
         raise UsageError(
             f"{agent} is not one of the agents that `up` runs here",
             f"there are: {there}",
@@ -40,6 +42,8 @@ async def _one(client: Client, name: str) -> None:
     loop, began = asyncio.get_running_loop(), time.monotonic()
 
     def here(pid: int) -> bool:
+        if name in supervision.SERVICES:
+            return web_address.pid(client.settings.home) == pid
         return asyncio.run_coroutine_threadsafe(_here(client, pid), loop).result(10)
 
     screen.talk(f"{name} hands over …")

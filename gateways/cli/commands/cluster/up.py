@@ -17,7 +17,7 @@ from gateways.cli.commands import repo
 from gateways.cli.run import INTERRUPTED
 from shared.client import Client
 from shared.client.doctor import examine, machine
-from shared.client.local import supervision
+from shared.client.local import supervision, web_address
 from shared.client.local.typed import called, runnable
 from shared.client.views import models, status
 from shared.errors import BusUnreachable, ConfigurationError, PromptDockError, UsageError
@@ -139,7 +139,11 @@ async def _ready(
 async def _missing(client: Client, ours: supervision.Supervised) -> set[str]:
     """Our workers that have not joined, but for those that cannot: others may be on this Redis."""
     here = await status.processes(client, ours.workers.values())
-    return {name for name in ours.replicas if name not in ours.failed and ours.workers.get(name) not in here}
+    web = [
+        one for one in ours.services if one not in ours.failed and not web_address.found(client.settings.home)
+    ]
+    workers = [one for one in ours.replicas if one not in ours.failed and ours.workers.get(one) not in here]
+    return {*workers, *web}
 
 
 async def _facts(client: Client, seconds: float | None, missing: set[str]) -> None:
@@ -161,6 +165,7 @@ async def _facts(client: Client, seconds: float | None, missing: set[str]) -> No
     else:
         await _model(settings, state["model"])
     _agents(settings, seconds, missing)
+    _web(settings)
     if shared := status.other_homes(state["agents"]):
         _line("!", "homes", shared.told, runnable(shared.fix))
     message = shlex.quote(_EXAMPLE)
@@ -182,7 +187,21 @@ def _agents(settings: Settings, seconds: float | None, missing: set[str]) -> Non
     else:
         _line("ok", "agents", here + (f"  ready in {seconds:.1f} s" if seconds is not None else ""))
     for name, why in failed.items():
-        _line("!", "agents", f"{name} cannot start: {why}")
+        if name not in supervision.SERVICES:
+            _line("!", "agents", f"{name} cannot start: {why}")
+
+
+def _web(settings: Settings) -> None:
+    """Where the page is, and that another program has its port."""
+    found = supervision.running(settings.home)
+    if found is None or "web" not in found.services:
+        return
+    if why := found.failed.get("web"):
+        _line("!", "web", f"it cannot start: {why}")
+    elif url := web_address.found(settings.home):
+        moved = urlsplit(url).port != settings.web_port
+        taken = f"port {settings.web_port} is taken by another program" if moved else ""
+        _line("ok", "web", url, taken)
 
 
 async def _model(settings: Settings, name: str) -> None:

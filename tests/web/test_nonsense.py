@@ -1,0 +1,173 @@
+"""Ten thousand requests of nonsense: sizes, types, encodings, methods, paths. Each gets an answer, and never a 500."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import random
+import socket
+import string
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPException, HTTPResponse
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import httpx
+import pytest
+
+from tests.support.processes import PATIENCE, Site
+from tests.web.support import serve
+
+RULES: list[dict[str, Any]] = [{"steps": [{"text": "ok"}]}]
+MANY, SIDE_BY_SIDE = 10_000, 4
+SEED = 20261123
+
+_WORDS = [
+    "", "a", "x" * 300, "é", "𝔘", "\x00", "%00", "..", "../../etc/passwd", "%2e%2e%2f", "a/b", "a b", "@tasks", "null",
+    "-1", "0", "1e999", "NaN", "';DROP TABLE tasks;--", "<script>alert(1)</script>", "\ud800", "user:root", "\r\nX: y",
+    "{{7*7}}", "undefined", "true", "0-0", "1-0", "9" * 40, "chatter/1-1", "2026-01-01", "2026-01-01T00:00:00+00:00",
+]  # fmt: skip
+_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "FOO", "get"]
+_TYPES = [
+    "application/json", "application/json; charset=utf-16", "text/plain", "application/x-www-form-urlencoded",
+    "multipart/form-data; boundary=x", "multipart/form-data", "application/octet-stream", "", "/", "application/xml",
+]  # fmt: skip
+_HEADERS = [
+    "Authorization: Bearer ", "Authorization: Basic ::::", "Authorization: Bearer pdp_x", "Cookie: promptdock=a.1.b",
+    "Cookie: promptdock=é.9999999999.x", "Last-Event-ID: x,y", "Last-Event-ID: 1-0", "Accept: x/y", "Range: bytes=0-1",
+    "If-None-Match: *", "Content-Encoding: gzip", "Expect: x", "X-Forwarded-For: é", "Origin: null", "Origin: http://[",
+    "Content-Length: 5", "Transfer-Encoding: chunked", "Sec-Fetch-Site: nonsense", "Accept-Language: \xff",
+]  # fmt: skip
+
+
+def _value(dice: random.Random, depth: int = 0) -> Any:
+    kind = dice.randrange(9 if depth < 3 else 6)
+    match kind:
+        case 0 | 1:
+            return dice.choice(_WORDS)
+        case 2:
+            return dice.choice([0, -1, 1.5, 1e308, 2**70, True, False, None])
+        case 3:
+            return "".join(dice.choices(string.printable, k=dice.randrange(60)))
+        case 4 | 5:
+            return None
+        case 6:
+            return [_value(dice, depth + 1) for _ in range(dice.randrange(4))]
+    return {_key(dice): _value(dice, depth + 1) for _ in range(dice.randrange(5))}
+
+
+_FIELDS = [
+    "message", "session_id", "model", "temperature", "profile_id", "use_memory", "messages", "stream", "decision",
+    "feedback", "content", "title", "arguments", "name", "url", "path", "enabled", "dollars", "turn_id", "__proto__",
+    "threadId", "runId", "state", "tools", "context", "forwardedProps", "n", "stop", "role",
+]  # fmt: skip
+
+
+def _key(dice: random.Random) -> str:
+    return dice.choice(_FIELDS) if dice.random() < 0.8 else dice.choice(_WORDS)
+
+
+def _body(dice: random.Random) -> bytes:
+    match dice.randrange(8):
+        case 0:
+            return b""
+        case 1:
+            return dice.randbytes(dice.randrange(200))
+        case 2:
+            return b"[" * dice.choice([10, 1000, 50_000])
+        case 3:
+            return b'{"message": "' + b"x" * dice.choice([10, 300_000]) + b'"'
+        case 4:
+            return json.dumps(_value(dice)).encode("utf-16")
+    made = {_key(dice): _value(dice) for _ in range(dice.randrange(6))}
+    return json.dumps(made).encode()
+
+
+def _target(dice: random.Random, paths: list[str]) -> str:
+    path = dice.choice(paths)
+    while "{" in path:
+        before, _, rest = path.partition("{")
+        word = dice.choice(_WORDS)
+        shown = quote(word.encode("utf-8", "replace"), safe="/" if dice.random() < 0.2 else "")
+        path = before + shown + rest.partition("}")[2]
+    if dice.random() < 0.1:
+        path = "/" + quote("".join(dice.choices(string.printable, k=dice.randrange(40))))
+    if dice.random() < 0.4:
+        names = ["limit", "offset", "after", "before", "query", "session", "status", "by", "days", "all", "x"]
+        pairs = [(dice.choice(names), dice.choice(_WORDS)) for _ in range(dice.randrange(4))]
+        path += "?" + "&".join(f"{name}={quote(word.encode('utf-8', 'replace'))}" for name, word in pairs)
+    return path
+
+
+def request(dice: random.Random, paths: list[str], host: str) -> bytes:
+    """One request, as bytes."""
+    body = _body(dice)
+    method = dice.choice(_METHODS)
+    lines = [f"{method} {_target(dice, paths)} HTTP/1.1", f"Host: {host}", "Connection: close"]
+    lines += dice.sample(_HEADERS, dice.randrange(3))
+    if content := dice.choice(_TYPES):
+        lines.append(f"Content-Type: {content}")
+    if "Content-Length: 5" not in lines and "Transfer-Encoding: chunked" not in lines:
+        lines.append(f"Content-Length: {len(body)}")
+    return "\r\n".join(lines).encode("latin-1", "replace") + b"\r\n\r\n" + body
+
+
+def answer(sent: bytes, address: tuple[str, int]) -> tuple[int, str, bytes]:
+    """Status, type and the beginning of what came back."""
+    with socket.create_connection(address, PATIENCE) as line:
+        with contextlib.suppress(OSError):  # refused before it was whole
+            line.sendall(sent)
+            line.shutdown(socket.SHUT_WR)
+        came = HTTPResponse(line, method=sent.split(b" ")[0].decode())
+        try:
+            came.begin()
+            kind = came.getheader("content-type") or ""
+            return came.status, kind, b"" if "event-stream" in kind else came.read(2000)
+        except (HTTPException, OSError):
+            return 0, "", b""
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("chatter")
+def test_nonsense_gets_an_error_in_words_and_never_a_500(place: Site) -> None:
+    worker, url = serve(place)
+    with httpx.Client(base_url=url, trust_env=False) as web:
+        schema = web.get("/api/openapi.json").json()["paths"]
+    paths = [
+        *schema,
+        "/",
+        "/metrics",
+        "/sign-in",
+        "/sign-out",
+        "/v1/models",
+        "/ag-ui",
+        "/mcp",
+        "/api",
+        "/static/x",
+    ]
+    paths = [
+        path for path in paths if not path.endswith(("/call", "/run"))
+    ]  # which would do what they are told
+    where = urlsplit(url)
+    address = (str(where.hostname), int(where.port or 0))
+
+    def some(number: int) -> Iterator[tuple[int, str, bytes, bytes]]:
+        dice = random.Random(SEED + number)
+        for _ in range(MANY // SIDE_BY_SIDE):
+            sent = request(dice, paths, where.netloc)
+            yield *answer(sent, address), sent
+
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        found = list(itertools.chain(*pool.map(lambda number: list(some(number)), range(SIDE_BY_SIDE))))
+    failed = [one for one in found if one[0] == 500]
+    assert not failed, [(one[3][:300], one[2]) for one in failed[:3]]
+    codes = Counter(one[0] for one in found)
+    assert len(found) == MANY and sum(codes[code] for code in (404, 405, 422)) > MANY / 3, codes
+    for status, kind, body, sent in found:
+        if status >= 400 and body and not body.startswith(b"Invalid HTTP request"):  # what is no HTTP at all
+            assert "json" in kind or "text/html" in kind, (status, kind, sent[:200])
+    assert not [event for event in worker.events() if "unexpectedly" in str(event["event"])]
+    assert worker.process.poll() is None
