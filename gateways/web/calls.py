@@ -14,7 +14,12 @@ _REFUSED = "not allowed"  # how the door begins
 
 
 async def call(
-    client: Client, person: Person, tool: str, arguments: dict[str, Any], session: str = ""
+    client: Client,
+    person: Person,
+    tool: str,
+    arguments: dict[str, Any],
+    session: str = "",
+    patience: float = _PATIENCE,
 ) -> dict[str, Any]:
     """What the tool did; its refusals are raised. What needs a permission is asked of the person as ever."""
     await client.reach()
@@ -22,7 +27,7 @@ async def call(
         tool,
         await lookup.meant(client, arguments),
         person.user_id,
-        patience=_PATIENCE,
+        patience=patience,
         session=session,
         roles=person.roles,
     )

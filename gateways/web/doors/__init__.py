@@ -4,4 +4,6 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-ROUTERS: tuple[APIRouter, ...] = ()
+from gateways.web.doors import openai
+
+ROUTERS: tuple[APIRouter, ...] = (openai.router,)
