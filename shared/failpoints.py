@@ -89,6 +89,10 @@ Guard = Literal[
     "task-maker",
     "unplanned-task",
     "veil",
+    "web-open",
+    "web-place",
+    "web-sight",
+    "web-tries",
     "who-answers",
     "worktree-only",
 ]
