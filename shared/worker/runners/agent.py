@@ -102,8 +102,11 @@ class AgentRunner:
 
     @property
     def model(self) -> str:
-        """The model that it thinks with, also after it chose another one itself; as last read."""
-        return self._named(self._changes.known.profile)
+        """The model that it thinks with, also after it chose another one itself; as last read.
+
+        Of a chain, the one that is asked first now.
+        """
+        return self.resources.outages.first(self._named(self._changes.known.profile))
 
     def _named(self, profile: Profile) -> str:
         return model_name(self.resources.settings, profile, self.resources.model)
