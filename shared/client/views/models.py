@@ -11,7 +11,7 @@ from shared.bus.model_lists import ModelLists
 from shared.client import connect
 from shared.client.client import Client
 from shared.conversation import model_choice
-from shared.errors import PromptDockError
+from shared.errors import ConfigurationError, PromptDockError
 from shared.models import listing
 from shared.models.listing import ModelList as ModelList
 from shared.models.listing import chain as chain
@@ -81,6 +81,18 @@ async def listings(settings: Settings, refresh: bool = False) -> list[ModelList]
 def names(found: Sequence[ModelList]) -> list[str]:
     """All models, each once; of one name, the first provider's answers."""
     return list(dict.fromkeys(name for one in found for name in one.models))
+
+
+async def listed(settings: Settings) -> list[str]:
+    """All models by name; ConfigurationError where no provider is set, or each that is refuses its key."""
+    if not connect.providers(settings):
+        why = "the demo model answers, which is scripted"
+        raise ConfigurationError("no key is set", why, "set one with: promptdock key set")
+    found = await listings(settings)
+    if found and all(one.state == "refused" for one in found):
+        why = "; ".join(told(one) for one in found)
+        raise ConfigurationError("the key is not taken", why, "set another one: promptdock key set")
+    return names(found)
 
 
 def told(one: ModelList) -> str:
