@@ -60,7 +60,7 @@ def dropped(model: str, temperature: float | None) -> tuple[str, ...]:
 
 def _system(parts: tuple[str, ...]) -> list[Block]:
     blocks: list[Block] = [{"type": "text", "text": part} for part in parts if part.strip()]
-    if len(blocks) > 1:  # the tools and the first part stay cached also when a later part changes
+    if blocks:  # the tools and the first part stay cached also where what comes behind them changes
         blocks[0]["cache_control"] = _EPHEMERAL
     return blocks
 

@@ -48,6 +48,7 @@ class Request:
     temperature: float | None = None
     agent: str = ""
     deadline: float = 600.0  # seconds that all tries together may take
+    patience: float | None = None  # seconds after which none is begun any more, where that is sooner
     ours: Callable[[], Awaitable[None]] = _free
 
 

@@ -50,16 +50,17 @@ class FallbackModel(Model):
         names = chain(request.model)
         if len(names) < 2:
             return await self._model.answer(request, on_delta)
-        began, told, passed = time.monotonic(), list[str](), dict[str, str]()
+        began, passed = time.monotonic(), dict[str, str]()
         for place, name in enumerate(names):
             last = place == len(names) - 1
             if not last and (why := self._outages.why(name)):
                 passed[name] = why
                 continue
             left = request.deadline - (time.monotonic() - began)
-            deadline = left if last else min(left, self._outages.patience)
+            patience = None if last else self._outages.patience
+            one = replace(request, model=name, deadline=left, patience=patience)
             try:
-                answer = await self._model.answer(replace(request, model=name, deadline=deadline), on_delta)
+                answer = await self._model.answer(one, on_delta)
             except (ModelOverloaded, ModelRefused, ModelUnusable) as error:
                 if last:
                     raise _all(error, passed) from error
@@ -70,7 +71,7 @@ class FallbackModel(Model):
                     on_delta(Delta("waiting", f"{error.what}; {names[place + 1]} is asked instead"))
                 continue
             self._outages.over(name)
-            told = [f"{one} could not answer ({why}): {name} did" for one, why in passed.items()]
+            told = [f"{before} could not answer ({why}): {name} did" for before, why in passed.items()]
             return replace(answer, notes=(*told, *answer.notes))
         raise AssertionError("a chain has a last link")
 

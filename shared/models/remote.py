@@ -100,6 +100,7 @@ class RemoteModel(Model):
         return await persist(
             attempt,
             deadline=request.deadline,
+            patience=request.patience,
             tell=lambda text: emit(Delta("waiting", text)),
             base=self._base,
         )

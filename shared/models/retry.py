@@ -49,8 +49,11 @@ async def persist(
     tell: Tell | None = None,
     tries: int | None = None,
     base: float = 1.0,
+    patience: float | None = None,
 ) -> T:
     """Await `call()` until it answers, for at most `deadline` seconds, and `tries` times where that is given.
+
+    After `patience` seconds no further try is begun; one that is under way goes on.
 
     Overloads last minutes: who waits with work that is paid for waits on. Before each further try `tell` hears, in
     words for a person, what happened, since when, and when it goes on. A wait that would pass the deadline is not
@@ -72,7 +75,8 @@ async def persist(
 
     retrying = AsyncRetrying(
         retry=retry_if_exception_type(ModelOverloaded),
-        stop=(stop_after_attempt(tries) if tries else stop_never) | stop_before_delay(deadline),
+        stop=(stop_after_attempt(tries) if tries else stop_never)
+        | stop_before_delay(deadline if patience is None else min(deadline, patience)),
         wait=_pause(base),
         before_sleep=before_sleep,
         reraise=True,

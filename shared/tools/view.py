@@ -129,16 +129,20 @@ class ToolView:
 
 
 class ViewedModel(Model):
-    """A model that is shown, with each request that has tools at all, what the view holds at that moment."""
+    """A model that is shown, with each request that has tools at all, what the view holds at that moment.
 
-    def __init__(self, model: Model, view: ToolView, records: Records) -> None:
+    `before` is what the conversation loaded earlier; what there is no more of it is left out.
+    """
+
+    def __init__(self, model: Model, view: ToolView, records: Records, before: Sequence[str] = ()) -> None:
         self._model, self._view, self._records = model, view, records
+        self._before = [name for name in before if _there(view.registry, name)]
         self.name, self.demo = model.name, model.demo
 
     async def answer(self, request: Request, on_delta: OnDelta | None = None) -> Answer:
         if request.tools:
             defer = self._model.defers(request.model)
-            tools = self._view.specs(loaded(self._records), defer)
+            tools = self._view.specs(dict.fromkeys([*self._before, *loaded(self._records)]), defer)
             later = frozenset(tool.name for tool in tools if tool.deferred)
             messages = tuple(_revealing(request.messages, later)) if later else request.messages
             request = replace(request, tools=tools, messages=messages)
@@ -149,6 +153,10 @@ class ViewedModel(Model):
 
     async def check(self) -> None:
         await self._model.check()
+
+
+def _there(registry: Registry, name: str) -> bool:
+    return name in registry or name in tiers(registry)
 
 
 def _revealing(messages: Iterable[ModelMessage], deferred: frozenset[str]) -> Iterator[ModelMessage]:

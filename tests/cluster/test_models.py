@@ -91,7 +91,7 @@ def test_chatter_and_planner_think_with_models_of_two_providers(
     assert said["content"].startswith("The plan:") and said["model"] == CLAUDE and "footer" not in said
     assert [body["model"] for body in servers.gpt.requests] == [GPT]
     sql = "select agent, provider, model, input, output, cost from token_usage order by created_at"
-    rows = until(lambda: r if len(r := place.query(sql)) == 3 else None, what="the rows of usage")
+    rows = until(lambda: r if len(r := place.query(sql)) >= 3 else None, what="the rows of usage")
     assert rows is not None
     by = {(row["agent"], row["provider"], row["model"]): row for row in rows}
     assert set(by) == {("chatter", "anthropic", CLAUDE), ("planner", "openai", GPT)}
@@ -110,7 +110,7 @@ def test_a_conversation_sticks_to_the_model_that_its_person_chose(
     assert wire.ask("three", user="cat")["model"] == CLAUDE, "another's conversation keeps its own"
     (start, *_) = [event for event in wire.on("events:user:bob") if event["event"] == "start"]
     assert start["model"] == LOCAL
-    rows = until(lambda: r if len(r := usage(place, "user:bob")) == 2 else None, what="the rows of usage")
+    rows = until(lambda: r if len(r := usage(place, "user:bob")) >= 2 else None, what="the rows of usage")
     assert rows is not None
     assert {(row["provider"], row["model"], row["cost"]) for row in rows} == {("ollama", LOCAL, 0.0)}
     wire.command("choose_model", user="bob")

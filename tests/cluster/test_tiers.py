@@ -51,7 +51,9 @@ def test_what_was_loaded_is_appended_and_nothing_before_it_changes(wire: Wire, a
         assert later["messages"][: len(earlier["messages"])] != []
     assert "list_projects" in names(third) and names(third) == names(fourth)
     (again,) = bodies(api, wire, "hello")
-    assert tools(again) == tools(first), "loading holds for one turn"
+    assert tools(again) == tools(fourth), "to leave a tool out would void what the provider has cached"
+    (other,) = bodies(api, wire, "hello", session_id="another")
+    assert tools(other) == tools(first), "another conversation begins with few"
 
 
 def test_a_tool_runs_whether_it_was_loaded_or_not(wire: Wire) -> None:

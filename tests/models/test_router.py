@@ -276,3 +276,12 @@ async def test_an_overloaded_one_of_three_is_stood_in_for_while_the_others_go_on
     assert (answer.provider, answer.model) == ("anthropic", "claude-sonnet-5-5")
     assert "gpt-6.1-sol could not answer" in answer.notes[0]
     assert len(gpt.requests) > 1 and len(claude.requests) == 1
+
+
+async def test_a_long_answer_is_not_cut_because_another_model_would_answer(
+    three: Callable[[], tuple[RouterModel, MessagesApi, ChatApi, OllamaApi]],
+) -> None:
+    model, claude, gpt, _ = three()
+    claude.script = lambda _body: Step(text="slowly " * 20, pace=0.05)
+    answer = await FallbackModel(model, Outages(0.1)).answer(ask(model="claude-sonnet-5-5,gpt-6.1-sol"))
+    assert (answer.provider, answer.notes, gpt.requests) == ("anthropic", (), [])

@@ -111,6 +111,7 @@ def read(request: Request) -> Scene:
     said = _spoken(messages[place]) if places else []
     earlier = [text for at in places[:-1] for text in _spoken(messages[at])]
     since = messages[place + 1 :]
+    system = (*request.system, *_noted(messages))
     return Scene(
         agent=request.agent,
         offered={tool.name: tool.schema for tool in request.tools},
@@ -124,10 +125,8 @@ def read(request: Request) -> Scene:
         planned=_planned(messages),
         merged=frozenset(_merged(messages[: max(place, 0)])),
         told=_outcomes(messages),
-        roster=tuple(
-            name for name in _listed(request.system, "Agents on the roster:") if name != request.agent
-        ),
-        repositories=_others(_listed(request.system, "Repositories:")),
+        roster=tuple(name for name in _listed(system, "Agents on the roster:") if name != request.agent),
+        repositories=_others(_listed(system, "Repositories:")),
         waits=tuple(_WAITS.findall(_words(messages[place]))) if places else (),
     )
 
@@ -174,6 +173,12 @@ def _listed(system: tuple[str, ...], heading: str) -> tuple[str, ...]:
     lines = iter("\n\n".join(system).splitlines())
     below = itertools.takewhile(bool, itertools.dropwhile(lambda line: line != heading, lines))
     return tuple(found[1] for line in below if (found := _ITEM.match(line)))
+
+
+def _noted(messages: tuple[ModelMessage, ...]) -> list[str]:
+    """What a conversation was told last of who and what is there."""
+    texts = (block["text"] for message in messages for block in blocks(message) if block["type"] == "text")
+    return [text for text in texts if "Agents on the roster:" in text and _NOTE.fullmatch(text)][-1:]
 
 
 def _others(repositories: tuple[str, ...]) -> tuple[str, ...]:

@@ -203,8 +203,12 @@ class AgentRunner:
         model: str | None = None,
         temperature: float | None = None,
         tokens: int | None = None,
+        loaded: Sequence[str] = (),
     ) -> Done:
-        """Carry the turn to its end; the model is shown what the shelf holds, and each call passes the gate."""
+        """Carry the turn to its end; the model is shown what the shelf holds, and each call passes the gate.
+
+        `loaded` is what the conversation loaded before.
+        """
         shelf, gate = self.shelf, self.gate(turn, asked, context, live)
         if index := shelf.index:
             system = (f"{system[0]}\n\n{index}", *system[1:])
@@ -248,7 +252,7 @@ class AgentRunner:
             request,
             journal=turn,
             model=MeteredModel(
-                FallbackModel(ViewedModel(resources.model, shelf, turn.records), resources.outages),
+                FallbackModel(ViewedModel(resources.model, shelf, turn.records, loaded), resources.outages),
                 meter,
                 turn,
             ),

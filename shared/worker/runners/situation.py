@@ -16,7 +16,7 @@ def of(turn: Turn, project: str, told: Sequence[str] = ()) -> str:
     """The situation of a turn, as it was when it began in `project`; `told` are lines beside the date."""
     record = turn.records.first(SituationRecord)
     if record is None:
-        text = prompt.situation([prompt.active_project(project), *told])
+        text = prompt.situation([*told, prompt.active_project(project)])
         record = SituationRecord(at=turn.claimed_at + turn.elapsed_ms(), text=text, project=project)
         turn.keep(record)
     return record.text

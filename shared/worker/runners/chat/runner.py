@@ -26,7 +26,7 @@ from shared.worker.event_stream import EventStream
 from shared.worker.permissions.gate import Approver, asked_by
 from shared.worker.runners import inheriting, question, situation
 from shared.worker.runners.agent import AgentRunner, waiting_notice
-from shared.worker.runners.chat import summary, unfinished, wording
+from shared.worker.runners.chat import summary, unfinished, warm, wording
 from shared.worker.runners.chat.output import TurnOutput
 from shared.worker.runners.consult import asked_for
 from shared.worker.runners.inputs import awaited, said, sort, words
@@ -148,8 +148,11 @@ class ChatRunner:
         except Missing as error:  # another try would not find it either
             await self.output.close("error", error.told(), code=error.exit_code)
             return
-        opening.append(situation.of(self.turn, project, self._open))
-        done = await self._think(past, opening, project, decided=bool(note))
+        shown = past.messages(self.output.now())
+        news = prompt.news(await self._around(project), shown)
+        opening.append(situation.of(self.turn, project, [*news, *self._open]))
+        user = {"role": "user", "content": [{"type": "text", "text": text} for text in opening]}
+        done = await self._think(past, [*shown, user], project, decided=bool(note))
         await self._finish(done, opening, past)
 
     def _late(self) -> list[messages.AgentMessage]:
@@ -224,7 +227,7 @@ class ChatRunner:
         await self.output.close(status, told, added=self._window(added, past.seq), past=past)
         return True
 
-    async def _think(self, past: History, opening: list[str], project: str, decided: bool) -> Done:
+    async def _think(self, past: History, messages: list[ModelMessage], project: str, decided: bool) -> Done:
         said = self._given.said[0] if self._given.said else None
         self._colleagues = Peers(
             self.resources.connection,
@@ -254,18 +257,12 @@ class ChatRunner:
             talks=not decided,
             extras={"repos": self.resources.repos, **self.engine.extras},
         )
-        system = prompt.compose(
-            self.engine.profile.system,
-            roster=await self._colleagues.roster(),
-            repositories=await self._repositories(project),
-        )
-        user = {"role": "user", "content": [{"type": "text", "text": text} for text in opening]}
         live = waiting_notice(self._live, self.output.say, self._spawn)
         request = asked_for(self._given.requests[0]) if self._given.requests else {}
         return await self.engine.think(
             self.turn,
-            system,
-            [*past.messages(self.output.now()), user],
+            (self.engine.profile.system.strip(),),
+            messages,
             context,
             live,
             self._joined,
@@ -273,6 +270,7 @@ class ChatRunner:
             model=self._model,
             tokens=request.get("tokens"),
             temperature=said.temperature if said else None,
+            loaded=warm.before(self.turn, past),
         )
 
     async def _joined(self) -> list[str]:
@@ -323,6 +321,7 @@ class ChatRunner:
         log.get().info("Publishing response..." if not done.tools else "Publishing final response")
         user = {"role": "user", "content": [{"type": "text", "text": text} for text in opening]}
         added = self._window([user, *done.messages], past.seq)
+        added[-1][warm.FIELD] = warm.after(self.turn, past)
         extra: dict[str, Any] = {
             "demo": done.demo or None,
             "model": done.model,
@@ -532,6 +531,8 @@ class ChatRunner:
             return await sessions.need_project(self.resources.store, str(named))
         return await sessions.active_project(self.resources.store, self.turn.session)
 
-    async def _repositories(self, project: str) -> str:
+    async def _around(self, project: str) -> str:
+        """Who and what is there."""
         repos = await self.resources.repositories.rows(project)
-        return "\n".join(f"- {repo.name} ({repo.kind}): {repo.url or repo.path}" for repo in repos)
+        told = "\n".join(f"- {repo.name} ({repo.kind}): {repo.url or repo.path}" for repo in repos)
+        return prompt.around(await self.resources.connection.presence.roster(), told)
