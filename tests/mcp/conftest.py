@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from shared.mcp.config import Server, server
-from shared.mcp.link import Link, Patience
+from shared.mcp.link import Patience, ServerLink
 from shared.mcp.stdio import Start
 
 SCRIPT = Path(__file__).parents[1] / "support" / "mcp_server.py"
@@ -30,8 +30,8 @@ def stdio(mode: str = "well", *more: str, **fields: Any) -> Server:
 
 
 @asynccontextmanager
-async def connected(one: Server, patience: Patience = QUICK) -> AsyncIterator[Link]:
-    link = Link(one, start, patience)
+async def connected(one: Server, patience: Patience = QUICK) -> AsyncIterator[ServerLink]:
+    link = ServerLink(one, start, patience)
     task = asyncio.create_task(link.run())
     try:
         yield link
@@ -43,7 +43,7 @@ async def connected(one: Server, patience: Patience = QUICK) -> AsyncIterator[Li
 Call = Callable[..., Awaitable[Any]]
 
 
-async def call(link: Link, name: str, text: str = "hi") -> str:
+async def call(link: ServerLink, name: str, text: str = "hi") -> str:
     """What a tool answers, as text."""
 
     async def say(_text: str) -> None:

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from shared.errors import ToolError
-from shared.mcp.link import Link, Patience
+from shared.mcp.link import Patience, ServerLink
 from tests.mcp.conftest import QUICK, call, connected, stdio
 
 
@@ -24,7 +24,7 @@ def _child() -> psutil.Process:
     return found[0]
 
 
-async def _until(link: Link, state: str) -> None:
+async def _until(link: ServerLink, state: str) -> None:
     async with asyncio.timeout(10):
         while link.state != state:
             await asyncio.sleep(0.01)

@@ -16,7 +16,7 @@ from shared import folders
 from shared.errors import ToolError
 from shared.guard.permissions.presets import preset
 from shared.guard.sandbox.sandbox import Sandbox
-from shared.mcp.link import Link, Patience
+from shared.mcp.link import Patience, ServerLink
 from shared.mcp.listing import listing
 from shared.mcp.servers import Servers
 from shared.tools import catalog, describe
@@ -44,7 +44,11 @@ class House:
 
     def write(self, **servers: list[str]) -> None:
         entries = {
-            name: {"command": sys.executable, "args": ["-P", str(SCRIPT), *args], "timeout": 2}
+            name: {
+                "command": sys.executable,
+                "args": ["-P", str(SCRIPT), *args],
+                "timeout": 2 if args == ["mute"] else 60,  # a busy machine reads a flood slowly
+            }
             for name, args in servers.items()
         }
         file = self.home / "mcp.json"
@@ -176,7 +180,7 @@ async def test_a_bad_server_gives_a_clear_error_and_its_tools_stay(
 
 
 async def test_for_a_server_that_is_away_nobody_is_asked_and_the_call_says_so(bench: Bench) -> None:
-    away = Link(stdio(), start, Patience(back=0.05))
+    away = ServerLink(stdio(), start, Patience(back=0.05))
     away.listing = listing([types.Tool(name="echo", input_schema={"type": "object"})], "tester")
     tool = adapt.category(away).tools[0]
     assert tool.ready
