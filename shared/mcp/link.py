@@ -33,7 +33,7 @@ State = Literal["starting", "ready", "lost", "off"]
 Launch = Callable[[Server], stdio.Start]
 Progress = Callable[[str], Awaitable[None]]
 T = TypeVar("T")
-_FORGOTTEN = "Link terminated"  # as the library says it of a server that has begun anew
+_FORGOTTEN = "ServerLink terminated"  # as the library says it of a server that has begun anew
 _FIRST, _MOST = 0.5, 60.0  # seconds between tries to open a session
 
 
@@ -64,7 +64,7 @@ class Health:
         return {"name": self.name, "state": self.state, "tools": self.tools, **why}
 
 
-class Link:
+class ServerLink:
     """One server. `run` keeps its session until it is cancelled."""
 
     def __init__(self, server: Server, launch: Launch, patience: Patience | None = None) -> None:

@@ -13,7 +13,7 @@ from shared import log
 from shared.errors import ConfigurationError
 from shared.mcp import config
 from shared.mcp.config import Configured, Problem, Server
-from shared.mcp.link import Health, Launch, Link, Patience
+from shared.mcp.link import Health, Launch, Patience, ServerLink
 
 _SETTLE = 5.0  # seconds from its start in which a server may say what it has, before a turn begins without
 
@@ -43,7 +43,7 @@ class Servers:
         self._wants: dict[str, Wants] = {}  # by agent
         self._configured = Configured()
         self._own: dict[str, dict[str, Server]] = {}  # that profiles bring, by agent
-        self._links: dict[str, Link] = {}  # by all that a server is
+        self._links: dict[str, ServerLink] = {}  # by all that a server is
         self._running: dict[str, tuple[asyncio.Task[None], float]] = {}
 
     @classmethod
@@ -71,7 +71,7 @@ class Servers:
         """How all of them are."""
         return [one.health for one in self._links.values()]
 
-    async def refresh(self, agent: str, wants: Wants) -> dict[str, Link]:
+    async def refresh(self, agent: str, wants: Wants) -> dict[str, ServerLink]:
         """Those that this agent has, as they are configured now; who has just begun is waited for, a little."""
         self._wants[agent] = wants
         seen = (self._changed(), dict(self._wants))
@@ -119,7 +119,7 @@ class Servers:
         for key, server in wanted.items():
             if key not in self._links:
                 log.hide(*server.spec.secrets())
-                link = self._links[key] = Link(server, self._launch, self._patience)
+                link = self._links[key] = ServerLink(server, self._launch, self._patience)
                 task = asyncio.create_task(link.run(), name=f"mcp {server.name}")
                 self._running[key] = (task, time.monotonic())
         await asyncio.gather(*ended, return_exceptions=True)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from gateways.cli import screen
-from gateways.cli.options import Json, group
+from gateways.cli.options import Json, User, group
 from gateways.cli.run import run
 from shared.client import Client
 from shared.client.views import mcp as servers
@@ -88,6 +88,20 @@ def test(
 ) -> NoReturn:
     """Start or reach a server, and list what it has; needs no cluster."""
     run(lambda settings: _test(settings, name, timeout, as_json))
+
+
+@app.command("serve")
+def serve(user: User) -> NoReturn:
+    """Be an MCP server over stdio: another program talks with Chatter, sees tasks and what waits for you."""
+    import os
+    from pathlib import Path
+
+    from shared.client.local import supervision, trust
+    from shared.settings import find_home
+
+    trust.ask()
+    home = Path(os.environ.get("PROMPTDOCK_HOME") or find_home()).expanduser().resolve()
+    supervision.become("gateways.mcp", home, "--user", user)
 
 
 async def _list(settings: Settings, as_json: bool) -> None:

@@ -18,7 +18,7 @@ from shared.settings import Settings
 
 if TYPE_CHECKING:
     from shared.mcp.config import Configured, Server
-    from shared.mcp.link import Link
+    from shared.mcp.link import ServerLink
 
 _LISTS = "promptdock mcp list shows those that there are"
 _NONE = "none is configured"
@@ -139,9 +139,9 @@ async def _count(asking: Any) -> int:
 
 
 @asynccontextmanager
-async def _linked(settings: Settings, name: str, patience: float) -> AsyncIterator[Link]:
+async def _linked(settings: Settings, name: str, patience: float) -> AsyncIterator[ServerLink]:
     from shared.guard.sandbox.sandbox import Sandbox
-    from shared.mcp.link import Link, Patience
+    from shared.mcp.link import Patience, ServerLink
     from shared.tools.mcp.launch import launching
 
     found = configured(settings)
@@ -153,7 +153,7 @@ async def _linked(settings: Settings, name: str, patience: float) -> AsyncIterat
         raise UsageError(f"there is no MCP server {name[:50]!r}", f"there are: {there}", _LISTS)
     launch = launching(settings.home, lambda: Sandbox.probe(settings.sandbox, [settings.home]))
     waits = Patience(start=patience, answer=min(patience, 10), back=patience + 1)
-    link = Link(found.servers[name], launch, waits)
+    link = ServerLink(found.servers[name], launch, waits)
     task = asyncio.create_task(link.run())
     try:
         await asyncio.wait_for(link.tried.wait(), patience + 5)

@@ -9,7 +9,7 @@ from typing import Any
 
 from shared.errors import ToolError
 from shared.guard.permissions.display import tagless
-from shared.mcp.link import Link
+from shared.mcp.link import ServerLink
 from shared.mcp.listing import ListedTool
 from shared.tools.context import Context
 from shared.tools.mcp import content
@@ -19,7 +19,7 @@ PREFIX = "mcp__"
 _SAID = 5.0  # seconds between two lines of progress
 
 
-def category(link: Link) -> Category:
+def category(link: ServerLink) -> Category:
     """All tools of a server, as a category that is loaded on demand."""
     name = f"{PREFIX}{link.name}"
     about = f"Tools of the MCP server {link.name}"
@@ -27,7 +27,7 @@ def category(link: Link) -> Category:
     return Category(name, about, tools, on_demand=True)
 
 
-def tool(link: Link, category: str, listed: ListedTool) -> Tool:
+def tool(link: ServerLink, category: str, listed: ListedTool) -> Tool:
     """One of them. A call reaches the server, which may be anywhere: that is asked under `standard`."""
     server = link.name
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from shared.errors import Missing, ToolError
 from shared.guard.permissions.touching import touching
-from shared.mcp.link import Link
+from shared.mcp.link import ServerLink
 from shared.tools.context import Context
 from shared.tools.mcp import content
 from shared.tools.registry import Category, Result
@@ -28,12 +28,12 @@ def _short(text: str | None) -> str:
     return " ".join((text or "").split())[:_TEXT]
 
 
-def category(links: Mapping[str, Link]) -> Category:
+def category(links: Mapping[str, ServerLink]) -> Category:
     """These tools, for these servers."""
     mcp = Category(NAME, "MCP servers: which there are, their resources and prompts", on_demand=True)
     reaches = touching("address")
 
-    def of(server: str) -> Link:
+    def of(server: str) -> ServerLink:
         if server not in links:
             raise Missing.named("MCP server", server, links, "name one of them")
         return links[server]
@@ -105,7 +105,7 @@ def category(links: Mapping[str, Link]) -> Category:
     return mcp
 
 
-def _server(one: Link) -> dict[str, Any]:
+def _server(one: ServerLink) -> dict[str, Any]:
     health = one.health
     why = {"why": health.why} if health.why else {}
     return {
