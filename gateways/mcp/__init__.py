@@ -1,0 +1,1 @@
+"""The cluster as an MCP server over stdio: `promptdock mcp serve`."""
