@@ -10,6 +10,7 @@ import sys
 from shared import log
 from shared.client import Client
 from shared.client.local.typed import runnable
+from shared.client.mcp import callers
 from shared.errors import PromptDockError
 from shared.settings import Settings, load
 
@@ -39,8 +40,8 @@ async def serve(settings: Settings, user: str) -> None:
     """One program's server. The cluster need not run yet: a call says so."""
     from shared.client.fanout import Fanout
     from shared.client.mcp.jobs import Jobs
-    from shared.client.mcp.server import default_caller, make
+    from shared.client.mcp.server import make
 
-    caller = default_caller(user)
+    caller = callers.owner(user)
     async with Client(settings) as client, Fanout(client) as hub, Jobs(client, hub) as jobs:
         await make(client, jobs, lambda _ctx: caller).run_stdio_async()

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from gateways.web.doors import openai
+from gateways.web.doors import mcp, openai
 
-ROUTERS: tuple[APIRouter, ...] = (openai.router,)
+ROUTERS: tuple[APIRouter, ...] = (openai.router, mcp.router)

@@ -6,7 +6,6 @@ no text in this module.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from uuid import uuid4
 
@@ -14,13 +13,13 @@ from pydantic import Field
 
 from shared.client.client import Client
 from shared.client.local.release import release
+from shared.client.mcp.callers import Caller, Who
 from shared.client.mcp.jobs import Jobs
 from shared.client.turn import Question
 from shared.client.types import Card
 from shared.client.views import agents, visible
 from shared.client.views.permissions import approvals
 from shared.client.views.tasks import tasks
-from shared.client.views.visible import Sight
 from shared.errors import PromptDockError
 
 if TYPE_CHECKING:
@@ -37,18 +36,6 @@ _Wait = Annotated[
 ]
 _Text = Annotated[str, Field(min_length=1, max_length=100_000)]
 _Name = Annotated[str, Field(min_length=1, max_length=200)]
-
-
-@dataclass(frozen=True)
-class Caller:
-    """Who calls, with the roles that they have, and how far they see."""
-
-    user_id: str
-    sight: Sight
-    roles: tuple[str, ...] = ()
-
-
-Who = Callable[[Any], Caller]  # given the library's context of a call
 
 
 def make(client: Client, jobs: Jobs, who: Who) -> "MCPServer[Any]":
@@ -267,8 +254,3 @@ class _worded:
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, PromptDockError):
             raise _failed(error.told()) from None
-
-
-def default_caller(user_id: str, roles: tuple[str, ...] = ()) -> Caller:
-    """The person who started a server over stdio: they see what they see in a terminal."""
-    return Caller(user_id, Sight(user_id, everything=True), roles)
