@@ -157,6 +157,11 @@ class Names:
         """Set while somebody asks a provider which models it has."""
         return f"{self.root}models:asked:{provider}"
 
+    @property
+    def undrawn(self) -> str:
+        """The sorted set of conversations from which memories are to be drawn, by when."""
+        return f"{self.root}memory:undrawn"
+
     def question(self, task: str) -> str:
         """The hash of a task's question to its person, and of its answers."""
         return f"{self.root}question:{task}"

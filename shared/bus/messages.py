@@ -58,7 +58,7 @@ Words = Annotated[Text, AfterValidator(_not_blank)]
 # Sessions that are a person's by their name; PLAIN is that of a person who does not sign.
 OWN, COMMANDS, PLAIN = "user:", "command:", "plain:"
 PERSONAL = (OWN, COMMANDS)
-RESERVED_SESSIONS = (*PERSONAL, "approval:", "asks:", "apart:", "summary:")
+RESERVED_SESSIONS = (*PERSONAL, "approval:", "asks:", "apart:", "summary:", "memory:")
 
 
 def default_session(user: str, kind: str = OWN) -> str:

@@ -17,7 +17,7 @@ Number = tuple[str, int]  # a conversation, and the number of a message in it
 
 
 @dataclass(frozen=True)
-class Heard:
+class Speech:
     """One message as it counts: who said what."""
 
     speaker: str
@@ -29,7 +29,7 @@ def beside(places: Iterable[Number]) -> set[Number]:
     return {(session, seq + by) for session, seq in places for by in (-1, 1, 2) if seq + by > 0}
 
 
-def spread(query: str, scores: Mapping[Number, float], heard: Mapping[Number, Heard]) -> dict[Number, float]:
+def spread(query: str, scores: Mapping[Number, float], heard: Mapping[Number, Speech]) -> dict[Number, float]:
     """What each message is worth for a question, from what the words of each are worth."""
     total = dict.fromkeys(heard, 0.0)
     for (session, seq), own in scores.items():

@@ -10,8 +10,8 @@ from typing import Any
 
 from shared.memory import bundle, episodes, nearness
 from shared.memory.bundle import Bundle, Remembered
-from shared.memory.nearness import Heard, Number
-from shared.memory.scope import Reach
+from shared.memory.nearness import Number, Speech
+from shared.memory.scope import MemoryScope
 from shared.store.base import Store
 from shared.store.origin import Origin
 from shared.store.query import IN_LIMIT
@@ -36,7 +36,7 @@ class _Near:
 async def remember(
     store: Store,
     query: str,
-    within: Reach,
+    within: MemoryScope,
     *,
     shown: frozenset[Number] = frozenset(),
     at: datetime | None = None,
@@ -56,7 +56,7 @@ async def remember(
     return bundle.bundle([*items, *(_remembered(_Near(row, 0.0), 1.0, moment) for row in goals)])
 
 
-async def search(store: Store, query: str, within: Reach, limit: int) -> list[Remembered]:
+async def search(store: Store, query: str, within: MemoryScope, limit: int) -> list[Remembered]:
     """What is remembered that fits a question, the best first: to look through, not for a prompt."""
     found = await _drawn(store, query, within) + await _turns(store, query, within.conditions())
     best, moment = max((near.worth for near in found), default=0.0), now()
@@ -72,7 +72,7 @@ async def search_session(store: Store, query: str, session: str, limit: int) -> 
     for some in _slices(sorted(near)):
         where = {"session_id": session, "seq": ("in", some)}
         rows |= {row.seq: row for row in await store.select(ConversationMessage, where)}
-    heard = {(session, seq): Heard(_speaker(row), said(row)) for seq, row in rows.items()}
+    heard = {(session, seq): Speech(_speaker(row), said(row)) for seq, row in rows.items()}
     worth = nearness.spread(query, {(session, row.seq): score for row, score in found.rows}, heard)
     best = sorted(worth.items(), key=lambda item: (-item[1], -item[0][1]))[:limit]
     return [
@@ -106,7 +106,7 @@ def _speaker(row: ConversationMessage) -> str:
     return row.user_name or (told[1] if told else "") or row.user_id or row.role
 
 
-async def _drawn(store: Store, query: str, within: Reach) -> list[_Near]:
+async def _drawn(store: Store, query: str, within: MemoryScope) -> list[_Near]:
     """Facts and what else was drawn out."""
     near = []
     for where in within.conditions():
@@ -115,7 +115,7 @@ async def _drawn(store: Store, query: str, within: Reach) -> list[_Near]:
     return near
 
 
-async def _goals(store: Store, within: Reach, known: set[Any]) -> list[Memory]:
+async def _goals(store: Store, within: MemoryScope, known: set[Any]) -> list[Memory]:
     """The newest goals, whatever the question is about."""
     rows: list[Memory] = []
     for where in within.conditions():
@@ -136,7 +136,7 @@ async def _turns(store: Store, query: str, conditions: Iterable[dict[str, Any]])
         near = nearness.beside(scores) - rows.keys()
         for ids in _slices([episodes.key(session, seq) for session, seq in sorted(near)]):
             rows |= {_place(row): row for row in await store.select(Memory, {**fits, "id": ("in", ids)})}
-    heard = {place: Heard(row.subject, row.body) for place, row in rows.items()}
+    heard = {place: Speech(row.subject, row.body) for place, row in rows.items()}
     worth = nearness.spread(query, scores, heard)
     return [_Near(rows[place], value) for place, value in worth.items()]
 

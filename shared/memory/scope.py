@@ -14,7 +14,7 @@ _SHARED = "memory_shared"
 
 
 @dataclass(frozen=True)
-class Reach:
+class MemoryScope:
     """What one person may recall: their own of the project and of everywhere, and what others share in it."""
 
     user_id: str
@@ -35,9 +35,9 @@ def kept_in(project: str) -> dict[str, Any]:
     return {"project_id": project_key(project), "scope": "global" if project == DEFAULT else "project"}
 
 
-async def of(store: Store, user_id: str, project: str) -> Reach:
+async def of(store: Store, user_id: str, project: str) -> MemoryScope:
     """The scope of a person's question in a project."""
-    return Reach(user_id, project, await shared(store, project))
+    return MemoryScope(user_id, project, await shared(store, project))
 
 
 async def shared(store: Store, project: str) -> bool:

@@ -60,6 +60,7 @@ async def serve(settings: Settings, profile: Profile) -> None:
     """One replica, until it is stopped."""
     # Whoever only supervises workers imports this module, too.
     from shared.conversation import sessions
+    from shared.memory import keeping
     from shared.tools import catalog
     from shared.tools.execute import ToolExecutor
     from shared.tools.mcp.source import ServerTools
@@ -95,7 +96,7 @@ async def serve(settings: Settings, profile: Profile) -> None:
             resources,
             profile,
             lambda turn: runner(worker, turn),
-            {"task": apply_tasks, "session": sessions.touch},
+            {"task": apply_tasks, "session": sessions.touch, keeping.APPLIER: keeping.apply},
             lambda: engine.model,
             lambda instance: {
                 **beside(instance),
@@ -152,6 +153,7 @@ def _runners(engine: AgentRunner) -> Callable[[Worker, Turn], Runner]:
 
 def _chats(engine: AgentRunner) -> Callable[[Worker, Turn], Runner]:
     from shared.worker.runners.approval import ApprovalRunner, answers_leave
+    from shared.worker.runners.chat.drawing import DrawingRunner, draws
     from shared.worker.runners.chat.runner import ChatRunner
     from shared.worker.runners.chat.summary import SummaryRunner, condenses
     from shared.worker.runners.command import CommandRunner, apart
@@ -164,6 +166,8 @@ def _chats(engine: AgentRunner) -> Callable[[Worker, Turn], Runner]:
             return ApprovalRunner(engine.resources.approvals, names, turn)
         if apart(turn, human):
             return CommandRunner(names, turn)
+        if draws(turn, human):
+            return DrawingRunner(engine, turn)
         return (
             SummaryRunner(engine, turn) if condenses(turn, human) else ChatRunner(engine, turn, worker.spawn)
         )

@@ -9,14 +9,14 @@ import pytest
 from shared.memory import bundle, scope
 from shared.memory.bundle import Bundle, Remembered
 from shared.memory.recall import remember, search, search_session
-from shared.memory.scope import Reach
+from shared.memory.scope import MemoryScope
 from shared.store.origin import Origin
 from shared.store.records import ConversationMessage, Memory
 from shared.store.row import now
 from shared.store.sqlite import SqliteStore
 from tests.memory.ground import BEGUN, fact, told
 
-ANN = Reach("ann")
+ANN = MemoryScope("ann")
 
 
 async def test_what_was_said_is_found_by_its_words_in_any_form(store: SqliteStore) -> None:
@@ -50,7 +50,7 @@ async def test_a_person_recalls_neither_another_persons_memory_nor_another_proje
     await told(store, "The vault of the shop is red.", session="p", project="shop")
     await store.upsert([fact("the vault is old", user="eve"), fact("the vault is heavy", project="garden")])
     assert (await remember(store, "vault", ANN)).items == ()
-    assert [item.text for item in await search(store, "vault", Reach("ann", "shop"), 10)] == [
+    assert [item.text for item in await search(store, "vault", MemoryScope("ann", "shop"), 10)] == [
         "The vault of the shop is red."
     ]
 

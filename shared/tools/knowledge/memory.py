@@ -6,20 +6,18 @@ memories) or embeddings is not there yet, and its tools say so.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 from uuid import UUID
 
 from pydantic import Field
 
-from shared.conversation import prompt
 from shared.guard.permissions.touching import touching
+from shared.memory import recall, scope, upkeep
 from shared.store.origin import MADE, mark, marked
 from shared.store.query import IN_LIMIT
-from shared.store.records import ConversationMessage, Memory, Note, Project, ProjectProfile, Task, TaskResult
-from shared.store.row import now
+from shared.store.records import Memory, MemoryKind, Note, Project, ProjectProfile, Task, TaskResult
 from shared.tools import lookup
 from shared.tools.categories import tier
 from shared.tools.context import Context
@@ -89,22 +87,34 @@ def _hit(text: _Text) -> dict[str, Any]:
 
 
 async def _memories(here: Context, project: Project, query: str, top_k: int) -> Hits:
-    """The valid memories of the project and of all projects."""
+    """The valid memories of the person, in the project and everywhere, and what others share in it."""
     texts: list[_Text] = []
     total = 0
-    for where in _valid(project):
+    for where in await _valid(here, project):
         found = await here.store.search(Memory, query, where, top_k)
         total += found.total
         for row, score in found.rows:
+            if row.kind == "turn" and row.session_id == here.session_id:
+                continue  # the conversation itself is searched too
             body, at = f"{row.body}\n{row.context}".strip(), _at(row.created_at)
             texts.append(_Text(row.kind, row.subject, body, at, row.source or "", score, mark(row)))
     return texts, total
 
 
-def _valid(project: Project) -> list[dict[str, Any]]:
-    """Two conditions that no memory fulfils both."""
+async def _own(here: Context, project: Project) -> list[dict[str, Any]]:
+    """Conditions of which no memory fulfils two: the person's own, what is shared with them, and what is nobody's."""
+    nobody: list[dict[str, Any]] = [
+        {"user_id": None, "project_id": project.id, "scope": "project"},
+        {"user_id": None, "scope": "global"},
+    ]
+    person = here.owner[0]
+    return [*nobody, *((await scope.of(here.store, person, project.slug)).conditions() if person else ())]
+
+
+async def _valid(here: Context, project: Project) -> list[dict[str, Any]]:
+    """The same for what is neither corrected nor put away."""
     valid: dict[str, Any] = {"archived": False, "valid_to": None}
-    return [{**valid, "project_id": project.id, "scope": "project"}, {**valid, "scope": "global"}]
+    return [{**valid, **where} for where in await _own(here, project)]
 
 
 async def _notes(here: Context, project: Project, query: str, top_k: int) -> Hits:
@@ -171,18 +181,11 @@ async def _said(here: Context, query: str, top_k: int) -> Hits:
     """What was said in this conversation, also what the model is not shown any more."""
     if not here.session_id:
         return [], 0
-    found = await here.store.search(ConversationMessage, query, {"session_id": here.session_id}, top_k)
+    found = await recall.search_session(here.store, query, here.session_id, top_k)
     return [
-        _Text(
-            "conversation",
-            row.user_name or row.user_id or row.role,
-            prompt.spoken(row.content),
-            _at(row.created_at),
-            f"message {row.seq}",
-            score,
-        )
-        for row, score in found.rows
-    ], found.total
+        _Text("conversation", item.subject, item.text, _at(item.at), f"message {item.message_id}", item.score)
+        for item in found
+    ], len(found)
 
 
 def _at(time: Any) -> str:
@@ -192,9 +195,13 @@ def _at(time: Any) -> str:
 async def _searchable(here: Context, project: Project) -> int:
     """How many texts a search of this project looks through, without the conversation."""
     own: dict[str, Any] = {"project_id": project.id}
-    counts = [await here.store.count(Memory, where) for where in _valid(project)]
+    counts = [await here.store.count(Memory, where) for where in await _valid(here, project)]
     counts += [await here.store.count(kind, own) for kind in (Note, ProjectProfile)]
     return sum(counts) + min(TASKS, await here.store.count(Task, own))
+
+
+async def _count(here: Context, own: list[dict[str, Any]], **more: Any) -> int:
+    return sum([await here.store.count(Memory, {**where, **more}) for where in own])
 
 
 def _outcome(result: TaskResult | None) -> str:
@@ -205,13 +212,14 @@ def _outcome(result: TaskResult | None) -> str:
 async def memory_stats(here: Context, project_id: str) -> Result:
     """Get memory index statistics for a project."""
     project = await lookup.project(here.store, project_id)
-    kept = await here.store.select(Memory, {"project_id": project.id})
+    own = await _own(here, project)
+    kinds = {kind: await _count(here, own, kind=kind, archived=False) for kind in get_args(MemoryKind)}
     profile = await lookup.first(here.store, ProjectProfile, project_id=project.id)
     return {
         "project_id": project.slug,
-        "memories": dict(Counter(row.kind for row in kept if not row.archived)),
-        "archived": sum(row.archived for row in kept),
-        "superseded": sum(row.valid_to is not None for row in kept),
+        "memories": {kind: count for kind, count in kinds.items() if count},
+        "archived": await _count(here, own, archived=True),
+        "superseded": await _count(here, own, valid_to=("ne", None)),
         "notes": await here.store.count(Note, {"project_id": project.id}),
         "tasks": await here.store.count(Task, {"project_id": project.id}),
         "profile_bytes": len(profile.body.encode()) if profile else 0,
@@ -236,23 +244,14 @@ async def memory_reindex(here: Context, project_id: str) -> Result:
 async def compact_memory(here: Context, project_id: str) -> Result:
     """Trigger memory compaction: what was superseded, and what says the same again, is archived."""
     project = await lookup.project(here.store, project_id)
-    order: Any = [("created_at", "desc")]
-    kept = await here.store.select(Memory, {"project_id": project.id, "archived": False}, order=order)
-    seen: set[tuple[str, str, str]] = set()
-    gone = []
-    for row in kept:
-        key = (row.kind, row.subject.casefold(), " ".join(row.body.casefold().split()))
-        if key in seen or (row.valid_to is not None and row.valid_to <= now()):
-            gone.append(row.id)
-        else:
-            seen.add(key)
-    for at in range(0, len(gone), IN_LIMIT):
-        await here.store.update(Memory, {"archived": True}, {"id": ("in", gone[at : at + IN_LIMIT])})
+    done = upkeep.Upkept()
+    for where in await _own(here, project):
+        done += await upkeep.consolidate(here.store, where)
     return {
         "project_id": project.slug,
-        "archived": len(gone),
-        "kept": len(kept) - len(gone),
-        "message": "memories are not merged by a model yet: only repetitions and corrected ones were archived",
+        "archived": done.archived,
+        "kept": done.kept,
+        "message": "what was corrected, what says the same again and what faded was archived; nothing is deleted",
     }
 
 

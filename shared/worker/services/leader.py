@@ -17,6 +17,7 @@ from shared.worker.services import hooks as hooking
 from shared.worker.services import retention
 from shared.worker.services.hook_gate import AGENT, HookTools
 from shared.worker.services.hooks import HookService
+from shared.worker.services.memory import MemoryService
 from shared.worker.services.retention import RetentionService
 from shared.worker.services.scheduler import ACTOR, SchedulerService
 
@@ -68,6 +69,9 @@ def of_chatter(resources: Resources, engine: AgentRunner) -> Services:
             "changes": changes.run(),
             "scheduler": scheduler.run(),
             "hooks": hooks.run(),
+            "recollection": MemoryService(
+                connection, engine.profile.name, resources.settings.memory_rest_ms
+            ).run(),
             "retention": RetentionService(resources.store, sweeps, days).run(),
         }
 

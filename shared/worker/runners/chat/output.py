@@ -21,8 +21,8 @@ from shared.turns.records import Record, pack
 from shared.turns.turn import Turn
 from shared.worker.event_stream import EventStream
 from shared.worker.permissions.service import ApprovalService, answered_by
-from shared.worker.runners import question
-from shared.worker.runners.chat import wording
+from shared.worker.runners import question, situation
+from shared.worker.runners.chat import memory, wording
 from shared.worker.runners.closing import Replies
 from shared.worker.runners.history import conversation_rows, ended_in, turn_rows
 from shared.worker.runners.inputs import TurnInput
@@ -129,6 +129,8 @@ class TurnOutput:
             )
         ]
         rows += conversation_rows(self.turn.session, self.turn.id, added)
+        project = sessions.project_now(self.turn.records, situation.project(self.turn) or sessions.DEFAULT)
+        rows += memory.rows(self.turn, self._input, added, project, self._replies.agent)
         rows.append(self._touched(added))
         if self._input.requests:
             await self._answer_agents(status, text, extra)

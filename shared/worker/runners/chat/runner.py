@@ -26,7 +26,7 @@ from shared.worker.event_stream import EventStream
 from shared.worker.permissions.gate import Approver, asked_by
 from shared.worker.runners import inheriting, question, situation
 from shared.worker.runners.agent import AgentRunner, waiting_notice
-from shared.worker.runners.chat import summary, unfinished, warm, wording
+from shared.worker.runners.chat import drawing, memory, summary, unfinished, warm, wording
 from shared.worker.runners.chat.output import TurnOutput
 from shared.worker.runners.consult import asked_for
 from shared.worker.runners.inputs import awaited, said, sort, words
@@ -150,7 +150,8 @@ class ChatRunner:
             return
         shown = past.messages(self.output.now())
         news = prompt.news(await self._around(project), shown)
-        opening.append(situation.of(self.turn, project, [*news, *self._open]))
+        remembered = await memory.lines(self.resources.store, self.turn, self._given, project, past)
+        opening.append(situation.of(self.turn, project, [*news, *self._open, *remembered]))
         user = {"role": "user", "content": [{"type": "text", "text": text} for text in opening]}
         done = await self._think(past, [*shown, user], project, decided=bool(note))
         await self._finish(done, opening, past)
@@ -360,6 +361,9 @@ class ChatRunner:
         await self.output.close(status, content, added=added, past=past, live=live, **extra)
         if past.unsummarised(added):
             await summary.ask(self.turn.queue, self.turn.session, added[-1]["seq"])
+        if memory.wanted(self._given) and self.resources.settings.budget_memory:
+            rest = self.resources.settings.memory_rest_ms
+            await drawing.plan(self.resources.connection, self.turn.session, rest)
 
     def _window(self, messages: Sequence[ModelMessage], seq: int) -> list[Record]:
         """What this turn adds to the conversation, numbered on from `seq`."""
