@@ -70,6 +70,7 @@ _TABLE = {
     "agents": Entry("agents", "The agents that are known.", noun=True),
     "project": Entry("project", "Projects, and on which one a conversation works.", noun=True),
     "notes": Entry("notes", "Notes of a project, which its agents read as well.", noun=True),
+    "memory": Entry("memory", "What is remembered of you, and for an answer.", noun=True),
 }
 
 app = typer.Typer(

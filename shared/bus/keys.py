@@ -157,7 +157,6 @@ class Names:
         """Set while somebody asks a provider which models it has."""
         return f"{self.root}models:asked:{provider}"
 
-    @property
     def undrawn(self) -> str:
         """The sorted set of conversations from which memories are to be drawn, by when."""
         return f"{self.root}memory:undrawn"

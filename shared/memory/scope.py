@@ -20,11 +20,14 @@ class MemoryScope:
     user_id: str
     project: str = DEFAULT
     shared: bool = False
+    anywhere: bool = False  # of all projects: to look through, never for a prompt
 
     def conditions(self) -> list[dict[str, Any]]:
         """Conditions that together fit what may be recalled; no row fits two of them."""
         here, everywhere = project_key(self.project), project_key(DEFAULT)
         mine: dict[str, Any] = {"user_id": self.user_id, "project_id": ("in", sorted({here, everywhere}))}
+        if self.anywhere:
+            return [{"user_id": self.user_id}]
         if not self.shared:
             return [mine]
         return [mine, {"user_id": ("ne", self.user_id), "project_id": here}]

@@ -8,7 +8,7 @@ from shared.tools.approvals import revoke, trust
 from shared.tools.cluster import hooks, system
 from shared.tools.files import browse, coding, edit
 from shared.tools.git import read, write
-from shared.tools.knowledge import memory, notes, prompts
+from shared.tools.knowledge import memory, notes, prompts, recollection
 from shared.tools.projects import project, repositories, workspaces
 from shared.tools.registry import Registry
 from shared.tools.research import report, symbols
@@ -56,6 +56,7 @@ def registry() -> Registry:
             self_edit.category,
             steering.category,
             prompt.category,
+            recollection.category,
         ]
     )
 

@@ -6,7 +6,6 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from shared.client.views.transcript import transcript
 
 from gateways.web.access import Line, Visitor
 from gateways.web.api.fields import Body, Cursor, Limit

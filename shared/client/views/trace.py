@@ -19,7 +19,7 @@ _RECENT = 500  # turns among which the beginning of an id is looked for
 _DEEP = 5  # how far questions are followed; a circle of them ends at four
 _LOOKED = 50  # of them at once
 _ASIDE = (COMMANDS, "approval:", "asks:")  # sessions in which no words are said
-_SHOWN = ("model", "result", "ask", "decided", "note")
+_SHOWN = ("model", "result", "ask", "decided", "note", "memory")
 
 
 async def trace(client: Client, name: str, user: str) -> list[Card]:
