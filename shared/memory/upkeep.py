@@ -6,6 +6,7 @@ recalled any more, and can be listed.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -50,7 +51,7 @@ async def consolidate(
     `going` is asked before each page whether it is still ours to do.
     """
     moment = at or now()
-    seen: set[tuple[Any, ...]] = set()
+    seen: set[bytes] = set()
     gone: list[UUID] = []
     kept = passed = 0
     order: Any = [("created_at", "desc")]
@@ -84,7 +85,8 @@ def _over(row: Memory, at: datetime) -> bool:
     return fades and faded(row, at) < FAINT
 
 
-def _key(row: Memory) -> tuple[Any, ...]:
-    """What two rows that say the same have in common."""
+def _key(row: Memory) -> bytes:
+    """What two rows that say the same have in common, of the least size: there may be very many."""
     words = " ".join(row.body.casefold().split())
-    return (row.user_id, row.project_id, row.kind, row.subject.casefold(), words)
+    told = repr((row.user_id, row.project_id, row.kind, row.subject.casefold(), words))
+    return hashlib.blake2b(told.encode(), digest_size=16).digest()

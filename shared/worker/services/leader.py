@@ -14,7 +14,7 @@ from shared.worker.changes import Changes
 from shared.worker.resources import Resources
 from shared.worker.runners.agent import AgentRunner
 from shared.worker.services import hooks as hooking
-from shared.worker.services import retention
+from shared.worker.services import memory, retention
 from shared.worker.services.hook_gate import AGENT, HookTools
 from shared.worker.services.hooks import HookService
 from shared.worker.services.memory import MemoryService
@@ -64,14 +64,16 @@ def of_chatter(resources: Resources, engine: AgentRunner) -> Services:
         )
         sweeps = lease(retention.NAME, instance, least=60_000)
         days = {str(table): kept for table, kept in resources.settings.retention.items()}
+        tidies = lease(memory.NAME, instance, least=60_000)
+        remembering = MemoryService(
+            *(connection, resources.store, tidies, engine.profile.name, resources.settings.memory_rest_ms)
+        )
         hooks = HookService(tools(instance), connection, lease(AGENT, instance), changes)
         return {
             "changes": changes.run(),
             "scheduler": scheduler.run(),
             "hooks": hooks.run(),
-            "recollection": MemoryService(
-                connection, engine.profile.name, resources.settings.memory_rest_ms
-            ).run(),
+            "recollection": remembering.run(),
             "retention": RetentionService(resources.store, sweeps, days).run(),
         }
 
