@@ -248,6 +248,30 @@ class SessionRecord(_Kind):
     executor: AnyText = ""
 
 
+class RememberedRecord(_Kind):
+    """What was remembered for this turn: what it was looked for by, and each item with its score."""
+
+    k: Literal["memory"] = "memory"
+    at: int = 0
+    text: AnyText = ""  # in a line
+    query: AnyText = ""
+    items: list[AnyObject] = []
+
+
+class DrawingRecord(_Kind):
+    """From what memories are drawn: rows of what was said, of `user`, until `last`, and of what was known."""
+
+    k: Literal["drawing"] = "drawing"
+    at: int = 0
+    user: AnyText = ""
+    project: AnyText = ""
+    turns: list[AnyObject] = []
+    known: list[AnyText] = []  # ids
+    facts: list[AnyObject] = []
+    origin: AnyObject = {}
+    last: AnyText = ""  # a moment, ISO 8601
+
+
 class UnknownRecord(_Kind):
     """A kind that this release does not know."""
 
@@ -255,7 +279,8 @@ class UnknownRecord(_Kind):
 JournalRecord = (
     ModelRecord | ResultRecord | NoteRecord | IntentRecord | AskRecord | WaitsRecord | DecidedRecord
     | CheckRecord | ForeignRecord | SituationRecord | BegunRecord | FinalRecord | SettlesRecord | QuestionRecord
-    | AnsweredRecord | ChecksRecord | ConflictsRecord | SessionRecord | UnknownRecord
+    | AnsweredRecord | ChecksRecord | ConflictsRecord | SessionRecord | RememberedRecord
+    | DrawingRecord | UnknownRecord
 )  # fmt: skip
 _KINDS: dict[str, type[JournalRecord]] = {
     kind.model_fields["k"].default: kind for kind in JournalRecord.__args__ if kind is not UnknownRecord

@@ -18,9 +18,7 @@ from shared.settings import Settings
 
 app = group()
 user = group()
-app.add_typer(
-    user, name="user", help="Who may sign in at the page."
-)
+app.add_typer(user, name="user", help="Who may sign in at the page.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="As they sign in.")]
 

@@ -16,7 +16,7 @@ from uuid import uuid4
 from shared.client.client import Client
 from shared.client.fanout import Fanout
 from shared.client.text.safe import line
-from shared.client.turn import Question, TurnEvent, converse
+from shared.client.turn import Asking, TurnEvent, converse
 from shared.client.types import Card
 from shared.client.views.permissions import approvals
 from shared.errors import Busy, PromptDockError, UsageError
@@ -97,7 +97,7 @@ class Jobs:
             )
         return job
 
-    def say(self, question: Question) -> Job:
+    def say(self, question: Asking) -> Job:
         """Words to Chatter."""
         return self._start(
             Job(question.id, question.user_id, question.session), lambda job: self._say(job, question)
@@ -152,7 +152,7 @@ class Jobs:
                 mine = [one.shown() for one in waiting if one.session == job.session]
                 job.ask(mine[0] if mine else None)
 
-    async def _say(self, job: Job, question: Question) -> None:
+    async def _say(self, job: Job, question: Asking) -> None:
         async for event in converse(self._client, self._hub, question):
             _take(job, event)
 

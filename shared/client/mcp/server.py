@@ -15,7 +15,7 @@ from shared.client.client import Client
 from shared.client.local.release import release
 from shared.client.mcp.callers import Caller, Who
 from shared.client.mcp.jobs import Jobs
-from shared.client.turn import Question
+from shared.client.turn import Asking
 from shared.client.types import Card
 from shared.client.views import agents, visible
 from shared.client.views.permissions import approvals
@@ -67,7 +67,7 @@ def _talking(server: "MCPServer[Any]", client: Client, jobs: Jobs, who: Who) -> 
         with _worded():
             if session_id:
                 await visible.session(client, caller.sight, session_id)
-            question = Question(
+            question = Asking(
                 message,
                 caller.user_id,
                 session_id or f"mcp-{uuid4()}",

@@ -27,7 +27,7 @@ from shared.store.records import Memory, Project
 from shared.store.row import derived
 from shared.turns import outbox, scripts
 from shared.turns.queue import Completion, Mail
-from shared.turns.records import Record, pack
+from shared.turns.records import DrawingRecord, ModelRecord, Records, pack
 from shared.turns.turn import Turn
 from shared.worker.budgets.ledger import today
 from shared.worker.budgets.meter import Meter, MeteredModel
@@ -94,7 +94,7 @@ class DrawingRunner:
             await self.failed(error)
 
     async def _carry_out(self) -> None:
-        noted = next((item for item in self._turn.records if item["k"] == "drawing"), None)
+        noted = self._turn.records.first(DrawingRecord)
         if noted is None and (noted := await self._due()) is not None:
             await self._turn.step(noted)
         if noted is None:
@@ -105,14 +105,14 @@ class DrawingRunner:
             await self._close("complete")
             return
         draw = Draw(
-            self._turn.id, noted["user"], noted["project"], self._session, noted["last"], by,
-            [{"id": turn["id"], "source": turn["source"]} for turn in noted["turns"]],
-            noted["known"], drawn.model_dump(mode="json", by_alias=True), noted["origin"],
+            self._turn.id, noted.user, noted.project, self._session, noted.last, by,
+            [{"id": turn["id"], "source": turn["source"]} for turn in noted.turns],
+            noted.known, drawn.model_dump(mode="json", by_alias=True), noted.origin,
         )  # fmt: skip
-        log.get().info("Memories were drawn from a conversation", of=self._session, until=noted["last"])
+        log.get().info("Memories were drawn from a conversation", of=self._session, until=noted.last)
         await self._close("complete", draw)
         await self._settled()
-        where = {"session_id": self._session, "kind": "turn", "created_at": ("gt", noted["last"])}
+        where = {"session_id": self._session, "kind": "turn", "created_at": ("gt", noted.last)}
         if await self._resources.store.count(
             Memory, where
         ):  # also of an answer whose worker died before it said so
@@ -129,7 +129,7 @@ class DrawingRunner:
         if not dead:
             await plan(self._resources.connection, self._session, _AGAIN)
 
-    async def _due(self) -> Record | None:
+    async def _due(self) -> DrawingRecord | None:
         """What was said since the last time, of one person; None for nothing that is worth it."""
         store = self._resources.store
         await self._settled()
@@ -148,19 +148,17 @@ class DrawingRunner:
         cut = next((n for n, row in enumerate(rows) if row not in some), len(some))
         some = some[:cut]
         known = await _known(store, some, MemoryScope(person or "", await _slug(store, place)))
-        return {
-            "k": "drawing",
-            "at": self._turn.now(),
-            "user": person or "",
-            "project": await _slug(store, place),
-            "turns": [row.model_dump(mode="json") for row in some],
-            "known": [str(row.id) for row in known],
-            "facts": [row.model_dump(mode="json") for row in known],
-            "origin": Origin(
-                self._engine.profile.name, person or "", self._session, "", mark(*some, *known)
-            ).kept(),
-            "last": some[-1].created_at.isoformat(timespec="microseconds"),
-        }
+        foreign = mark(*some, *known)
+        return DrawingRecord(
+            at=self._turn.now(),
+            user=person or "",
+            project=await _slug(store, place),
+            turns=[row.model_dump(mode="json") for row in some],
+            known=[str(row.id) for row in known],
+            facts=[row.model_dump(mode="json") for row in known],
+            origin=Origin(self._engine.profile.name, person or "", self._session, "", foreign).kept(),
+            last=some[-1].created_at.isoformat(timespec="microseconds"),
+        )
 
     async def _settled(self) -> None:
         """Wait until the Store has what was said: a dead worker's rows wait for the next one."""
@@ -170,28 +168,30 @@ class DrawingRunner:
                 while await bus.script(scripts.WAITS, prefix):  # noqa: ASYNC110 - in other processes
                     await asyncio.sleep(0.2)
 
-    async def _draw(self, noted: Record) -> tuple[Drawn | None, str]:
+    async def _draw(self, noted: DrawingRecord) -> tuple[Drawn | None, str]:
         """What is drawn, and by whom; None where no money is left for it."""
-        turns = [Memory.model_validate(row) for row in noted["turns"]]
+        turns = [Memory.model_validate(row) for row in noted.turns]
         said = [row for row in turns if row.detail.get("role") == "user" and len(row.body) >= SHORTEST]
         if not said:
             return Drawn(), ""
         if self._resources.model.demo:
             return extraction.by_rules(turns), _RULES
-        bought = next((item for item in self._turn.records if item["k"] == "model"), None)
+        bought = self._turn.records.first(ModelRecord)
         if bought is None:
-            bought = await self._buy(turns, [Memory.model_validate(row) for row in noted["facts"]], noted)
+            bought = await self._buy(turns, [Memory.model_validate(row) for row in noted.facts], noted)
         if bought is None:
             return None, ""
-        return extraction.read(final.split(bought["content"])[0]), str(bought.get("model") or "")
+        return extraction.read(final.split(bought.content)[0]), bought.model
 
-    async def _buy(self, turns: list[Memory], known: list[Memory], noted: Record) -> Record | None:
+    async def _buy(
+        self, turns: list[Memory], known: list[Memory], noted: DrawingRecord
+    ) -> ModelRecord | None:
         """One call of the model, on an account of its own; None where nothing is left on it."""
         resources, profile = self._resources, self._engine.profile
         settings = resources.settings.model_copy(update={"budget_session": resources.settings.budget_memory})
         account = f"@memory:{today()}"
         meter = Meter(
-            self._engine.ledger, resources.store, settings, self._turn, noted["project"], None, account
+            self._engine.ledger, resources.store, settings, self._turn, noted.project, None, account
         )
         await meter.open()
         if budget := meter.over():
@@ -213,7 +213,7 @@ class DrawingRunner:
             self._engine.profile.name,
             turn.id,
             self._session,
-            [record for record in turn.records if record["k"] != "drawing"],
+            Records(record for record in turn.records if not isinstance(record, DrawingRecord)),
             state=state,
             epoch=turn.epoch,
             tries=turn.tries,

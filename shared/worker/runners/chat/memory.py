@@ -24,7 +24,7 @@ from shared.redaction import conceal
 from shared.store.base import Store
 from shared.store.origin import Origin
 from shared.store.records import Memory
-from shared.turns.records import Record
+from shared.turns.records import Record, RememberedRecord
 from shared.turns.turn import Turn
 from shared.worker.runners.inputs import TurnInput
 
@@ -39,7 +39,7 @@ def wanted(given: TurnInput) -> bool:
 
 async def lines(store: Store, turn: Turn, given: TurnInput, project: str, past: History) -> list[str]:
     """What the model is told of earlier; noted in the journal, with the mark of what others wrote."""
-    if not wanted(given) or any(record["k"] == bundle.KIND for record in turn.records):
+    if not wanted(given) or turn.records.first(RememberedRecord):
         return []  # a successor sends what was sent before
     person = given.said[0].user_id
     query = "\n".join(message.content for message in given.said)[:4000]
@@ -56,7 +56,7 @@ async def lines(store: Store, turn: Turn, given: TurnInput, project: str, past: 
         return []
     items = [item.record() for item in found.items]
     text = f"remembered {len(items)} of earlier"
-    turn.keep({"k": bundle.KIND, "at": turn.now(), "text": text, "query": query[:500], "items": items})
+    turn.keep(RememberedRecord(at=turn.now(), text=text, query=query[:500], items=items))
     marks.note(turn.records, turn.keep, found.foreign, "in what was remembered")
     return [tagless(conceal(line)) for line in bundle.lines(found)]
 
