@@ -28,7 +28,7 @@ ifeq ($(MOVED),yes)
 .PHONY: $(VENV)/pyvenv.cfg
 endif
 
-.PHONY: help install up test test-claude-code check format attacks faults bench bench-tasks bench-peers docs pins clean
+.PHONY: help install up test test-claude-code check format attacks faults bench bench-tasks bench-peers docs pictures pins clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -73,6 +73,9 @@ bench-peers: $(DEV) ## the same beside other frameworks, each installed into the
 
 docs: $(DEV) ## write docs/tools.md from the registry of tools
 	$(BIN)/python -m shared.tools.catalog > docs/tools.md.new && mv docs/tools.md.new docs/tools.md
+
+pictures: $(DEV) ## make the pictures of docs/web.md, by a browser beside a demo cluster
+	@$(BIN)/python -m pytest tests/web/browser/test_work.py -k "keyboard or pictures" --pictures docs/pictures
 
 pins: $(DEV) ## resolve all libraries anew into constraints.txt
 	rm -rf $(VENV)/fresh

@@ -113,8 +113,7 @@ async def _whole(form: Any) -> str:
         content = await one.read()
         if b"\0" in content:
             raise BadMessage(f"{one.filename[:100]} is no text", "only text files can be sent", "")
-        name = one.filename.replace("`", "'").replace("\n", " ")[:200]
-        parts.append(fenced(name, content.decode("utf-8", "replace")))
+        parts.append(fenced(one.filename, content.decode("utf-8", "replace")))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -122,7 +121,8 @@ def fenced(name: str, content: str) -> str:
     """A file as it stands in a message: behind its name, in a fence that nothing in it ends."""
     longest = max((len(run) for run in content.replace("\n", " ").split() if set(run) == {"`"}), default=0)
     fence = "`" * max(3, longest + 1)
-    return f"`{name}`:\n{fence}\n{content.rstrip()}\n{fence}"
+    plain = " ".join(name.replace("`", "'").split())[:200]
+    return f"`{plain}`:\n{fence}\n{content.rstrip()}\n{fence}"
 
 
 async def _note(here: Seat, sent: Sent) -> str:

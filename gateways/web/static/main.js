@@ -182,11 +182,11 @@ function dialog(kind, label, ...children) {
   return made;
 }
 
-async function palette() {
+async function palette() { // views at once, the rest when it has come
   const input = el("input", { type: "text", spellcheck: "false", placeholder: "Go to a view, a task, an agent, a conversation; or say something", "aria-label": "Find anything", role: "combobox", "aria-expanded": "true", "aria-controls": "found" });
   const list = el("div", { class: "list", id: "found", role: "listbox" });
   const made = dialog("palette", "Find anything", input, list);
-  const all = await rows();
+  let all = [...document.querySelectorAll(".tabs a")].map((tab) => ({ kind: "view", name: tab.firstChild.textContent, words: "", to: new URL(tab.href).pathname }));
   const draw = () => {
     const wanted = input.value.toLowerCase().split(/\s+/).filter(Boolean);
     const found = all.filter((row) => wanted.every((word) => (row.name + " " + row.words).toLowerCase().includes(word))).slice(0, 30);
@@ -220,6 +220,8 @@ async function palette() {
   });
   draw();
   input.focus();
+  all = await rows();
+  draw();
 }
 
 function help() {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Error, Page, Request
+from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Error, Page
 
 
 @dataclass
@@ -20,15 +20,12 @@ class Watched:
     def opened(cls, page: Page, path: str) -> Watched:
         made = cls(page)
         page.set_default_timeout(30_000)
-        page.on("request", made._asked)
+        page.on("request", lambda request: made.asked.append(request.url))
         page.on("pageerror", made._failed)
         page.on("console", made._said)
-        page.on("dialog", made._interrupted)
+        page.on("dialog", made._asked_back)
         page.goto(path)
         return made
-
-    def _asked(self, request: Request) -> None:
-        self.asked.append(request.url)
 
     def _failed(self, error: Error) -> None:
         self.complaints.append(f"error: {error}")
@@ -37,7 +34,7 @@ class Watched:
         if said.type == "error":
             self.complaints.append(f"console: {said.text}")
 
-    def _interrupted(self, dialog: Dialog) -> None:
+    def _asked_back(self, dialog: Dialog) -> None:
         self.complaints.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 

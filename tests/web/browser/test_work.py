@@ -207,14 +207,16 @@ def test_the_pictures_of_the_guide_are_made(
     into = Path(request.config.getoption("--pictures") or tmp_path)
     pictures = {
         "tasks": ("/chat/keys", 1280, "light"),
-        "diff": ("/tasks/TASK/diff", 1280, "dark"),
-        "trace": ("/trace/TASK", 1280, "light"),
+        "diff": ("/tasks/TASK/diff?s=keys", 1280, "dark"),
+        "trace": ("/TURN?s=keys", 1280, "light"),
         "phone": ("/chat/keys", 390, "light"),
     }
     for name, (view, width, theme) in pictures.items():
         here = opens(width=width, height=800, color_scheme=theme)
         task = str(here.page.locator(".task a").first.get_attribute("href")).split("/")[-1]
-        here.page.goto(view.replace("TASK", task))
+        here.page.goto("/chat/keys")
+        turn = str(here.page.locator(".answer .foot a").first.get_attribute("href")).partition("?")[0]
+        here.page.goto(view.replace("TASK", task).replace("/TURN", turn))
         here.page.locator("#entries .entry").last.wait_for()
         here.page.screenshot(path=into / f"{name}.png")
         assert (into / f"{name}.png").stat().st_size < 300_000

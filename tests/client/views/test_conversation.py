@@ -1,0 +1,120 @@
+"""A conversation as people read it, and which there are."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from shared.client import Client
+from shared.client.views.conversation import listed
+from shared.client.views.conversation.transcript import entries_of, permission_of, transcript
+from shared.store.records import ConversationMessage, Message, Session, TurnRow, TurnStep
+from shared.store.row import new_id
+
+START = datetime(2026, 11, 1, 12, tzinfo=UTC)
+
+
+def message(number: int, type: str = "message", id: str = "", seconds: int = 0, **payload: Any) -> Message:
+    """The message of that number in the conversation `talk`."""
+    person = type in ("message", "approval", "command")
+    return Message(
+        id=new_id(),
+        created_at=START + timedelta(seconds=seconds or number),
+        message_id=id or f"m{number}",
+        from_agent="user" if person else "chatter",
+        to_agent="chatter" if person else "user",
+        type=type,
+        payload={"content": f"text {number}", **payload},
+        session_id="talk",
+        user_id="ann",
+    )
+
+
+async def kept(client: Client, *rows: Any) -> None:
+    await (await client.store()).upsert(rows)
+
+
+async def test_words_of_all_surfaces_stand_in_one_conversation_with_where_they_came_from(
+    reader: Client,
+) -> None:
+    await kept(
+        reader,
+        message(1, source="discord"),
+        message(2, "complete", "m1.end", usage={"input": 10, "output": 2, "cost": 0.5}, model="claude"),
+        message(3),
+        message(4, "progress", "m3.p1"),
+        message(5, "command"),
+        message(6, "task_update", "t.end", task={"task_id": "calm-otter", "status": "completed"}),
+        message(7, "task_update", "x.away.1-0.end"),
+    )
+    found = (await transcript(reader, "talk")).entries
+    assert [(one.kind, one.source) for one in found] == [
+        ("said", "discord"), ("answer", ""), ("said", "redis-cli"), ("update", ""),
+    ]  # fmt: skip
+    assert (found[1].tokens_in, found[1].tokens_out, found[1].cost, found[1].turn) == (10, 2, 0.5, "m1")
+    assert found[3].task == "calm-otter"
+
+
+async def test_an_answer_has_what_its_turn_asked_of_others_and_how_long_it_took(reader: Client) -> None:
+    step = {"tool": "consult_planner", "arguments": {"question": "How?"}, "content": {"answer": "So."}}
+    more = {"started_at": START, "ended_at": START + timedelta(seconds=3)}
+    await kept(
+        reader,
+        message(1),
+        message(2, "complete", "m1.end"),
+        TurnRow(turn_id="m1", agent="chatter", session_id="talk", state="complete", **more),
+        TurnStep(turn_id="m1", agent="chatter", number=1, kind="result", detail=step, ms=900),
+        TurnStep(turn_id="m1", agent="planner", number=1, kind="result", detail=step, ms=900),
+    )
+    answer = (await entries_of(reader, "talk", "m1"))[-1]
+    assert answer.seconds == 3
+    [call] = answer.calls
+    assert (call.agent, call.asked, call.answered, call.ms) == ("planner", "How?", "So.", 900)
+
+
+async def test_a_long_conversation_is_read_page_by_page_and_nothing_is_lost_between(reader: Client) -> None:
+    await kept(reader, *(message(number, seconds=1 + number // 3) for number in range(100)))
+    texts: list[str] = []
+    before = ""
+    for _page in range(20):
+        page = await transcript(reader, "talk", before, 10)
+        texts = [one.text for one in page.entries] + texts
+        if not (before := page.before):
+            break
+    assert sorted(texts) == sorted(f"text {number}" for number in range(100))
+    assert len(texts) == len({*texts})
+
+
+async def test_a_question_is_open_until_somebody_says_something(reader: Client) -> None:
+    await kept(
+        reader, message(1), message(2, "awaiting_input", "m1.end", question="Which?", options=["a", "b"])
+    )
+    assert (await transcript(reader, "talk")).entries[-1].open
+    assert (await entries_of(reader, "talk", "m1"))[-1].open
+    await kept(reader, message(3))
+    assert not (await transcript(reader, "talk")).entries[-2].open
+    assert not (await entries_of(reader, "talk", "m1"))[-1].open
+
+
+def test_a_card_that_somebody_made_up_is_read_without_harm() -> None:
+    made = permission_of({"id": 7, "about": "nothing", "agent": None, "facts": 3})
+    assert (made.id, made.does, made.facts, made.open) == ("7", "use a tool", (), True)
+
+
+async def test_conversations_are_listed_and_found_by_what_was_said(reader: Client) -> None:
+    now = datetime.now(UTC)
+    await kept(
+        reader,
+        Session(key="user:ann", user_id="ann", title="Guest books", last_active_at=now),
+        Session(key="command:ann", user_id="ann", title="no words", last_active_at=now),
+        Session(key="web-1", user_id="bob", title="Ships", last_active_at=now - timedelta(days=1)),
+        ConversationMessage(
+            session_id="web-1", seq=1, role="user",
+            content=[{"type": "text", "text": "[from bob]: hello\\nThe harbour is full of boats"}], user_id="bob",
+        ),
+    )  # fmt: skip
+    assert [one.key for one in await listed.recent(reader)] == ["user:ann", "web-1"]
+    assert [one.key for one in await listed.recent(reader, "ann")] == ["user:ann"]
+    [found] = await listed.search(reader, "boat in the harbour")
+    assert found.key == "web-1" and "harbour" in found.found
+    assert await listed.search(reader, "harbour", "ann") == []
