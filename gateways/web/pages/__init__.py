@@ -12,9 +12,11 @@ from gateways.web.pages import (
     hooks,
     inbox,
     live,
+    memory,
     models,
     notes,
     palette,
+    profiles,
     sessions,
     static,
     talk,
@@ -23,23 +25,8 @@ from gateways.web.pages import (
 )
 
 _VIEWS = (
-    *(
-        static,
-        talk,
-        live,
-        answers,
-        tasks,
-        inbox,
-        trace,
-        sessions,
-        notes,
-        hooks,
-        agents,
-        models,
-        budgets,
-        health,
-    ),
-    palette,
+    *(static, talk, live, answers, tasks, inbox, trace, sessions, notes, hooks, memory, agents, profiles),
+    *(models, budgets, health, palette),
 )
 
 router = APIRouter(include_in_schema=False)

@@ -57,6 +57,7 @@ TABS = (
     Tab("sessions", "Sessions", "s"),
     Tab("notes", "Notes", "n"),
     Tab("hooks", "Hooks", "h"),
+    Tab("memory", "Memory", "y"),
     Tab("agents", "Agents", "a"),
     Tab("models", "Models", "m"),
     Tab("budgets", "Budgets", "b"),

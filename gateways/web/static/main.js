@@ -126,7 +126,7 @@ addEventListener("viewed", () => {
 
 // -- keys
 
-const GO = { c: "talk", t: "/tasks", i: "/inbox", r: "/trace", s: "/sessions", n: "/notes", h: "/hooks", a: "/agents", m: "/models", b: "/budgets", e: "/health" };
+const GO = { c: "talk", t: "/tasks", i: "/inbox", r: "/trace", s: "/sessions", n: "/notes", h: "/hooks", y: "/memory", a: "/agents", m: "/models", b: "/budgets", e: "/health" };
 let after = "";
 let off = localStorage.getItem("keys") === "off";
 
@@ -140,7 +140,7 @@ document.addEventListener("keydown", (key) => {
     if (to === "talk") { zone("talk"); return document.getElementById("say").focus(); }
     if (to) return go(to + session());
   }
-  const act = { "/": () => (zone("talk"), document.getElementById("say").focus()), "?": help, ".": stop, g: () => (after = "g"), j: () => move(1), k: () => move(-1), n: () => file(1), p: () => file(-1), c: () => document.querySelector("#changes > summary")?.click(), Escape: () => document.activeElement?.blur() }[key.key];
+  const act = { "/": () => (zone("talk"), document.getElementById("say").focus()), "?": help, ".": stop, g: () => (after = "g"), j: () => move(1), k: () => move(-1), n: () => file(1), p: () => file(-1), c: () => document.querySelector(".changes > [data-key=c]")?.click(), Escape: () => document.activeElement?.blur() }[key.key];
   if (act) { if (key.key !== "Escape") key.preventDefault(); return act(); }
   if (/^[1-9]$/.test(key.key)) number(key);
 });
@@ -225,7 +225,7 @@ async function palette() { // views at once, the rest when it has come
 }
 
 function help() {
-  const keys = [["⌘K / Ctrl K", "find anything"], ["/", "write to Chatter"], ["g then t, i, r, s, n, h, a, m, b, e", "tasks, inbox, trace, sessions, notes, hooks, agents, models, budgets, health"], ["g c", "the conversation"], ["j, k, Enter", "move in a list, open"], ["1, 2, 3", "answer what is asked; the first is Allow once, or Merge"], ["n, p", "next and previous file of a diff"], ["c", "ask for changes"], [".", "stop the turn that runs"], ["Esc", "close, leave a field"], ["?", "this"]];
+  const keys = [["⌘K / Ctrl K", "find anything"], ["/", "write to Chatter"], ["g then t, i, r, s, n, h, y, a, m, b, e", "tasks, inbox, trace, sessions, notes, hooks, memory, agents, models, budgets, health"], ["g c", "the conversation"], ["j, k, Enter", "move in a list, open"], ["1, 2, 3", "answer what is asked; the first is Allow once, or Merge"], ["n, p", "next and previous file of a diff"], ["c", "ask for changes"], [".", "stop the turn that runs"], ["Esc", "close, leave a field"], ["?", "this"]];
   const single = el("input", { type: "checkbox", id: "keys-on" });
   single.checked = !off;
   single.addEventListener("change", () => { off = !single.checked; localStorage.setItem("keys", off ? "off" : "on"); });

@@ -274,7 +274,7 @@ const listed = document.getElementById("files");
 say.value ||= localStorage.getItem(draft) || "";
 let place = -1;
 
-const COMMANDS = { "/tasks": "all tasks", "/inbox": "what waits for you", "/trace": "the last turn", "/sessions": "all conversations", "/notes": "notes of the project", "/hooks": "what runs by itself", "/agents": "who is here", "/models": "models and keys", "/budgets": "what was spent", "/health": "how the cluster is", "/new": "another conversation", "/stop": "end the turn that runs", "/force": "words, without validation first", "/help": "keys and help" };
+const COMMANDS = { "/tasks": "all tasks", "/inbox": "what waits for you", "/trace": "the last turn", "/sessions": "all conversations", "/notes": "notes of the project", "/hooks": "what runs by itself", "/memory": "what is remembered", "/agents": "who is here", "/models": "models and keys", "/budgets": "what was spent", "/health": "how the cluster is", "/new": "another conversation", "/stop": "end the turn that runs", "/force": "words, without validation first", "/help": "keys and help" };
 
 function fill(value) {
   say.value = value;

@@ -8,6 +8,7 @@ from typing import Any
 
 from shared.client.client import Client
 from shared.client.local import supervision
+from shared.client.types import Card
 from shared.client.views import pending
 from shared.conversation import prompt
 from shared.errors import BusUnreachable, PromptDockError, UsageError
@@ -164,3 +165,13 @@ async def profile(client: Client, name: str, project: str = "default") -> AgentP
         changed=changed,
         sent=prompt.compose(found.prompt, roster=roster, repositories=there),
     )
+
+
+async def profiles_kept(client: Client) -> list[Card]:
+    """The profiles that are rows, by name; what agents changed of themselves is none. Reads the Store."""
+    rows = await (await client.store()).select(ProfileRow, order=[("slug", "asc")])
+    return [
+        {"id": row.slug, "name": row.name, "model": row.model, "permission_mode": row.permission_profile}
+        for row in rows
+        if not row.slug.startswith(changes.PREFIX)
+    ]

@@ -161,6 +161,8 @@ VIEWS = (
         "/hooks",
         "/agents",
         "/agents/chatter",
+        "/memory",
+        "/profiles/new",
     ),
     *(
         "/models",
