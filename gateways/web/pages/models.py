@@ -3,45 +3,65 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from dataclasses import dataclass
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
 from gateways.web.errors import HttpError
 from gateways.web.pages.frame import Here, Seat, back, given, view
+from shared.client import connect
 from shared.client.local import key
 from shared.client.views import models
 from shared.errors import ConfigurationError, PromptDockError
 from shared.settings import Settings, load
 
 router = APIRouter()
-_PATIENCE = 6.0  # seconds that a provider may take to list its models
+_PATIENCE = 6.0  # seconds that providers may take to list their models
+
+
+@dataclass(frozen=True)
+class ProviderHere:
+    """One provider: "" as its state where nothing of it is set; `needed` is a variable that is missing."""
+
+    name: str
+    called: str
+    variable: str
+    state: str
+    told: str
+    needed: str
+    models: tuple[str, ...]
 
 
 @router.get("/models")
 async def listed(here: Here) -> Response:
-    """What is chosen, and what the provider lists."""
+    """The providers, what each lists, and what is chosen."""
     settings = await _fresh(here)
-    found, problem = list[models.ModelList](), ""
+    found = list[models.ModelList]()
     if key.is_set(settings):
-        try:
+        with contextlib.suppress(PromptDockError, TimeoutError):
             async with asyncio.timeout(_PATIENCE):
                 found = await models.listings(settings)
-                problem = "; ".join(models.told(one) for one in found if one.state != "ok")
-        except PromptDockError as error:
-            problem = error.told()
-        except TimeoutError:
-            problem = "The provider did not answer in time."
     names = models.names(found)
+    said = {one.provider: one for one in found}
     return await view(
         *(here, "models", "models.html"),
         is_set=key.is_set(settings),
-        company=key.company(settings),
-        variable=key.name(settings),
+        providers=[_provider(settings, one.name, said.get(one.name)) for one in connect.known_providers()],
         chosen=models.chosen(settings, found),
         missing={one.name: one for one in models.missing(settings, names, found)},
-        names=names,
-        problem=problem,
+    )
+
+
+def _provider(settings: Settings, name: str, said: models.ModelList | None) -> ProviderHere:
+    configured = name in key.configured(settings)
+    state = said.state if said else ("silent" if configured else "")
+    told = models.told(said) if said else ("it did not answer in time" if configured else "")
+    needed = key.still_needs(settings, name)
+    listed = said.models if said else ()
+    return ProviderHere(
+        name, key.company(settings, name), key.name(settings, name), state, told, needed, listed
     )
 
 
@@ -58,7 +78,10 @@ async def set_key(here: Here) -> Response:
     if not here.person.owner:
         raise HttpError(403, "only the owner sets a key")
     form, settings = await here.request.form(), await _fresh(here)
-    name = key.name(settings)
+    provider = given(form, "provider", 40)
+    if provider not in [one.name for one in connect.known_providers()]:
+        raise HttpError(422, "there is no such provider")
+    name = key.name(settings, provider)
     try:
         typed = key.clean(given(form, "key", 1000), name)
         if key.shadowed(name):
@@ -67,9 +90,11 @@ async def set_key(here: Here) -> Response:
                 "",
                 "change it there, and start the cluster again",
             )
-        verdict, why = await key.check(settings, typed)
+        verdict, why = await key.check(settings, typed, provider)
         await asyncio.to_thread(key.write, typed, name, settings.home / ".env")
     except PromptDockError as error:
         return back(here, "/models", "bad", error.told())
     unsure = f" The provider could not be asked ({why})." if verdict == "unknown" else ""
-    return back(here, "/models", "", f"The key is kept; the agents take it up within seconds.{unsure}")
+    needed = key.still_needs(settings, provider)
+    more = f" It is asked once {needed} is set, too." if needed else ""
+    return back(here, "/models", "", f"The key is kept; the agents take it up within seconds.{unsure}{more}")
