@@ -10,7 +10,9 @@ from fastapi.sse import format_sse_event
 from starlette.responses import StreamingResponse
 
 from shared.client.fanout import OUTPUTS, TASKS, Fanout, Moment, is_cursor
+from shared.errors import Unreachable
 
+_AWAY_MS = 2000  # after which a browser tries again while Redis is away
 EVERY = 15.0  # seconds after which a comment keeps a quiet line open
 COMMENT = b": still here\n\n"
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -40,13 +42,23 @@ async def written(
     hub: Hub, topics: Sequence[str], last: str | None, sees: Callable[[Moment], bool], retry_ms: int = 1000
 ) -> AsyncIterator[bytes]:
     """The events of these topics after `Last-Event-ID`; ends when the process does, or the reader falls behind."""
+    try:
+        async for part in _read(hub, topics, last, sees, retry_ms):
+            yield part
+    except Unreachable:  # before it began: the browser comes again by itself
+        yield format_sse_event(event="link", data_str='{"redis": "away"}', retry=_AWAY_MS)
+    yield format_sse_event(event="again", data_str="{}")
+
+
+async def _read(
+    hub: Hub, topics: Sequence[str], last: str | None, sees: Callable[[Moment], bool], retry_ms: int
+) -> AsyncIterator[bytes]:
     async with hub.reading(cursors(last, topics), sees) as reader:
         given = cursors(last, topics)
         shown = {topic: given[topic] or reader.cursors[topic] for topic in topics}
         yield format_sse_event(event="hello", data_str="{}", id=_id(shown, topics), retry=retry_ms)
         while (moments := await reader.take(EVERY)) is not None:
             yield b"".join(_lines(moments, shown, topics)) if moments else COMMENT
-        yield format_sse_event(event="again", data_str="{}")
 
 
 def data_of(payload: dict[str, Any]) -> str:

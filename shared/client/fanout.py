@@ -262,8 +262,12 @@ class Fanout:
             self._wake.set()
 
         heard = [names.channel("events:*"), outputs, status, names.board, names.channel(HUMAN_INPUT)]
-        # By patterns: who listens so is not counted among those who acknowledge nothing.
-        await self._client.subscribe([], heard, take, ready)
+        while True:
+            try:
+                # By patterns: who listens so is not counted among those who acknowledge nothing.
+                await self._client.subscribe([], heard, take, ready)
+            except BusUnreachable:  # no cluster runs here yet
+                await asyncio.sleep(_LOOK)
 
     def _foreign(self, channel: str, data: bytes) -> None:
         """A Chatter that is not ours keeps no stream: anybody may publish there, so it is judged first."""
