@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import uuid4
@@ -211,6 +211,24 @@ async def converse(client: Client, hub: Fanout, question: Asking) -> AsyncGenera
         ids = {"session_id": question.session, "message_id": question.id, "task_id": question.id}
         yield TurnEvent("accepted", {**ids, "outcome": sent.outcome, "waiting": sent.waiting})
         async for event in _until_closed(client, _Turn(question), reader):
+            yield event
+
+
+async def going_on(
+    client: Client, hub: Fanout, asking: Asking, act: Callable[[], Awaitable[object]]
+) -> AsyncGenerator[TurnEvent, None]:
+    """What comes of a turn that waits, after an act that lets it go on; `asking.id` is the turn's."""
+
+    def sees(moment: Moment) -> bool:
+        return moment.topic in (asking.session, OUTPUTS)
+
+    async with hub.reading({OUTPUTS: "", asking.session: ""}, sees) as reader:
+        await act()
+        ids = {"session_id": asking.session, "message_id": asking.id, "task_id": asking.id}
+        yield TurnEvent("accepted", {**ids, "outcome": "known", "waiting": 0})
+        turn = _Turn(asking)
+        turn.running = asking.id
+        async for event in _until_closed(client, turn, reader):
             yield event
 
 

@@ -10,6 +10,7 @@ from gateways.web.api import (
     chat,
     events,
     hooks,
+    memory,
     money,
     projects,
     sessions,
@@ -19,5 +20,19 @@ from gateways.web.api import (
     turns,
 )
 
-_NOUNS = (chat, events, sessions, turns, tasks, approvals, agents, projects, hooks, money, tools, status)
+_NOUNS = (
+    chat,
+    events,
+    sessions,
+    turns,
+    tasks,
+    approvals,
+    agents,
+    projects,
+    hooks,
+    memory,
+    money,
+    tools,
+    status,
+)
 ROUTERS: tuple[APIRouter, ...] = tuple(noun.router for noun in _NOUNS)

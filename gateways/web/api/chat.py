@@ -111,9 +111,12 @@ async def opened(
 ) -> AsyncIterator[TurnEvent]:
     """What comes of it, once it is accepted; what is refused is raised here, before an answer begins."""
     await visible.session(client, person.sight, question.session)
-    events = converse(client, request.app.state.hub, question)
-    first = await anext(events)
-    return _after(first, events)
+    return await begun(converse(client, request.app.state.hub, question))
+
+
+async def begun(events: AsyncGenerator[TurnEvent, None]) -> AsyncIterator[TurnEvent]:
+    """The events, of which the first has come."""
+    return _after(await anext(events), events)
 
 
 async def _after(first: TurnEvent, events: AsyncGenerator[TurnEvent, None]) -> AsyncIterator[TurnEvent]:

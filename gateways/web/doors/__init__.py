@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from gateways.web.doors import mcp, openai
+from gateways.web.doors import ag_ui, mcp, openai
 
-ROUTERS: tuple[APIRouter, ...] = (openai.router, mcp.router)
+ROUTERS: tuple[APIRouter, ...] = (openai.router, ag_ui.router, mcp.router)

@@ -56,6 +56,8 @@ async def here(client: Client, user: str, session: str | None = None) -> str:
 
 async def asked(settings: Settings, client: Client | None = None) -> list[ModelList]:
     """What the providers say now; the workers of the cluster, where there is one, hear it too."""
+    if not connect.providers(settings):
+        return []
     router = connect.make_router(settings, ModelLists(client.bus, client.names) if client else None)
     try:
         await router.refresh()
