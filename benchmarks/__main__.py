@@ -8,10 +8,10 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks import bus, cluster, execute, idle, machine, search, tasks, turn, view, worker
+from benchmarks import bus, cluster, execute, idle, machine, prefix, search, tasks, turn, view, worker
 from benchmarks.bus import Size
 
-PARTS = ("bus", "turn", "worker", "cluster", "idle", "execute", "view")
+PARTS = ("bus", "turn", "worker", "cluster", "idle", "execute", "view", "prefix")
 ALONE = ("tasks", "search")  # measured only when it is named
 FULL = Size(rounds=9, seconds=0.4, levels=(1, 32, 256))
 QUICK = Size(rounds=3, seconds=0.1, levels=(1, 32))
@@ -52,6 +52,8 @@ def run(part: str, home: Path, size: Size) -> None:
             uvloop.run(execute.measure(home, 2 * size.seconds))
         case "view":
             view.measure()
+        case "prefix":
+            prefix.measure(home, *((prefix.TURNS, 180.0) if size is FULL else (16, 0.0)))
         case "search":
             uvloop.run(search.measure(home, search.FULL if size is FULL else search.QUICK, 100))
         case "tasks":

@@ -17,7 +17,7 @@ from pydantic import SecretStr
 from shared.errors import ConfigurationError
 from shared.models.base import Model
 from shared.models.listing import ModelListCache
-from shared.models.router import Link, RouterModel
+from shared.models.router import ProviderLink, RouterModel
 from shared.settings import Settings
 
 
@@ -75,13 +75,13 @@ class Provider:
         idle = settings.model_silence_ms / 1000
         return adapter(key, base_url=self.address(settings), idle=idle, **options)
 
-    def link(self, settings: Settings, key: Callable[[], str]) -> Link:
+    def link(self, settings: Settings, key: Callable[[], str]) -> ProviderLink:
         """Its place among all that are configured."""
         model = self.connect(settings, key)
         address = self.address(settings) or ""
         # A server of one's own has other models than the company whose protocol it speaks.
         recommended = self.recommended if self.needs == "key" or not address else ""
-        return Link(self.name, self.called, recommended, re.compile(self.family), address, model)
+        return ProviderLink(self.name, self.called, recommended, re.compile(self.family), address, model)
 
 
 # In this order: of two that have a model of one name, the first answers; a key is typed in for the first.
@@ -132,7 +132,7 @@ def make_router(
 ) -> RouterModel:
     """All of these as one model; `key` is called when one is needed."""
 
-    def link(one: Provider) -> Link:
+    def link(one: Provider) -> ProviderLink:
         return one.link(settings, lambda: key(one))
 
     return RouterModel([link(one) for one in providers], cache)

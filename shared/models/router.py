@@ -22,7 +22,7 @@ _POLL = 0.2
 
 
 @dataclass(frozen=True)
-class Link:
+class ProviderLink:
     """One provider that is configured. `family` fits names that are its own also where no list says so."""
 
     name: str
@@ -49,7 +49,7 @@ class _Nowhere:
 class RouterModel(Model):
     """The providers in their order: of two that list a name, the first one answers."""
 
-    def __init__(self, links: Sequence[Link], cache: ModelListCache | None = None) -> None:
+    def __init__(self, links: Sequence[ProviderLink], cache: ModelListCache | None = None) -> None:
         self.links = tuple(links)
         self._cache: ModelListCache = cache or _Nowhere()
         self._known: dict[str, ModelList] = {}
@@ -113,7 +113,7 @@ class RouterModel(Model):
     async def need(self, model: str) -> None:
         await self.route(model)
 
-    async def route(self, name: str) -> Link:
+    async def route(self, name: str) -> ProviderLink:
         """Who has the model of this name; ModelUnusable, with the nearest names, where nobody does."""
         if link := self._listed(name):
             return link
@@ -144,7 +144,7 @@ class RouterModel(Model):
         async with self._looking:
             await asyncio.gather(*(self._ask(link) for link in self.links))
 
-    async def _warmed(self, link: Link) -> None:
+    async def _warmed(self, link: ProviderLink) -> None:
         try:
             await link.model.warm()
         except PromptDockError as error:
@@ -157,7 +157,7 @@ class RouterModel(Model):
             log.get().warning("The lists of models cannot be read", why=str(error))
             return {}
 
-    async def _have(self, link: Link) -> None:
+    async def _have(self, link: ProviderLink) -> None:
         """Ask, or wait for the one who does."""
         try:
             ours = await self._cache.claim(link.name, _CLAIM)
@@ -174,7 +174,7 @@ class RouterModel(Model):
             await asyncio.sleep(_POLL)
         await self._ask(link)
 
-    async def _ask(self, link: Link) -> None:
+    async def _ask(self, link: ProviderLink) -> None:
         known = await ask(link)
         before = self._known.get(link.name)
         if known.state == "away" and before and before.models:  # it has what it had, when it is back
@@ -187,7 +187,7 @@ class RouterModel(Model):
         except PromptDockError as error:
             log.get().warning("A list of models was not kept", why=str(error))
 
-    def _listed(self, name: str) -> Link | None:
+    def _listed(self, name: str) -> ProviderLink | None:
         return next(
             (link for link in self.links if (known := self._known.get(link.name)) and known.has(name)), None
         )
@@ -195,7 +195,7 @@ class RouterModel(Model):
     def _named(self) -> list[str]:
         return [name for known in self.known() for name in known.models]
 
-    def _unlisted(self, name: str) -> Link | None:
+    def _unlisted(self, name: str) -> ProviderLink | None:
         """Of those that list nothing, the one whose names look so, else the only one."""
         silent = [link for link in self.links if not ((k := self._known.get(link.name)) and k.models)]
         own = next((link for link in silent if link.family.match(name)), None)
@@ -215,7 +215,7 @@ class RouterModel(Model):
         )
 
 
-async def ask(link: Link) -> ModelList:
+async def ask(link: ProviderLink) -> ModelList:
     """Which models a provider has now, and so whether it takes the key."""
     said: dict[str, Any] = {"provider": link.name, "address": link.address}
     try:

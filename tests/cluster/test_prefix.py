@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.prefix import compare
 from tests.support.messages_api import MessagesApi
 from tests.support.processes import Site, until
 from tests.support.wire import Wire
@@ -20,6 +21,10 @@ RULES: list[dict[str, Any]] = [
     {"user": "dies", "steps": [LOOK, {"text": "It went on"}]},
     {"system": "You are Planner", "steps": [{"text": "So."}]},
     {"user": "plan", "steps": [PLAN, {"text": "Planned"}]},
+    {
+        "user": "git",
+        "steps": [{"tools": [{"name": "load_tools", "input": {"category": "git"}}]}, {"text": "Here"}],
+    },
     {"steps": [{"text": "Said"}]},
 ]
 
@@ -69,3 +74,22 @@ def test_who_takes_a_turn_over_sends_what_was_sent_before(wire: Wire, api: Messa
     noted = "select description from turn_steps where session_id = 'user:cat' and kind = 'situation'"
     (row,) = until(lambda: place.query(noted), what="the situation in the journal")
     assert [text[:200] for text in situations(two["messages"][0])] == [row["description"]]
+
+
+def test_who_joins_another_project_and_loaded_tools_void_nothing_of_what_came_before(
+    wire: Wire, api: MessagesApi, place: Site
+) -> None:
+    sent = bodies(api, wire, "show git", user="dan")[1:]
+    place.up("researcher")
+    sent += bodies(api, wire, "who is here?", user="dan")
+    wire.command("create_project", user="dan", name="Shop")
+    wire.command("set_active_project", user="dan", project_id="shop")
+    sent += bodies(api, wire, "and now?", user="dan")
+    sent += bodies(api, wire, "go on", user="dan")
+    assert len(sent) == 4
+    for step in compare(sent):
+        assert step.share >= 0.95
+    newest = [situations(body["messages"][-1])[-1] for body in sent[1:]]
+    assert ["- researcher" in text for text in newest] == [True, False, False], "it is told once"
+    assert ["`shop`" in text for text in newest] == [False, True, True]
+    assert "researcher:" not in json.dumps(sent[-1]["system"])

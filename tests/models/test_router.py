@@ -16,7 +16,7 @@ from shared.models.fallback import FallbackModel, Outages
 from shared.models.listing import ModelList
 from shared.models.ollama import OllamaModel
 from shared.models.openai import OpenAIModel
-from shared.models.router import Link, RouterModel
+from shared.models.router import ProviderLink, RouterModel
 from tests.models.conftest import ask, heard
 from tests.support.chat_api import ChatApi
 from tests.support.messages_api import MessagesApi
@@ -69,8 +69,8 @@ class Kept:
         return provider not in self.claimed
 
 
-def _link(model: Model, family: str = r"(?!)", recommended: str = "") -> Link:
-    return Link(model.name, model.name.title(), recommended, re.compile(family), "", model)
+def _link(model: Model, family: str = r"(?!)", recommended: str = "") -> ProviderLink:
+    return ProviderLink(model.name, model.name.title(), recommended, re.compile(family), "", model)
 
 
 def _router(*models: Model, cache: Kept | None = None) -> RouterModel:

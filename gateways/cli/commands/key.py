@@ -90,22 +90,29 @@ async def _unset(settings: Settings, file: Path, provider: str) -> None:
 
 
 async def _check(settings: Settings, provider: str, as_json: bool) -> int:
-    """0 if all are taken, 1 if nobody can say of one; a refused or missing one is an error."""
+    """0 if all are taken, 1 if nobody can say of one; a refused or missing one is an error, told last."""
     from shared.client.local import key as keys
+    from shared.errors import ConfigurationError
 
     names = [provider] if provider or not keys.is_set(settings) else keys.configured(settings)
-    found = []
+    found, refused = [], []
     for name in names:
+        whose = keys.company(settings, name) if len(names) > 1 else "the provider"
         key = keys.current(settings, name)
         if not as_json:
-            screen.talk(f"Asking {keys.company(settings, name) if len(names) > 1 else 'the provider'} …")
-        verdict, why = await keys.check(settings, key, name)
+            screen.talk(f"Asking {whose} …")
+        try:
+            verdict, why = await keys.check(settings, key, name)
+        except ConfigurationError as error:
+            refused.append(error)
+            continue
         found.append({"provider": name, "verdict": verdict, "why": why})
-        whose = keys.company(settings, name) if len(names) > 1 else "The provider"
         if not as_json and verdict == "taken":
-            screen.out(f"{whose} takes the key.")
+            screen.out(f"{whose[0].upper()}{whose[1:]} takes the key.")
         elif not as_json:
             screen.talk(f"promptdock: the key could not be checked\n  why: {why}")
+    if refused:
+        raise refused[0]
     worst = next((one for one in found if one["verdict"] != "taken"), found[0])
     if as_json:
         screen.document("key", verdict=worst["verdict"], why=worst["why"], keys=found)
