@@ -20,6 +20,7 @@ async def choose(here: Conversation, name: str, call: Call) -> str:
     if not name:
         return await _shown(here)
     found = await call("choose_model", {"model": "" if name == DEFAULT else name})
+    here.chosen = str(found["model"] or "")
     if not found["model"]:
         return "This conversation is answered by the agent's own model again."
     return f"This conversation is answered by {found['model']} from the next message on."
@@ -33,7 +34,7 @@ async def offers(here: Conversation) -> list[tuple[str, str]]:
 
 
 async def _shown(here: Conversation) -> str:
-    chosen = await models.here(here.client, here.user, here.session)
+    chosen = here.chosen = await models.here(here.client, here.user, here.session)
     lines = []
     for one in await models.known(here.client):
         names = list(one.models[:_SHOWN])

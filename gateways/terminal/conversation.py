@@ -8,7 +8,7 @@ import textwrap
 import time
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 from uuid import uuid4
 
 from gateways.terminal import reopening
@@ -21,7 +21,7 @@ from shared.client.local.typed import runnable
 from shared.client.text.safe import line, safe
 from shared.client.text.stream import Stream
 from shared.client.types import Sent
-from shared.client.views import inbox, pending, questions, status
+from shared.client.views import inbox, models, pending, questions, status
 from shared.client.views.permissions import approvals
 from shared.client.views.status import Working
 from shared.client.views.tasks.progress import ConsultProgress, TurnProgress
@@ -71,6 +71,7 @@ class Conversation:
     awaited: dict[str, float] = field(default_factory=dict)  # message id -> when it was sent
     said: dict[str, str] = field(default_factory=dict)  # what is awaited, in words
     model: str = ""  # that speaks, by its name
+    chosen: str | None = None  # for this conversation; None as long as that is not known
     question: Output | None = None
     asks: dict[str, Output] = field(default_factory=dict)  # approval id -> the request for permission
     idle: asyncio.Event = field(default_factory=asyncio.Event)  # nothing is awaited, or a person is
@@ -417,11 +418,19 @@ class Conversation:
                     self._say_silent(consult)
             await asyncio.sleep(_LOOK)
 
+    async def _speaks(self, cards: list[dict[str, Any]]) -> str:
+        """The model that was chosen for this conversation, else Chatter's; the choice is read once, and then known."""
+        if self.chosen is None:
+            with contextlib.suppress(PromptDockError):
+                self.chosen = await models.here(self.client, self.user, self.session)
+        speaks = status.speaks(cards)
+        return speaks if speaks in ("", "DEMO") else self.chosen or speaks
+
     async def _look(self) -> None:
         """Who is here, and who works on tasks of this conversation; where nobody can be seen, that is said once."""
         try:
             cards = await self.client.presence.here()
-            self.model = status.speaks(cards)
+            self.model = await self._speaks(cards)
             doing = await status.doing(self.client, cards)
         except BusUnreachable:
             self._missed += 1

@@ -75,6 +75,11 @@ def near(names: Sequence[str], name: str) -> tuple[str, ...]:
     return tuple(lower[one] for one in found) or tuple(names[:_NEAR])
 
 
+def words(names: Sequence[str]) -> str:
+    """`a, b and c`."""
+    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
+
+
 def chain(model: str) -> list[str]:
     """The names in `a,b`: those behind the first answer where it does not."""
     return [name.strip() for name in model.split(",") if name.strip()]

@@ -192,25 +192,34 @@ class RouterModel(Model):
             (link for link in self.links if (known := self._known.get(link.name)) and known.has(name)), None
         )
 
+    def _lists(self, link: ProviderLink) -> bool:
+        known = self._known.get(link.name)
+        return known is not None and bool(known.models)
+
     def _named(self) -> list[str]:
         return [name for known in self.known() for name in known.models]
 
     def _unlisted(self, name: str) -> ProviderLink | None:
         """Of those that list nothing, the one whose names look so, else the only one."""
-        silent = [link for link in self.links if not ((k := self._known.get(link.name)) and k.models)]
+        silent = [link for link in self.links if not self._lists(link)]
         own = next((link for link in silent if link.family.match(name)), None)
         return own or (silent[0] if len(silent) == 1 and len(self.links) == 1 else None)
 
     def _unknown(self, name: str) -> ModelUnusable:
         names = self._named()
-        companies = " and ".join(link.company for link in self.links)
-        away = [one.provider for one in self.known() if not one.models]
-        more = f"; {' and '.join(away)} could not say" if away else ""
+        companies = listing.words([link.company for link in self.links if self._lists(link)])
+        away = listing.words([link.company for link in self.links if not self._lists(link)])
+        said = (
+            f"{companies} {'list' if ' and ' in companies else 'lists'} none of that name"
+            if companies
+            else ""
+        )
+        why = "; ".join(filter(None, (said, f"{away} could not say" if away else "")))
         nearest = listing.near(names, name)
         fix = f"name one of: {', '.join(nearest)}" if nearest else "promptdock key check"
         return ModelUnusable(
             f"there is no model {name[:100]!r}",
-            f"{companies} {'lists' if len(self.links) == 1 else 'list'} none of that name{more}",
+            why,
             f"{fix} (promptdock models shows all)",
         )
 

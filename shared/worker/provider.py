@@ -11,6 +11,7 @@ from shared.errors import PromptDockError
 from shared.models import factory
 from shared.models.base import Answer, Model, OnDelta, Request
 from shared.models.factory import Provider
+from shared.models.fallback import FallbackModel, Outages
 from shared.models.listing import ModelListCache
 from shared.models.router import RouterModel
 from shared.settings import Settings
@@ -24,9 +25,15 @@ class ReloadingModel(Model):
     """The real providers as soon as one is set, until then the demo model, which production refuses."""
 
     def __init__(
-        self, settings: Settings, load: Load, file: Path | None = None, cache: ModelListCache | None = None
+        self,
+        settings: Settings,
+        load: Load,
+        file: Path | None = None,
+        cache: ModelListCache | None = None,
+        outages: Outages | None = None,
     ) -> None:
         self._settings, self._load, self._cache = settings, load, cache
+        self._outages = outages or Outages(settings.model_fallback_ms / 1000)
         self._files = (file,) if file else folders.files(settings.home)
         self._seen = self._stamp()
         self._made_of = _made_of(settings)
@@ -51,7 +58,8 @@ class ReloadingModel(Model):
         return self._current().demo
 
     async def answer(self, request: Request, on_delta: OnDelta | None = None) -> Answer:
-        return await self._current().answer(request, on_delta)
+        # Who knows what a model is shown has chosen of a chain already; all others may name one here.
+        return await FallbackModel(self._current(), self._outages).answer(request, on_delta)
 
     async def models(self) -> list[str]:
         return await self._current().models()

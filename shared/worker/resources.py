@@ -150,7 +150,8 @@ async def build(settings: Settings, agent: str) -> Resources:
     signer = await asyncio.to_thread(signing.of_home, settings)
     names = Names(settings.namespace)
     bus = make_bus(embedded.address(settings), settings, f"promptdock-{agent}")
-    model = ReloadingModel(settings, _reload, cache=ModelLists(bus, names))
+    outages = Outages(settings.model_fallback_ms / 1000)
+    model = ReloadingModel(settings, _reload, cache=ModelLists(bus, names), outages=outages)
     store = AnnouncingStore(Breaker(make_store(settings)), bus, names)
     try:
         cluster = await check_cluster(bus, names)
@@ -162,7 +163,6 @@ async def build(settings: Settings, agent: str) -> Resources:
         await bus.close()
         raise
     connection = Connection(bus, names, signer, settings.lease_ms)
-    outages = Outages(settings.model_fallback_ms / 1000)
     return Resources(settings, connection, store, model, home, sandbox, outages, cluster)
 
 

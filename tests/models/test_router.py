@@ -117,7 +117,7 @@ async def test_names_of_a_provider_that_lists_nothing_go_by_how_they_begin() -> 
     assert silent.asked == ["two-5"]
     with pytest.raises(ModelUnusable, match="there is no model 'other'") as refused:
         await model.answer(ask(model="other"))
-    assert "two could not say" in refused.value.why
+    assert "Two could not say" in refused.value.why
 
 
 async def test_the_only_provider_answers_without_waiting_for_its_list() -> None:

@@ -103,8 +103,8 @@ def told(one: ModelList) -> str:
         case "ok":
             count = len(one.models)
             if not one.models:
-                return f"{one.provider} ok, lists no models"
-            return f"{one.provider} ok, {count} model{'' if count == 1 else 's'}"
+                return f"{one.provider}: lists no models"
+            return f"{one.provider}: {count} model{'' if count == 1 else 's'}"
         case "refused":
             return f"{one.provider} does not take the key ({one.why})"
     return f"{one.provider} does not answer ({one.why})"

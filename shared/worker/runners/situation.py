@@ -12,11 +12,13 @@ from shared.turns.records import SituationRecord
 from shared.turns.turn import Turn
 
 
-def of(turn: Turn, project: str, told: Sequence[str] = ()) -> str:
-    """The situation of a turn, as it was when it began in `project`; `told` are lines beside the date."""
+def of(turn: Turn, project: str, told: Sequence[str] = (), news: Sequence[str] = ()) -> str:
+    """The situation of a turn, as it was when it began in `project`; `told` are lines beside the date, `news` what
+    changed around the conversation.
+    """
     record = turn.records.first(SituationRecord)
     if record is None:
-        text = prompt.situation([*told, prompt.active_project(project)])
+        text = prompt.situation([*news, prompt.active_project(project), *told])
         record = SituationRecord(at=turn.claimed_at + turn.elapsed_ms(), text=text, project=project)
         turn.keep(record)
     return record.text

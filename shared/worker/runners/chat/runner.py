@@ -151,7 +151,7 @@ class ChatRunner:
         shown = past.messages(self.output.now())
         news = prompt.news(await self._around(project), shown)
         remembered = await memory.lines(self.resources.store, self.turn, self._given, project, past)
-        opening.append(situation.of(self.turn, project, [*news, *self._open, *remembered]))
+        opening.append(situation.of(self.turn, project, [*self._open, *remembered], news))
         user = {"role": "user", "content": [{"type": "text", "text": text} for text in opening]}
         done = await self._think(past, [*shown, user], project, decided=bool(note))
         await self._finish(done, opening, past)

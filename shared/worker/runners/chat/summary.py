@@ -17,7 +17,6 @@ from shared.conversation import window as windows
 from shared.errors import PromptDockError
 from shared.loop import final
 from shared.loop.transcript import answer_record
-from shared.models.fallback import FallbackModel
 from shared.store.records import SnapshotRow
 from shared.store.row import derived
 from shared.turns import outbox
@@ -102,9 +101,7 @@ class SummaryRunner:
             model_name(resources.settings, profile, resources.model), profile.name, before, due
         )
         started = self._turn.elapsed_ms()
-        answer = await MeteredModel(
-            FallbackModel(resources.model, resources.outages), meter, self._turn
-        ).answer(request)
+        answer = await MeteredModel(resources.model, meter, self._turn).answer(request)
         took = self._turn.elapsed_ms() - started
         first = self._before["first"] if self._before else due[0]["seq"]
         bought = answer_record(answer, took).model_copy(update={"first": first, "last": due[-1]["seq"]})
