@@ -70,7 +70,7 @@ class ServerLink:
     def __init__(self, server: Server, launch: Launch, patience: Patience | None = None) -> None:
         self.server, self._launch, self._patience = server, launch, patience or Patience()
         self.state: State = "off" if server.spec.disabled else "starting"
-        self.why, self.called, self.instructions = "", "", ""
+        self.why, self.called = "", ""
         self.listing = Listing()
         self.tried = asyncio.Event()  # it is known whether the first try came to something
         self._session: ClientSession | None = None
@@ -182,7 +182,6 @@ class ServerLink:
         async with client:
             info = client.server_info
             self.called = f"{info.name} {info.version}"[:80] if info else ""
-            self.instructions = (client.instructions or "")[:DESCRIBED]
             yield client.session
 
     def _transport(self, watch: Watch) -> AbstractAsyncContextManager[Any]:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -65,8 +65,19 @@ async def transport(start: Start, watch: Watch) -> AsyncIterator[Any]:
             stream.close()
         for task in tasks:
             task.cancel()
-        # Whoever cancels us does not keep it from being ended.
-        await asyncio.shield(asyncio.ensure_future(_end(child, tasks)))
+        await _whatever_comes(_end(child, tasks))
+
+
+async def _whatever_comes(work: Coroutine[Any, Any, None]) -> None:
+    """Do this to its end: who cancels us, how often they may, waits for it."""
+    doing, cancelled = asyncio.ensure_future(work), False
+    while not doing.done():
+        try:
+            await asyncio.shield(doing)
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        raise asyncio.CancelledError
 
 
 async def _spawned(start: Start) -> _Started:

@@ -11,6 +11,7 @@ import pytest
 from shared import folders
 from shared.errors import ConfigurationError
 from shared.mcp import config
+from tests.support.guards import guarded
 
 TIME = {"command": "uvx", "args": ["mcp-server-time"]}
 
@@ -116,6 +117,12 @@ def test_a_folders_file_counts_as_it_was_when_its_owner_trusted_it(home: Path) -
     found = config.read(home, {})
     assert not found.servers and "has changed since it was" in found.problems[0].why
     assert config.signature(home) != before
+
+
+@guarded("folder-trust")
+def test_what_comes_with_a_folder_starts_nothing(home: Path) -> None:
+    _write(folders.here(), {"evil": {"command": "touch", "args": ["pwned"]}})
+    assert not config.read(home, {}).servers
 
 
 def test_a_folder_that_was_trusted_before_it_had_such_a_file_lets_none_count(home: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from shared.errors import ToolError
 from shared.mcp.link import Patience, ServerLink
+from shared.mcp.stdio import _whatever_comes
 from tests.mcp.conftest import QUICK, call, connected, stdio
 
 
@@ -193,3 +194,19 @@ async def test_a_child_is_ended_with_its_session_even_when_it_reads_nothing() ->
         child = _child()
         os.kill(child.pid, signal.SIGSTOP)
     assert not psutil.pid_exists(child.pid) or child.status() == psutil.STATUS_ZOMBIE
+
+
+async def test_a_child_is_ended_however_often_we_are_cancelled_meanwhile() -> None:
+    ended: list[bool] = []
+
+    async def end() -> None:
+        await asyncio.sleep(0.02)
+        ended.append(True)
+
+    task = asyncio.create_task(_whatever_comes(end()))
+    for _ in range(3):
+        await asyncio.sleep(0)
+        task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended

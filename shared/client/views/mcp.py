@@ -50,7 +50,9 @@ async def listed(client: Client) -> list[Card]:
     except BusUnreachable:
         cards = []
     seen = states(cards)
-    return [_card(server, seen.get(name, {})) for name, server in found.servers.items()]
+    here = [_card(server, seen.get(name, {})) for name, server in found.servers.items()]
+    brought = [name for name in seen if name not in found.servers]
+    return here + [_brought(name, seen[name]) for name in brought]
 
 
 def states(cards: Iterable[Card]) -> dict[str, dict[str, str]]:
@@ -86,6 +88,13 @@ def _card(server: Server, seen: dict[str, str]) -> Card:
         "agents": seen,
         "notes": list(server.notes),
     }
+
+
+def _brought(name: str, seen: dict[str, str]) -> Card:
+    """One that a worker has, and no file here: the profile of an agent brings it."""
+    whence = f"the profile of {', '.join(seen)}"
+    rest = {"type": "", "where": "", "sandbox": False, "state": "", "notes": []}
+    return {**rest, "name": name, "file": whence, "agents": seen}
 
 
 def add(settings: Settings, name: str, entry: dict[str, Any], replace: bool = False) -> Path:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import json
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from mcp import types
 
@@ -27,6 +28,7 @@ from shared.tools.mcp.source import ServerTools
 from shared.tools.registry import Category, Registry
 from shared.tools.view import ToolView
 from tests.mcp.conftest import SCRIPT, start, stdio
+from tests.support.guards import guarded
 from tests.tools.bench import Bench
 
 ours = catalog.registry()
@@ -69,6 +71,8 @@ async def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     made.home.mkdir(mode=0o700)
     yield made
     await made.servers.close()
+    mine = psutil.Process().children(recursive=True)
+    assert not [one for one in mine if str(SCRIPT) in one.cmdline()], "a server is left"
 
 
 async def test_without_servers_nothing_is_added(house: House) -> None:
@@ -208,22 +212,35 @@ async def test_resources_and_prompts_are_listed_and_read_as_foreign_text(house: 
     assert (await run("list_mcp_prompts", server="none"))["error"] == "there is no MCP server called 'none'"
 
 
-async def test_a_server_has_few_variables_and_nothing_of_it_outlives_us(
-    house: House, bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import psutil
-
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret-of-ours")
+def _with_tools(house: House, names: str) -> None:
     calls = house.home / "calls"
     calls.write_text("")
-    calls.with_suffix(".tools").write_text("env child")
+    calls.with_suffix(".tools").write_text(names)
     house.write(one=["well", str(calls)])
-    handler = ToolExecutor(await house.registry())
-    answer = await handler.execute("mcp__one__env", {"text": ""}, bench.context())
-    assert "ANTHROPIC_API_KEY" not in answer["content"] and "PATH" in answer["content"]
-    child = int((await handler.execute("mcp__one__child", {"text": ""}, bench.context()))["content"])
-    assert psutil.pid_exists(child)
+
+
+@guarded("clean-environment")
+async def test_a_server_has_none_of_our_variables(
+    house: House, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_KEY_OF_OURS", "a-key")
+    _with_tools(house, "env")
+    answer = await ToolExecutor(await house.registry()).execute(
+        "mcp__one__env", {"text": ""}, bench.context()
+    )
+    assert "PATH" in answer["content"] and "SOME_KEY_OF_OURS" not in answer["content"]
+
+
+@guarded("leftovers")
+async def test_nothing_that_a_server_started_outlives_it(house: House, bench: Bench) -> None:
+    _with_tools(house, "child")
+    answer = await ToolExecutor(await house.registry()).execute(
+        "mcp__one__child", {"text": ""}, bench.context()
+    )
+    child = psutil.Process(int(answer["content"]))
     await house.servers.close()
-    async with asyncio.timeout(10):
-        while psutil.pid_exists(child):
-            await asyncio.sleep(0.02)
+    try:
+        assert psutil.wait_procs([child], timeout=2)[0], "it goes on"
+    finally:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            child.kill()
