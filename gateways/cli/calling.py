@@ -52,6 +52,8 @@ def _refusal(result: dict[str, Any], arguments: dict[str, Any]) -> PromptDockErr
         return UsageError(
             f"there is no task {arguments['task_id']!r}", "", "promptdock tasks list shows them"
         )
+    if what.startswith(f"{_NO_TOOL} 'mcp__"):
+        return UsageError(what, "its MCP server has no such tool, or was never here", "promptdock mcp list")
     if what.startswith(_NO_TOOL):
         return PromptDockError(
             what, "the workers run an earlier release than this command", "promptdock restart"

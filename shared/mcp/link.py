@@ -385,6 +385,11 @@ def _words(error: BaseException) -> str:
         error = error.exceptions[0]
     if isinstance(error, ToolError):
         return str(error)
+    if type(error).__name__ in (
+        "ConnectError",
+        "ConnectTimeout",
+    ):  # of httpx2, which is not loaded for a word
+        return "nothing answers at its address"
     if isinstance(error, ValidationError):
         found = complaints(error.errors(include_input=False, include_url=False))
         return f"what it says is not as the protocol has it: {'; '.join(found[:3])}"

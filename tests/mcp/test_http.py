@@ -129,7 +129,7 @@ async def test_a_server_of_the_official_library_is_used_killed_and_used_again() 
     port = free_port()
     async with connected(at(port)) as link:
         await asyncio.wait_for(link.tried.wait(), 10)
-        assert link.state == "lost"
+        assert (link.state, link.why) == ("lost", "nothing answers at its address")
         async with official(port):
             assert await call(link, "echo", "one") == "one"
         async with official(port):

@@ -111,10 +111,19 @@ async def _list(settings: Settings, as_json: bool) -> None:
     if as_json:
         screen.document("mcp_servers", servers=found, problems=problems)
         return
-    rows = [(one["name"], screen.state(_state(one)), one["type"], one["where"], one["file"]) for one in found]
+    own = str(settings.home / "mcp.json")
+    rows = [
+        (
+            one["name"],
+            screen.state(_state(one)),
+            "data folder" if one["file"] == own else one["file"],
+            one["where"],
+        )
+        for one in found
+    ]
     screen.table(
         rows,
-        ("name", "state", "type", "where", "file"),
+        ("name", "state", "from", "what"),
         "No MCP server is configured: promptdock mcp add NAME -- COMMAND …",
     )
     for one in found:
