@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import shutil
 import sys
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -39,9 +42,9 @@ class House:
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        self.servers = Servers.of_home(
-            home, [], launching(home, lambda: Sandbox("none", "")), Patience(start=10, answer=5, back=3)
-        )
+        self.sandbox = Sandbox("none", "")
+        launch = launching(home, lambda: self.sandbox)
+        self.servers = Servers.of_home(home, [], launch, Patience(start=10, answer=5, back=3))
         self.source = ServerTools(self.servers, "chatter")
 
     def write(self, **servers: list[str]) -> None:
@@ -244,3 +247,30 @@ async def test_nothing_that_a_server_started_outlives_it(house: House, bench: Be
     finally:
         with contextlib.suppress(psutil.NoSuchProcess):
             child.kill()
+
+
+@guarded("worktree-only")
+async def test_a_server_with_a_sandbox_changes_nothing_but_its_own_folder(
+    house: House, bench: Bench, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    if sandbox.mode != "bwrap":
+        pytest.skip("there is no bubblewrap here")
+    folder = house.home / "mcp" / "boxed"
+    folder.mkdir(parents=True)
+    shutil.copy(SCRIPT, folder / "server.py")
+    (folder / "calls").write_text("")
+    (folder / "calls.tools").write_text("touch")
+    target = Path(tempfile.gettempdir()) / f"beside-{tmp_path.name}-{os.getpid()}"
+    entry = {"command": "python3", "args": ["./server.py", "well", "./calls"], "sandbox": True}
+    file = house.home / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"boxed": entry}}))
+    file.chmod(0o600)
+    house.sandbox = sandbox
+    handler = ToolExecutor(await house.registry())
+    try:
+        for path in (target, folder / "inside"):
+            await handler.execute("mcp__boxed__touch", {"text": str(path)}, bench.context())
+        assert (folder / "inside").exists()
+        assert not target.exists()
+    finally:
+        target.unlink(missing_ok=True)
