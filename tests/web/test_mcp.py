@@ -12,6 +12,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from shared.client.local.people import People
 from tests.support.processes import Site, Worker
 from tests.web.support import serve
 
@@ -30,8 +31,8 @@ def up(chatter: Worker) -> None:
 
 
 @asynccontextmanager
-async def program(url: str) -> AsyncIterator[Client]:
-    headers = {"authorization": f"Bearer {TOKEN}"}
+async def program(url: str, token: str = TOKEN) -> AsyncIterator[Client]:
+    headers = {"authorization": f"Bearer {token}"}
     async with (
         httpx2.AsyncClient(headers=headers, trust_env=False, timeout=60) as http,
         Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client,
@@ -61,6 +62,29 @@ async def test_what_takes_long_is_found_again_by_another_connection(url: str) ->
         id = (asked.structured_content or {})["message_id"]
         answer = await client.call_tool("wait_for_answer", {"message_id": id})
         assert (answer.structured_content or {})["answer"] == "At last."
+
+
+async def test_each_program_speaks_for_the_person_of_its_token_and_sees_what_they_see(
+    place: Site, url: str
+) -> None:
+    people = People(place.home)
+    people.add("bob", "a password of some length", ("member",))
+    async with program(url) as owner, program(url, people.token("bob")) as bob:
+        made = await owner.call_tool("create_task", {"title": "Not for Bob", "description": "x"})
+        task = (made.structured_content or {})["created"]
+        assert not (await owner.call_tool("get_task", {"task_id": task})).is_error
+        asked = (await owner.call_tool("ask", {"message": "hello"})).structured_content or {}
+        for tool, given in (
+            ("get_task", {"task_id": task}),
+            ("review_task", {"task_id": task}),
+            ("wait_for_answer", {"message_id": asked["message_id"]}),
+            ("ask", {"message": "what was said here?", "session_id": asked["session_id"]}),
+        ):
+            assert (await bob.call_tool(tool, given)).is_error, tool
+        assert (await bob.call_tool("list_tasks", {})).structured_content == {"result": []}
+        own = await bob.call_tool("create_task", {"title": "Bob's", "description": "x"})
+        listed = (await bob.call_tool("list_tasks", {})).structured_content or {}
+        assert [one["id"] for one in listed["result"]] == [(own.structured_content or {})["created"]]
 
 
 def test_without_a_token_and_from_pages_of_others_nobody_comes_in(url: str) -> None:
