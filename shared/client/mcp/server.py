@@ -20,7 +20,7 @@ from shared.client.types import Card
 from shared.client.views import agents, visible
 from shared.client.views.permissions import approvals
 from shared.client.views.tasks import tasks
-from shared.errors import PromptDockError
+from shared.errors import PromptDockError, sentences
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import Context, MCPServer
@@ -75,7 +75,7 @@ def _talking(server: "MCPServer[Any]", client: Client, jobs: Jobs, who: Who) -> 
                 source="mcp",
                 project_id=project_id or None,
             )
-            return await jobs.follow(jobs.say(question), wait_seconds, _reporting(ctx))
+            return _answered(await jobs.follow(jobs.say(question), wait_seconds, _reporting(ctx)))
 
     @server.tool(annotations=hints.reads)
     async def wait_for_answer(
@@ -84,7 +84,7 @@ def _talking(server: "MCPServer[Any]", client: Client, jobs: Jobs, who: Who) -> 
         """Go on waiting for the answer to an earlier `ask` or `consult`."""
         with _worded():
             job = jobs.find(message_id, who(ctx).user_id)
-            return await jobs.follow(job, wait_seconds, _reporting(ctx))
+            return _answered(await jobs.follow(job, wait_seconds, _reporting(ctx)))
 
     @server.tool(annotations=hints.says)
     async def stop_answer(message_id: _Name, ctx: Context[Any, Any]) -> Card:
@@ -108,7 +108,7 @@ def _talking(server: "MCPServer[Any]", client: Client, jobs: Jobs, who: Who) -> 
         with _worded():
             given = {"agent": agent, "question": question}
             job = jobs.command("consult_agent", given, caller.user_id, caller.roles)
-            return await jobs.follow(job, wait_seconds, _reporting(ctx))
+            return _answered(await jobs.follow(job, wait_seconds, _reporting(ctx)))
 
     @server.tool(annotations=hints.reads)
     async def list_agents(ctx: Context[Any, Any]) -> list[Card]:
@@ -222,8 +222,13 @@ async def _ran(client: Client, tool: str, given: Card, caller: Caller) -> Card:
     result = await client.command(
         *(tool, given, caller.user_id), patience=_PATIENCE, profile="standard", roles=caller.roles
     )
+    return _answered(result)
+
+
+def _answered(result: Card) -> Card:
+    """As it is; what failed is an error of the call."""
     if "error" in result:
-        raise _failed(". ".join(str(result[part]) for part in ("error", "why", "fix") if result.get(part)))
+        raise _failed(sentences(*(str(result.get(part) or "") for part in ("error", "why", "fix"))))
     return result
 
 
