@@ -5,10 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Coroutine
-from pathlib import Path
 from typing import Any
 
-from shared.errors import ConfigurationError
 from shared.profiles.profile import find, load
 from shared.settings import Settings
 from shared.worker.main import run_safely, serve
@@ -17,25 +15,18 @@ from shared.worker.supervisor import Supervisor, plans
 
 def _work(settings: Settings, given: argparse.Namespace) -> Coroutine[Any, Any, None]:
     if given.name is not None:
-        return serve(settings, load(_folder(settings, given.name)))
+        from shared.worker import host
+
+        folder = find(settings.home, given.name)
+        return serve(settings, load(folder)) if folder else host.serve_one(settings, given.name)
     plan = plans.kept(settings.home).changed(given.added, given.without, plans.counts(given.scale))
     return Supervisor(settings, plan=plan.checked(settings.home)).run()
-
-
-def _folder(settings: Settings, name: str) -> Path:
-    if found := find(settings.home, name):
-        return found
-    raise ConfigurationError(
-        f"there is no agent called {name!r}",
-        f"neither {settings.home / 'agents' / name} nor the shipped ones have it",
-        "make a profile.toml and a prompt.md there",
-    )
 
 
 def main() -> None:
     """The command line of `python -m agents`."""
     parser = argparse.ArgumentParser("python -m agents", description="Run the agents of PromptDock.")
-    parser.add_argument("--name", help="run one agent, defined by the folder <home>/agents/NAME")
+    parser.add_argument("--name", help="run one agent, a folder <home>/agents/NAME or a row")
     many: dict[str, Any] = {"action": "append", "default": []}
     parser.add_argument("--without", metavar="AGENT", help="leave this agent out", **many)
     parser.add_argument("--with", dest="added", metavar="AGENT", help="start this agent too", **many)

@@ -43,6 +43,10 @@ SessionId = Annotated[
     str,
     StringConstraints(min_length=1, max_length=_LONGEST, pattern=r"^[^@\s\x00-\x1f\x7f][^\s\x00-\x1f\x7f]*$"),
 ]
+# A channel of a surface: `discord:123`.
+ChannelPlace = Annotated[
+    str, StringConstraints(max_length=190, pattern=r"^[a-z][a-z0-9_-]{0,31}:[^\s\x00-\x1f\x7f]{1,150}$")
+]
 Text = Annotated[str, StringConstraints(max_length=MAX_BYTES)]
 
 
@@ -71,6 +75,11 @@ def default_session(user: str, kind: str = OWN) -> str:
         return escaped
     digest = hashlib.sha256(user.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return f"{escaped[: _LONGEST - len(digest) - 2]}%~{digest}"  # %~ stands in no id that is whole
+
+
+def in_channel(user: str, channel: str, kind: str = OWN) -> str:
+    """A person's session in a channel, where none is named."""
+    return default_session(user, f"{'' if kind == OWN else kind}on:{channel}:")
 
 
 def now() -> str:
@@ -130,6 +139,7 @@ class Said(Human):
 
     type: Literal["message"] = "message"
     content: Words
+    channel: ChannelPlace | None = None
     in_reply_to: str | None = None
     project_id: str | None = None
     profile_id: str | None = None
@@ -140,6 +150,13 @@ class Said(Human):
     notes: bool = False
     force: bool = False
     source: str | None = None
+
+    @property
+    def session(self) -> str:
+        """In a channel its person has a conversation of that channel."""
+        return (
+            super().session if self.session_id or not self.channel else in_channel(self.user_id, self.channel)
+        )
 
 
 PersonDecision = Literal["allow_once", "always", "deny"]
@@ -276,6 +293,7 @@ class Output(Envelope):
     footer: list[str] | None = (
         None  # beside the answer: another model that answered, a wish it could not heed
     )
+    agent: str | None = None  # who answered, where that was not Chatter
     question: str | None = None
     options: list[str] | None = None
     approval: dict[str, Any] | None = None

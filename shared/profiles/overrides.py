@@ -86,7 +86,7 @@ async def now(store: Store, profile: Profile) -> tuple[Profile, Profile]:
             raise Missing(
                 f"there is no profile called {profile.row!r}", "it was deleted", "list_profiles shows them"
             )
-        base = rows.of_row(found[0], profile.name)
+        base = rows.of_row(found[0], profile.name).model_copy(update={"executor": profile.executor})
     base = await rows.led(store, base)
     changes = await store.select(Row, {"slug": own.slug(base.name)}, limit=1)
     return base, over(base, changes[0]) if changes else base

@@ -12,9 +12,9 @@ from shared.errors import ConfigurationError
 from shared.guard.permissions.presets import Policies
 from shared.plain import complaints
 from shared.store.records import RepoKind
+from shared.store.sections import SHIPPED as LEAD
+from shared.store.sections import Section, compose
 from shared.tasks.defaults import Kinds
-from shared.tools.agents.prompt import SHIPPED as LEAD
-from shared.tools.agents.shape import Section, compose
 
 _SHIPPED = Path(__file__).resolve().parents[2] / "agents"
 AgentName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")]

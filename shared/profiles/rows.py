@@ -6,8 +6,9 @@ from shared.profiles.profile import Profile
 from shared.store.base import Store
 from shared.store.origin import Origin, mark
 from shared.store.records import ProfileRow, Setting
+from shared.store.sections import SHIPPED, Section
 from shared.tools.agents import shape
-from shared.tools.agents.prompt import GLOBAL, SCOPE, SHIPPED
+from shared.tools.agents.prompt import GLOBAL, SCOPE
 
 # What every agent that is a row can load: how it changes itself.
 _OWN = ["self_edit_system_prompt", "self_edit_docs", "self_edit_permissions", "self_edit_model"]
@@ -16,7 +17,7 @@ _OWN = ["self_edit_system_prompt", "self_edit_docs", "self_edit_permissions", "s
 def of_row(row: ProfileRow, name: str = "") -> Profile:
     """The profile in this row, as that of the agent `name`; ToolError where it cannot be used."""
     limits, demand = shape.limits_of(row), shape.on_demand(row)
-    docs = [shape.Section(name="context", title="Docs", text=row.docs)] if row.docs.strip() else []
+    docs = [Section(name="context", title="Docs", text=row.docs)] if row.docs.strip() else []
     return Profile(
         name=name or row.slug,
         title=row.name,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from shared.store.row import Row, derived, new_id, now
 from shared.store.tables.accounts import Log, LogLevel, Setting, TokenUsage
-from shared.store.tables.agents import Agent, AgentState, ProfileRow
+from shared.store.tables.agents import Agent, AgentState, ProfileKind, ProfileRow
 from shared.store.tables.conversation import ConversationMessage, Message, Session, SnapshotRow
 from shared.store.tables.hooks import Hook, HookRun, HookRunState
 from shared.store.tables.knowledge import Memory, MemoryKind, Note, ProjectProfile, Prompt
@@ -41,8 +41,8 @@ from shared.store.tables.turns import TurnRow, TurnState, TurnStep
 __all__ = [
     "TABLES", "Agent", "AgentState", "Approval", "ApprovalState", "Audit", "CallDecision", "Channel",
     "ConversationMessage", "Hook", "HookRun", "HookRunState", "Log", "LogLevel", "Memory",
-    "MemoryKind", "Message", "Note", "ProfileRow", "Project", "ProjectProfile", "ProjectStatus", "Prompt",
-    "Repo", "RepoKind", "Row", "Session", "Setting", "SnapshotRow", "Task", "TaskDependency", "TaskEvent",
+    "MemoryKind", "Message", "Note", "ProfileKind", "ProfileRow", "Project", "ProjectProfile", "ProjectStatus",
+    "Prompt", "Repo", "RepoKind", "Row", "Session", "Setting", "SnapshotRow", "Task", "TaskDependency", "TaskEvent",
     "TaskResult", "TaskStatus", "TaskType", "TokenUsage", "TurnRow", "TurnState", "TurnStep",
     "Verification", "Verified", "Workspace", "derived", "new_id", "now", "project_key",
 ]  # fmt: skip

@@ -74,7 +74,10 @@ class Signatures:
         plain.pop("shared", None)
         user, session = plain.get("user_id"), plain.get("session_id")
         if session is None and isinstance(user, str):
-            plain["session_id"] = messages.default_session(user, messages.PLAIN)
+            place = plain.get("channel")
+            kind = messages.PLAIN
+            own = messages.in_channel(user, place, kind) if isinstance(place, str) and place else ""
+            plain["session_id"] = own or messages.default_session(user, kind)
         elif isinstance(session, str) and session.startswith(messages.RESERVED_SESSIONS):
             raise _refused("a message to the session of a person", "session", "promptdock ask")
         return plain

@@ -21,8 +21,8 @@ class LogShipping:
 
     def take(self, level: str, message: str, fields: dict[str, Any]) -> None:
         """Keep one line."""
-        if len(self._lines) >= _MOST:
-            return
+        if len(self._lines) >= _MOST or fields.get("agent", self._agent) != self._agent:
+            return  # another agent of this process ships its own
         plain = {
             key: value if isinstance(value, str | int | float | bool) else str(value)
             for key, value in fields.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -59,17 +60,7 @@ def _run(work: Coroutine[Any, Any, None]) -> None:
 async def serve(settings: Settings, profile: Profile) -> None:
     """One replica, until it is stopped."""
     # Whoever only supervises workers imports this module, too.
-    from shared.conversation import sessions
-    from shared.memory import keeping
-    from shared.tools import catalog
-    from shared.tools.execute import ToolExecutor
-    from shared.tools.mcp.source import ServerTools
-    from shared.worker import provider
     from shared.worker import resources as composition
-    from shared.worker.runners.agent import AgentRunner
-    from shared.worker.runners.hosts import RemoteHost
-    from shared.worker.runners.task_run import apply_tasks
-    from shared.worker.worker import Worker
 
     log.bind_contextvars(agent=profile.name)
     if settings.agent_name and settings.agent_name != profile.name:
@@ -86,45 +77,66 @@ async def serve(settings: Settings, profile: Profile) -> None:
     resources = await composition.build(settings, profile.name)
     log.get().info("Connected to Redis")
     try:
-        tools = catalog.registry()
-        source = ServerTools(resources.mcp, profile.name)
-        engine = AgentRunner(resources, profile, tools, ToolExecutor(tools), source=source)
-        engine.check()
-        beside = _services(resources, engine)
-        runner = _runners(engine)
-        worker: Worker = Worker(
-            resources,
-            profile,
-            lambda turn: runner(worker, turn),
-            {"task": apply_tasks, "session": sessions.touch, keeping.APPLIER: keeping.apply},
-            lambda: engine.model,
-            lambda instance: {
-                **beside(instance),
-                "home": RemoteHost(
-                    resources.connection,
-                    resources.store,
-                    resources.repos,
-                    engine.replies,
-                    engine.handler,
-                    resources.signatures,
-                ).run(),
-            },
-        )
+        worker = await make(resources, profile)
         worker.listen_for_signals()
-        worker.spawn(provider.keep(resources.model))
-        worker.spawn(engine.warm())
-        if profile.kind == "chat":
-            from shared.worker import scratch_repository
-            from shared.worker.services import ownership
-
-            if resources.model.demo:
-                await scratch_repository.ensure(resources.store, resources.repos, settings.home)
-            worker.spawn(ownership.learn(resources.connection, resources.store))
-        if profile.kind == "coding":
-            worker.spawn(executor.tidy(resources.repos, resources.store))
         await worker.run()
     finally:
         await resources.close()
+
+
+async def make(resources: Resources, profile: Profile) -> Worker:
+    """A worker of this agent, ready to run; ConfigurationError or ToolError where its profile cannot be used."""
+    from shared.conversation import sessions
+    from shared.memory import keeping
+    from shared.tools import catalog
+    from shared.tools.execute import ToolExecutor
+    from shared.tools.mcp.source import ServerTools
+    from shared.worker import provider
+    from shared.worker.runners.agent import AgentRunner
+    from shared.worker.runners.hosts import RemoteHost
+    from shared.worker.runners.task_run import apply_tasks
+    from shared.worker.worker import Worker
+
+    tools = catalog.registry()
+    source = ServerTools(resources.mcp, profile.name)
+    engine = AgentRunner(resources, profile, tools, ToolExecutor(tools), source=source)
+    engine.check()
+    beside = _services(resources, engine)
+    runner = _runners(engine)
+    worker: Worker = Worker(
+        resources,
+        profile,
+        lambda turn: runner(worker, turn),
+        {"task": apply_tasks, "session": sessions.touch, keeping.APPLIER: keeping.apply},
+        lambda: engine.model,
+        lambda instance: {
+            **beside(instance),
+            "home": RemoteHost(
+                resources.connection,
+                resources.store,
+                resources.repos,
+                engine.replies,
+                engine.handler,
+                resources.signatures,
+            ).run(),
+        },
+    )
+    worker.spawn(provider.keep(resources.model))
+    worker.spawn(engine.warm())
+    if profile.kind == "chat":
+        from shared.worker import scratch_repository
+        from shared.worker.runners import prompts
+        from shared.worker.services import ownership
+
+        engine.extras["prompts"] = functools.partial(prompts.of, engine)
+        if resources.model.demo:
+            await scratch_repository.ensure(resources.store, resources.repos, resources.settings.home)
+        worker.spawn(ownership.learn(resources.connection, resources.store))
+    if profile.kind == "coding":
+        from shared.worker.coding import executor
+
+        worker.spawn(executor.tidy(resources.repos, resources.store))
+    return worker
 
 
 def _services(resources: Resources, engine: AgentRunner) -> Services:

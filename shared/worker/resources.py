@@ -81,7 +81,8 @@ async def redis_warnings(bus: Bus) -> list[str]:
     return found
 
 
-def _set() -> asyncio.Event:
+def unread() -> asyncio.Event:
+    """An agent of which nothing was read yet."""
     event = asyncio.Event()
     event.set()
     return event
@@ -101,7 +102,7 @@ class Resources:
     cluster: str = ""
     repositories: KnownRepositories = field(init=False)
     stale: asyncio.Event = field(
-        default_factory=_set
+        default_factory=unread
     )  # the agent may have changed itself since it was last read
 
     def __post_init__(self) -> None:

@@ -198,7 +198,8 @@ class Supervisor:
             # What cannot be read leaves the plan as it is.
             self._read, self.plan = stamp, plans.read(home) or self.plan or ClusterPlan(tuple(self.agents))
         plan = self.plan or ClusterPlan()
-        wanted = plan.replicas(home) + plan.services()
+        host = [] if plans.HOST in plan.without else [plans.HOST]
+        wanted = [*plan.replicas(home), *host, *plan.services()]
         running = {child.name for child in self._children if child.ends_at is None}
         for child in self._children:
             if child.name not in wanted and child.ends_at is None:
@@ -257,7 +258,9 @@ class Supervisor:
         if file.exists() and file.stat().st_size > _LOG_BYTES:
             file.replace(file.with_suffix(".log.1"))
         child.failed, child.edited = "", plans.edited(self.settings.home, child.agent)
-        if self._mine(child):
+        if child.agent == plans.HOST:
+            words = starts.command("agents.host")
+        elif self._mine(child):
             words = starts.command("agents", "--name", child.agent)
         elif child.serves:
             words = starts.command(f"gateways.{child.name}", "--other-port")
@@ -342,10 +345,11 @@ class Supervisor:
         try:
             async with asyncio.timeout(_BURY):
                 presence = Presence(bus, Names(self.settings.namespace), signing.of_home(self.settings))
-                for card in await presence.here(child.agent):
+                hosts = child.agent == plans.HOST
+                for card in await presence.here(None if hosts else child.agent):
                     if str(card.get("instance")).startswith(instance_of(pid)):
-                        await presence.leave(child.agent, str(card["instance"]))
-                while child.agent not in (*AGENTS, *plans.own(self.settings.home)):
+                        await presence.leave(str(card["agent"]), str(card["instance"]))
+                while not hosts and child.agent not in (*AGENTS, *plans.own(self.settings.home)):
                     if await presence.retire(child.agent):
                         break
                     await asyncio.sleep(0.5)  # what it did last is still on its way to the Store
@@ -356,7 +360,7 @@ class Supervisor:
 
     def _note(self, url: str) -> None:
         living = [child for child in self._children if child.ends_at is None]
-        wanted = [child for child in living if not child.serves]
+        wanted = [child for child in living if not child.serves and child.agent != plans.HOST]
         facts = {
             "pid": os.getpid(),
             "birth": birth(os.getpid()),

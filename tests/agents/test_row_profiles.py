@@ -14,10 +14,11 @@ from shared.profiles import overrides, rows
 from shared.profiles.profile import Profile
 from shared.store.base import Store
 from shared.store.records import ProfileRow
+from shared.store.sections import SHIPPED
 from shared.store.sqlite import SqliteStore
 from shared.tools import lookup
 from shared.tools.agents import own, self_edit
-from shared.tools.agents.prompt import GLOBAL, SCOPE, SHIPPED
+from shared.tools.agents.prompt import GLOBAL, SCOPE
 from shared.tools.catalog import registry
 
 SECTIONS: list[dict[str, Any]] = [

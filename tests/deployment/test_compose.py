@@ -1,4 +1,4 @@
-"""docker-compose.yml brings up five workers and a Redis that keeps what it was given."""
+"""docker-compose.yml brings up five workers, the host of other agents, and a Redis that keeps what it was given."""
 
 from __future__ import annotations
 
@@ -19,7 +19,17 @@ def services() -> dict[str, Any]:
 
 
 def test_there_is_one_redis_and_a_worker_for_each_agent(services: dict[str, Any]) -> None:
-    assert set(services) == {"redis", "web", *AGENTS}
+    assert set(services) == {"redis", "host", "web", *AGENTS}
+
+
+def test_all_agents_that_are_rows_have_a_host(services: dict[str, Any]) -> None:
+    host, backend = services["host"], services["backend"]
+    assert host["command"] == ["python", "-m", "agents.host"] and broken(host["command"]) == []
+    same = ("image", "volumes", "depends_on", "stop_grace_period", "restart", "init", "pull_policy")
+    assert {name: host[name] for name in same} == {name: backend[name] for name in same}
+    assert {**backend["environment"], **host["environment"]} == backend["environment"]
+    assert "AGENT_NAME" not in host["environment"]
+    assert host["healthcheck"] == {"disable": True}, "it has no presence of its own"
 
 
 def test_the_image_is_built_once_and_taken_by_all_workers(services: dict[str, Any]) -> None:

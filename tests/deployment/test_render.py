@@ -1,4 +1,4 @@
-"""render.yaml describes five workers and a Key Value instance that keeps what it was given."""
+"""render.yaml describes five workers, a host of other agents, and a Key Value instance that keeps what it was given."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _variables(agent: str) -> dict[str, dict[str, Any]]:
 def test_there_is_one_key_value_instance_and_a_worker_for_each_agent() -> None:
     assert {name: service["type"] for name, service in render().items()} == {
         "promptdock-redis": "keyvalue",
-        **{f"promptdock-{agent}": "worker" for agent in AGENTS},
+        **{f"promptdock-{agent}": "worker" for agent in (*AGENTS, "host")},
         "promptdock-web": "web",
     }
 
@@ -34,6 +34,14 @@ def test_the_page_has_a_health_check_and_a_token_that_nobody_has_to_make_up() ->
     assert web["healthCheckPath"] == "/api/health"
     assert variables["PROMPTDOCK_WEB_TOKEN"] == {"key": "PROMPTDOCK_WEB_TOKEN", "generateValue": True}
     assert unknown_variables(variables) == set()
+
+
+def test_all_agents_that_are_rows_have_a_host() -> None:
+    host, backend = _worker("host"), _worker("backend")
+    assert host["startCommand"] == "python -m agents.host" and broken(host["startCommand"]) == []
+    same = ("runtime", "plan", "buildCommand", "maxShutdownDelaySeconds")
+    assert {name: host[name] for name in same} == {name: backend[name] for name in same}
+    assert [one for one in backend["envVars"] if one.get("key") != "AGENT_NAME"] == host["envVars"]
 
 
 def test_the_key_value_instance_evicts_nothing_persists_and_is_private() -> None:

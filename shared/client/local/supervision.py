@@ -21,7 +21,7 @@ from shared.guard.processes import running as remains
 from shared.guard.processes import starts
 from shared.guard.processes.pid import birth
 
-AGENTS = plans.AGENTS
+AGENTS, HOST = plans.AGENTS, plans.HOST
 SERVICES = plans.SERVICES
 counts, own = plans.counts, plans.own
 RETURN = 30.0  # seconds in which a worker that was restarted should be back
@@ -39,6 +39,7 @@ class Supervised:
     replicas: tuple[str, ...] = ()  # that should run
     failed: Mapping[str, str] = field(default_factory=dict)  # of them, those that cannot start, and why
     services: tuple[str, ...] = ()  # gateways that run beside them
+    host: int | None = None  # the process that runs the agents that are rows
 
 
 @dataclass(frozen=True)
@@ -79,10 +80,11 @@ def running(home: Path) -> Supervised | None:
             int(note["pid"]),
             tuple(note["agents"]),
             frozenset(process.pid for process in living),
-            {process.name: process.pid for process in living if process.name != remains.REDIS},
+            {process.name: process.pid for process in living if process.name not in (remains.REDIS, HOST)},
             tuple(note.get("replicas") or note["agents"]),
             dict(note.get("failed") or {}),
             tuple(note.get("services") or ()),
+            next((process.pid for process in living if process.name == HOST), None),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -258,7 +260,7 @@ def restart(home: Path, replica: str, here: Callable[[int], bool]) -> int | None
         found = running(home)
         if found is None:
             raise PromptDockError("the cluster ended", f"nothing runs in {home}", "start it: promptdock up")
-        pid = found.workers.get(replica)
+        pid = found.host if replica == HOST else found.workers.get(replica)
         if pid is not None and pid != old.pid and here(pid):
             return pid
         time.sleep(0.05)

@@ -64,6 +64,7 @@ class ApprovalRequest:
     in_turn: bool = False
     bound: dict[str, str] = field(default_factory=dict)  # facts that hold now, and must when the yes is used
     about: dict[str, Any] = field(default_factory=dict)  # in words: see shared/guard/permissions/about.py
+    queue: str = ""  # in which the turn is, where that is not the agent's own
 
     def shown(self) -> dict[str, Any]:
         """How every surface shows it: no code point in it that is not plainly visible."""

@@ -19,6 +19,7 @@ from shared.guard.files import atomic
 
 AGENTS = ("chatter", "planner", "researcher", "frontend", "backend")
 SERVICES = ("web",)  # gateways that run beside the agents, once
+HOST = "host"  # the process that runs all agents that are rows
 MOST = 64  # replicas of one agent
 _FILE = "plan.json"
 
@@ -61,9 +62,8 @@ class ClusterPlan:
     def checked(self, home: Path) -> ClusterPlan:
         """UsageError where it names an agent that there is not, or both wants and leaves out one."""
         there = [*AGENTS, *(name for name in own(home) if name not in AGENTS)]
-        unknown = sorted(
-            {*self.agents, *self.scale, *self.without} - {*there, *SERVICES} | {*self.scale} & {*SERVICES}
-        )
+        named = {*self.agents, *self.scale, *self.without}
+        unknown = sorted(named - {*there, *SERVICES, HOST} | {*self.scale, *self.agents} & {*SERVICES, HOST})
         if unknown:
             raise UsageError(
                 f"there is no agent called {', '.join(unknown)}",
@@ -128,7 +128,7 @@ def kept(home: Path) -> ClusterPlan:
     there = {*AGENTS, *(() if home.name == HOME_NAME else own(home))}
     scale = {name: count for name, count in found.scale.items() if name in there}
     agents = [one for one in found.agents if one in there]
-    without = [one for one in found.without if one in {*there, *SERVICES}]
+    without = [one for one in found.without if one in {*there, *SERVICES, HOST}]
     return ClusterPlan(tuple(agents), tuple(without), scale)
 
 

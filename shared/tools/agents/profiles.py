@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -10,10 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from shared.errors import Conflict, ToolError
 from shared.guard.permissions.touching import touching
 from shared.store.origin import marked
-from shared.store.records import Agent, ProfileRow, Project, Task
+from shared.store.records import Agent, ProfileKind, ProfileRow, Project, Task
+from shared.store.sections import Section
 from shared.tools import lookup
 from shared.tools.agents import own, shape
-from shared.tools.agents.shape import ProfileLimits, Section
+from shared.tools.agents.shape import ProfileLimits
 from shared.tools.categories import tier
 from shared.tools.context import Context
 from shared.tools.detail import digest, words
@@ -135,6 +137,36 @@ async def create_profile(
     shape.check(row, registry(here))
     await insert(here, row)
     return {"created": slug, "name": name} | unknown(here, row.tools)
+
+
+@dataclass(frozen=True)
+class NewProfile:
+    """What a new profile is given, parsed; None is not given."""
+
+    name: str | None = None
+    description: str | None = None
+    kind: ProfileKind | None = None
+    sections: list[Section] | None = None
+    model: str | None = None
+    permission_mode: str | None = None
+    tools: list[str] | None = None
+    categories: list[str] | None = None
+    budget: float | None = None
+
+    def changes(self) -> dict[str, Any]:
+        """As the columns of a row: only what is given."""
+        columns = {
+            "name": self.name,
+            "description": self.description,
+            "kind": self.kind,
+            "sections": None if self.sections is None else kept_sections(self.sections),
+            "model": self.model,
+            "permission_profile": mode_of(self.permission_mode) if self.permission_mode else None,
+            "tools": self.tools,
+            "categories": self.categories,
+            "budget": self.budget,
+        }
+        return {name: value for name, value in columns.items() if value is not None}
 
 
 def registry(here: Context) -> Registry | None:

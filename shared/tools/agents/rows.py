@@ -9,11 +9,13 @@ from pydantic import Field
 from shared.bus.messages import RESERVED
 from shared.errors import Conflict, ToolError
 from shared.guard.permissions.touching import touching
-from shared.guard.processes.plan import AGENTS
+from shared.guard.processes.plan import AGENTS, HOST
 from shared.store.records import Agent, Repo, Task, Workspace, derived
 from shared.tools import lookup
+from shared.tools.agents import channels, members, profiles
 from shared.tools.categories import tier
 from shared.tools.context import Context
+from shared.tools.detail import digest, words
 from shared.tools.registry import Result
 
 category = tier("agent")
@@ -44,6 +46,8 @@ async def _told(here: Context, name: str, row: Agent | None) -> dict[str, Any]:
         "type": row.kind if row else "builtin" if name in AGENTS else "unknown",
         "state": row.state if row else "offline",
     }
+    if row and row.destroyed_at:
+        return card | {"state": "destroyed", "current_task": None, "workspace": row.workspace}
     current = None
     if here.cluster is not None:
         seen = await here.cluster.status(name)
@@ -60,41 +64,101 @@ async def _told(here: Context, name: str, row: Agent | None) -> dict[str, Any]:
     return card | ({"workspace": row.workspace} if row and row.workspace else {})
 
 
-@category.tool(effect="keyed", detail=_agent, touches=touching("agent"))
+def _made(arguments: dict[str, Any]) -> str:
+    """With a name for what it is to be: permission for one agent is none for another."""
+    return words(_agent(arguments), digest(arguments) if len(arguments) > 1 else "")
+
+
+@category.tool(
+    effect="keyed",
+    detail=_made,
+    touches=touching("agent", permission_mode="permission", profile_id="permission", budget="money"),
+)
 async def create_agent(
     here: Context,
     name: RosterName | None = None,
     agent_type: AgentKind = "claude",
     repo_id: str | None = None,
+    description: profiles.ProfileText | None = None,
+    system_prompt: profiles.ProfileText | None = None,
+    sections: profiles.Sections | None = None,
+    model: str | None = None,
+    permission_mode: str | None = None,
+    tools: profiles.Tools | None = None,
+    categories: profiles.Tools | None = None,
+    budget: profiles.Dollars | None = None,
+    kind: Literal["consult", "coding"] | None = None,
+    profile_id: str | None = None,
+    channel: channels.ChannelName | None = None,
 ) -> Result:
-    """Register a new agent that can work on tasks; a worker of that name has to be started for it."""
+    """Make an agent: its workspace under git, its profile and its channel. It runs and answers a moment later.
+
+    kind coding takes tasks in worktrees (so with repo_id); consult answers questions. Without channel it has one of
+    its own, promptdock:NAME. profile_id names a profile that there is.
+    """
     repo: Repo | None = await lookup.repo(here, repo_id) if repo_id else None
     called = _called(name) if name else await _free(here, agent_type)
-    if here.cluster and called in await here.cluster.roster():
-        raise ToolError(
-            f"there is an agent {called!r} already", "a worker of that name ran", "choose another"
-        )
-    row = Agent(
-        id=lookup.identity(here, "agent"),
-        name=called,
-        kind=agent_type,
-        project_id=repo.project_id if repo else None,
-        workspace=repo.name if repo else None,
+    old = await lookup.first(here.store, Agent, name=called)
+    await _need_unused(here, called, old)
+    place = channel or f"{members.SURFACE}:{called}"
+    channels.parted(place)
+    work = kind or ("coding" if repo else None)
+    parts = [members.persona(called, system_prompt)] if system_prompt else sections
+    given = profiles.NewProfile(
+        None, description, work, parts, model, permission_mode, tools, categories, budget
     )
-    found = await lookup.first(here.store, Agent, name=called)
-    if found is None or found.id != row.id:
-        try:
-            await here.store.insert(row)
-        except Conflict:
-            raise ToolError(f"there is an agent {called!r} already", "", "choose another name") from None
+    if profile_id is None:
+        profile = await members.profile_for(here, called, given, old)
+    elif given.changes():
+        raise ToolError(
+            "a profile is named, and what it should say", f"it is {profile_id!r}", "edit_profile changes it"
+        )
+    else:
+        profile = await lookup.profile(here.store, profile_id)
+    home, folder = await members.make_workspace(here, called, description or "")
+    values = {
+        "kind": agent_type,
+        "profile_id": profile.id,
+        "project_id": repo.project_id if repo else None,
+        "home": home,
+        "workspace": repo.name if repo else folder,
+    }
+    if old is not None:
+        await here.store.update(Agent, {**values, "destroyed_at": None}, {"id": old.id})
+    else:
+        await _insert(here, Agent(id=lookup.identity(here, "agent"), name=called, **values))
+    await channels.bind_channel(here, place, agent=called)
     result: Result = {"created": called, "name": called} | ({"repo_id": repo.name} if repo else {})
-    return result | {"message": f"it takes work once a worker runs: python -m agents --name {called}"}
+    result |= {"profile_id": profile.slug, "channel": place, "workspace": folder}
+    how = f"promptdock ask --agent {called}" if channel is None else f"the channel {channel}"
+    return result | {"message": f"it runs a moment later: {how}, consult_agent, or its tasks"}
+
+
+async def _need_unused(here: Context, name: str, old: Agent | None) -> None:
+    """ToolError where there is an agent of that name, other than one that was destroyed, or that this call made."""
+    if old is not None and (old.destroyed_at is not None or old.id == lookup.identity(here, "agent")):
+        return
+    if old is not None:
+        raise ToolError(f"there is an agent {name!r} already", "", "choose another name")
+    if here.cluster and name in await here.cluster.roster():
+        known = await here.cluster.status(name)
+        if known.get("online") or name in AGENTS:
+            raise ToolError(
+                f"there is an agent {name!r} already", "a worker of that name ran", "choose another"
+            )
+
+
+async def _insert(here: Context, row: Agent) -> None:
+    try:
+        await here.store.insert(row)
+    except Conflict:
+        raise ToolError(f"there is an agent {row.name!r} already", "", "choose another name") from None
 
 
 def _called(name: str) -> str:
     """The name as agents are addressed by it, on channels and on the command line."""
     called = lookup.kebab(name)
-    if not called.isascii() or not called or called in RESERVED:
+    if not called.isascii() or not called or called in (*RESERVED, HOST):
         raise ToolError(
             f"{name!r} is no name for an agent",
             "names are plain letters, digits and hyphens, and some are taken",
@@ -132,9 +196,11 @@ async def edit_agent(
     if not changes:
         raise ToolError("nothing is to be changed", "no field was given", "give at least one")
     try:
-        row = await lookup.change(here.store, row, **changes)
+        old, row = row, await lookup.change(here.store, row, **changes)
     except Conflict:
         raise ToolError(f"there is an agent {changes.get('name')!r} already", "", "choose another") from None
+    if old.profile_id is not None and old.name != row.name:
+        await members.rename(here, old, row.name)
     return {"updated": row.name, "fields": [{"kind": "agent_type"}.get(key, key) for key in changes]}
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -12,9 +11,9 @@ from shared.errors import ToolError
 from shared.guard.permissions.presets import Policies
 from shared.plain import complaints
 from shared.store.records import ProfileRow
+from shared.store.sections import Section, SectionName
 from shared.tools.registry import Registry
 
-SectionName = Literal["persona", "task", "format", "constraints", "examples", "context", "custom"]
 SUFFIX = "suffix"  # the section that system_prompt_suffix fills
 EVERYTHING = "*"  # among tools: whatever there is can be loaded
 # What Claude Code calls the tools that we have too, and what only it has: profiles from elsewhere name them so.
@@ -23,22 +22,6 @@ ALIASES = {
     "Read": "view", "Write": "create_file", "Edit": "str_replace", "Glob": "glob_files", "Grep": "grep",
     "Bash": "bash",
 }  # fmt: skip
-_HEADINGS: dict[str, str] = {
-    "task": "Task", "format": "Format", "constraints": "Constraints", "examples": "Examples",
-    "context": "Context",
-}  # fmt: skip
-SectionText = Annotated[str, Field(max_length=50_000)]
-
-
-class Section(BaseModel):
-    """One part of a prompt; one that is off stays where it is and is not sent."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    name: SectionName
-    text: SectionText
-    title: Annotated[str, Field(max_length=100)] = ""  # its heading; without one that of its name
-    enabled: bool = True
 
 
 class ProfileLimits(BaseModel):
@@ -52,16 +35,6 @@ class ProfileLimits(BaseModel):
     approval_minutes: Annotated[float, Field(gt=0, le=7 * 24 * 60)] = 15.0
 
 
-def compose(sections: Iterable[Section]) -> str:
-    """The sections that are on, in their order, as one text."""
-    parts = []
-    for section in sections:
-        heading = section.title or _HEADINGS.get(section.name, "")
-        if section.enabled and section.text.strip():
-            parts.append(f"## {heading}\n\n{section.text.strip()}" if heading else section.text.strip())
-    return "\n\n".join(parts)
-
-
 def sections_of(kept: Sequence[Mapping[str, Any]]) -> tuple[Section, ...]:
     """The sections of a row; one of a name that nobody knows counts as a custom one."""
     return tuple(_section(part) for part in kept)
@@ -69,7 +42,7 @@ def sections_of(kept: Sequence[Mapping[str, Any]]) -> tuple[Section, ...]:
 
 def _section(part: Mapping[str, Any]) -> Section:
     name = str(part.get("name") or "custom")
-    known = name if name in SectionName.__args__ else "custom"  # type: ignore[attr-defined]
+    known = name if name in get_args(SectionName) else "custom"
     title = str(part.get("title") or ("" if known == name or name == SUFFIX else name))
     return Section.model_validate(
         {
@@ -128,6 +101,8 @@ def check(row: ProfileRow, registry: Registry | None) -> None:
 
 
 def _unknown(row: ProfileRow, kind: str, name: str, known: Sequence[str], where: str) -> ToolError:
+    import difflib
+
     close = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
     why = f"the nearest: {', '.join(close)}" if close else f"none has a name like it, see {where}"
     return ToolError(

@@ -279,6 +279,7 @@ class PermissionGate:
             expires_at=now + int(self.minutes * 60_000),
             in_turn=self.asked.in_turn,
             bound=facts,
+            queue=self.turn.queue.agent,
         )
         each_time = grants.needs_each_time(tool.name, self.sandbox.mode)
         told = About(

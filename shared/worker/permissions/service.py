@@ -162,7 +162,7 @@ class ApprovalService:
                 await self._store.upsert([grant])
             except StoreUnavailable:
                 await self._outbox.put([grant])
-        wake_up = self._queue(card.agent).wake_up
+        wake_up = self._queue(card.queue or card.agent).wake_up
         await self._bus.publish(wake_up, json.dumps({"look": card.home}).encode())
         return decision
 

@@ -35,6 +35,8 @@ async def restart(settings: Settings, agent: str | None) -> int:
     async with Client(settings) as client:
         for name in names:
             await _one(client, name)
+        if agent is None and found.host is not None:
+            await asyncio.to_thread(supervision.restart, settings.home, supervision.HOST, lambda _pid: True)
     return 0
 
 

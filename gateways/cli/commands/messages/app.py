@@ -6,6 +6,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from gateways.cli import complete
 from gateways.cli.options import Json, Session, User, plain
 from gateways.cli.run import run
 
@@ -31,12 +32,27 @@ def ask(
     force: Annotated[
         bool, typer.Option("--force", help="Override the checks that come before a task is assigned.")
     ] = False,
+    agent: Annotated[
+        str | None,
+        typer.Option("--agent", help="An agent that is data answers itself.", autocompletion=complete.agents),
+    ] = None,
+    channel: Annotated[
+        str | None, typer.Option("--channel", help="As if it were said there: SURFACE:ID.")
+    ] = None,
+    profile: Annotated[
+        str | None, typer.Option("--profile", help="The profile by which this turn goes.")
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Plan it, choose a strategy, go step by step.")
+    ] = False,
+    notes: Annotated[bool, typer.Option("--notes", help="Put it into the note that it fits.")] = False,
     as_json: Json = False,
 ) -> NoReturn:
     """Ask one thing: progress goes to stderr, the answer to stdout."""
     from gateways.cli.commands.messages import ask as work
 
-    request = work.Request(text, user, session, timeout, force, as_json)
+    way = work.Way(work.channel_of(agent, channel), profile, full, notes)
+    request = work.Request(text, user, session, timeout, force, as_json, way)
     run(lambda settings: work.ask(settings, request))
 
 

@@ -8,13 +8,14 @@ import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 from uuid import uuid4
 
 from gateways.cli import screen
 from gateways.cli.approval_prompt import ApprovalPrompt
 from gateways.cli.commands import repo
 from gateways.cli.run import me
-from shared.bus.messages import CLOSING, Output, default_session
+from shared.bus.messages import CLOSING, Output, default_session, in_channel
 from shared.bus.messages import decision as decides
 from shared.client import Client
 from shared.client.feed import Feed, newest
@@ -72,6 +73,34 @@ def _place(cursor: str) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
+class Way:
+    """How it is to be answered: where it is said, by which profile, in which mode."""
+
+    channel: str | None = None
+    profile: str | None = None
+    full: bool = False
+    notes: bool = False
+
+    def fields(self) -> dict[str, Any]:
+        """As the message says it: nothing where it goes the usual way."""
+        mode = {"mode": "full"} if self.full else {}
+        return (
+            mode
+            | ({"notes": True} if self.notes else {})
+            | {"channel": self.channel, "profile_id": self.profile}
+        )
+
+
+def channel_of(agent: str | None, channel: str | None) -> str | None:
+    """The channel that is meant: that of an agent in our own surfaces, or one by its name."""
+    if agent and channel:
+        raise UsageError(
+            "--agent and --channel say two things", "an agent is asked on its own channel", "give one"
+        )
+    return f"promptdock:{agent}" if agent else channel
+
+
+@dataclass(frozen=True)
 class Request:
     """What is asked, by whom, and how long the answer is awaited."""
 
@@ -81,6 +110,14 @@ class Request:
     timeout: float
     force: bool
     as_json: bool
+    way: Way = Way()
+
+    @property
+    def conversation(self) -> str:
+        """Where it is said."""
+        if self.session or not self.way.channel:
+            return self.session or default_session(self.user)
+        return in_channel(self.user, self.way.channel)
 
 
 async def ask(settings: Settings, request: Request) -> int:
@@ -107,7 +144,7 @@ async def ask(settings: Settings, request: Request) -> int:
 async def _asked(
     client: Client, feed: Feed, request: Request, text: str, message_id: str, work: TurnProgress
 ) -> int:
-    session = request.session or default_session(request.user)
+    session = request.conversation
     text = await _numbered(client, session, request.user, text)
     ended = asyncio.Event()
     stream = Stream(screen.write, screen.talk) if screen.draws() and not request.as_json else None
@@ -116,7 +153,13 @@ async def _asked(
     live = asyncio.create_task(_watch(client, session, work, mark, ended, stream, order))
     try:
         sent = await client.say(
-            text, request.user, request.session, force=request.force, message_id=message_id, source="cli"
+            text,
+            request.user,
+            request.session,
+            force=request.force,
+            message_id=message_id,
+            source="cli",
+            **request.way.fields(),
         )
     except BadMessage as error:
         live.cancel()
@@ -260,7 +303,7 @@ async def _stop(client: Client, request: Request, message_id: str, work: TurnPro
     if task is not None:
         task.uncancel()
     if work.running and work.turn == message_id:
-        session = request.session or default_session(request.user)
+        session = request.conversation
         with contextlib.suppress(PromptDockError, TimeoutError):
             async with asyncio.timeout(_STOP):
                 open_now = await approvals.waiting(client, session, request.user)
@@ -299,5 +342,6 @@ def _options(output: Output, request: Request, asked: bool) -> None:
     for option in questions.numbered(output.options or []):
         screen.out(option)
     same = f" --session {shlex.quote(request.session)}" if request.session else ""
+    same += f" --channel {shlex.quote(request.way.channel)}" if request.way.channel else ""
     same += f" --user {shlex.quote(request.user)}" if request.user != me() else ""
     screen.talk(f'… this is a question to you; answer it with: promptdock ask "…"{same}')

@@ -44,6 +44,7 @@ class TurnOutput:
         self._replies, self._approvals, self._model = replies, approvals, model
         self.turn, self._input, self._live = turn, given, live
         self._connection = replies.connection
+        self.agent = ""  # who speaks, where that is another one
         self.who: dict[str, Any] = {}  # the person: user_id, user_name, roles
         self._human = self._connection.names.channel(HUMAN_INPUT)
         self._channel = self._connection.names.channel(CHATTER_OUTPUT)
@@ -111,7 +112,7 @@ class TurnOutput:
         told = state or {"task_update": "complete"}.get(status, status)
         rows: list[Row | outbox.RowChange] = [
             *turn_rows(
-                self._replies.agent,
+                self.agent or self._replies.agent,
                 self.turn.id,
                 self.turn.session,
                 self.turn.records,
@@ -185,13 +186,18 @@ class TurnOutput:
             session_id=self.turn.session,
             in_reply_to=answers[0] if answers else None,
             answers=answers if status in messages.CLOSING else [],
+            agent=self.agent or None,
             **extra,
         )
         return output.text(self._channel)
 
     def _touched(self, added: list[Record]) -> outbox.RowChange:
         person = str(self.who.get("user_id", "")) or None
-        values: dict[str, Any] = {"key": self.turn.session, "user_id": person, "agent": self._replies.agent}
+        values: dict[str, Any] = {
+            "key": self.turn.session,
+            "user_id": person,
+            "agent": self.agent or self._replies.agent,
+        }
         if self._input.said:
             values["title"] = sessions.title(tagless(conceal(self._input.said[0].content)))
         if project := ended_in(self.turn.records, self.turn.project_id):

@@ -26,7 +26,7 @@ from shared.worker.event_stream import EventStream
 from shared.worker.permissions.gate import Approver, asked_by
 from shared.worker.runners import inheriting, question, situation
 from shared.worker.runners.agent import AgentRunner, waiting_notice
-from shared.worker.runners.chat import drawing, memory, summary, unfinished, warm, wording
+from shared.worker.runners.chat import drawing, memory, speaker, summary, unfinished, warm, wording
 from shared.worker.runners.chat.output import TurnOutput
 from shared.worker.runners.consult import asked_for
 from shared.worker.runners.inputs import awaited, said, sort, words
@@ -57,6 +57,7 @@ class ChatRunner:
         self._model: str | None = None  # that is named for this turn or this conversation
         self._open: list[str] = []  # the questions of tasks that these words may answer
         self._shared = False  # words of somebody else joined the turn
+        self._speaker = speaker.Speaker(engine)
 
     async def run(self) -> None:
         """From claim to finish; whatever goes wrong is said to the person as the closing output."""
@@ -123,6 +124,8 @@ class ChatRunner:
             log.get().info(f"Received message from user: {self._given.said[0].user_id}")
         tasks = [answer for answer in self._given.answers if answer.payload.get("task_id")]
         others = self._late()
+        if not await self._speaks():
+            return
         past = await self._look_back()
         for answer in tasks:
             await self._task_update(answer)
@@ -155,6 +158,19 @@ class ChatRunner:
         user = {"role": "user", "content": [{"type": "text", "text": text} for text in opening]}
         done = await self._think(past, [*shown, user], project, decided=bool(note))
         await self._finish(done, opening, past)
+
+    async def _speaks(self) -> bool:
+        """Find who answers; where nobody can, the person is told why."""
+        self._speaker = speaker.Speaker(self.engine)
+        if self._given.said or self._given.answers:
+            try:
+                said = self._given.said[0] if self._given.said else None
+                self._speaker = await speaker.of(self.engine, said, self.turn.session)
+            except speaker.NOBODY as error:
+                await self.output.close("error", error.told(), code=error.exit_code)
+                return False
+        self.engine, self.output.agent = self._speaker.engine, self._speaker.agent
+        return True
 
     def _late(self) -> list[messages.AgentMessage]:
         """Answers that nobody awaits any more."""
@@ -233,7 +249,7 @@ class ChatRunner:
         self._colleagues = Peers(
             self.resources.connection,
             self.resources.settings,
-            self.engine.profile.name,
+            self.turn.queue.agent,
             self.turn,
             self.output.who,
             self._hops(),
@@ -251,6 +267,7 @@ class ChatRunner:
             on_behalf=self._asked().who,
             roles=self._roles,
             project_id=project,
+            roots=await self._speaker.roots(project),
             force=bool(said and said.force),
             say=self.output.say,
             cluster=self._colleagues,
@@ -405,7 +422,7 @@ class ChatRunner:
         cluster = Peers(
             self.resources.connection,
             self.resources.settings,
-            self.engine.profile.name,
+            self.turn.queue.agent,
             self.turn,
             self.output.who,
             0,
@@ -529,7 +546,7 @@ class ChatRunner:
         """The project that this turn begins in: the one that its message or request names, else the active one."""
         if begun := situation.project(self.turn):
             return begun
-        said = [message.project_id for message in self._given.said[:1]]
+        said = [message.project_id or self._speaker.project for message in self._given.said[:1]]
         asked = [request.payload.get("project") for request in self._given.requests[:1]]
         for named in filter(None, [*said, *asked]):
             return await sessions.need_project(self.resources.store, str(named))

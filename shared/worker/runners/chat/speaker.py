@@ -1,0 +1,114 @@
+"""Who answers a person's words: the agent that runs the turn, another profile, or the agent of their channel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from shared import failpoints
+from shared.bus import messages
+from shared.errors import ConfigurationError, Denied, Missing, StoreUnavailable, ToolError
+from shared.guard.permissions import compare
+from shared.store.base import Store
+from shared.store.records import Channel, Project, Setting, derived
+from shared.tools.agents import channels, members
+from shared.tools.context import Root
+from shared.turns import routing
+from shared.worker.runners import profiles
+from shared.worker.runners.agent import AgentRunner
+
+NOBODY = (Missing, ToolError, Denied, ConfigurationError, StoreUnavailable)  # why nobody can answer
+DEFAULT = "default"  # the profile of whoever answers anyway
+_KEY = "channel"  # the setting of a conversation: the channel in which it is held
+
+
+@dataclass(frozen=True)
+class Speaker:
+    """Who answers, and what the channel says of the words."""
+
+    engine: AgentRunner
+    agent: str = ""  # an agent of its own, whose name stands in the output
+    project: str = ""  # that the channel belongs to
+    note: str = ""  # of that project, in which what is said here goes
+    workspace: Root | None = None
+
+    async def roots(self, project: str) -> dict[str, Root]:
+        """What its file tools may touch: its own folder, and the project's repositories to read."""
+        if self.workspace is None:
+            return {}
+        found = await self.engine.resources.repositories.roots(project)
+        return {**found, self.workspace.name: self.workspace}
+
+
+async def of(engine: AgentRunner, said: messages.Said | None, session: str) -> Speaker:
+    """Who answers `said` (or, without it, news for this conversation); an error in words where nobody can."""
+    store = engine.resources.store
+    place = said.channel if said else await _held_in(store, session)
+    bound = await _bound(store, place) if place else None
+    if bound is not None and said is not None:
+        await _hold(store, session, place or "")
+    project = await _project(store, bound) if bound else ""
+    note = (bound.note or "") if bound else ""
+    named = said.profile_id if said else None
+    if named and named != DEFAULT:
+        return Speaker(await _with_profile(engine, named, said), project=project, note=note)
+    agent = (bound.agent or "") if bound else ""
+    if not agent and place:
+        surface, id = channels.parted(place)
+        agent = id if surface == members.SURFACE and not (project or note) else ""
+    if not agent or agent == engine.profile.name:
+        return Speaker(engine, project=project, note=note)
+    return await _agent(engine, agent, said, project)
+
+
+async def _with_profile(engine: AgentRunner, name: str, said: messages.Said | None) -> AgentRunner:
+    resources = engine.resources
+    profile, base = await profiles.named(resources.store, resources.settings.home, name)
+    return _run_by(engine, profiles.talking(profile, engine.profile), base, said)
+
+
+async def _agent(engine: AgentRunner, name: str, said: messages.Said | None, project: str) -> Speaker:
+    resources = engine.resources
+    row, profile, base = await profiles.of_agent(resources.store, resources.settings.home, name)
+    chosen = _run_by(engine, profiles.talking(profile, engine.profile), base, said)
+    return Speaker(chosen, name, project, workspace=profiles.workspace(resources, row) if row else None)
+
+
+def _run_by(
+    engine: AgentRunner, profile: profiles.Profile, base: profiles.Profile, said: messages.Said | None
+) -> AgentRunner:
+    """The engine as that profile; whoever did not sign gets nobody who may do more than the one who answers all."""
+    nobodys = said is not None and routing.unsigned(said) and not failpoints.without("signature")
+    if nobodys and (why := compare.wider(engine.profile.permissions, profile.permissions)):
+        raise Denied(
+            f"{profile.name} does not answer this: nobody knows who sent it",
+            f"it may do more than {engine.profile.name}: {why}",
+            "sign it as docs/wire.md says, or use promptdock ask",
+        )
+    chosen = engine.working_as(profile, base)
+    chosen.check()
+    return replace(chosen, extras={**engine.extras, "sandbox": engine.resources.sandbox})
+
+
+async def _bound(store: Store, place: str) -> Channel | None:
+    surface, id = channels.parted(place)
+    found = await store.select(Channel, {"surface": surface, "channel_id": id}, limit=1)
+    return found[0] if found else None
+
+
+async def _project(store: Store, bound: Channel) -> str:
+    found = await store.select(Project, {"id": bound.project_id}, limit=1) if bound.project_id else []
+    return found[0].slug if found else ""
+
+
+async def _held_in(store: Store, session: str) -> str:
+    """The channel in which a conversation is held; "" for none."""
+    found = await store.select(Setting, {"scope": f"session:{session}", "key": _KEY}, limit=1)
+    return str(found[0].value.get("channel") or "") if found else ""
+
+
+async def _hold(store: Store, session: str, place: str) -> None:
+    """News for this conversation, which carry no channel, are told by whoever answers there."""
+    if await _held_in(store, session) != place:
+        scope = f"session:{session}"
+        id = derived("setting", scope, _KEY)
+        await store.upsert([Setting(id=id, scope=scope, key=_KEY, value={"channel": place})])
