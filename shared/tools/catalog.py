@@ -36,6 +36,7 @@ def registry() -> Registry:
             install.category,
             hooks.category,
             notes.category,
+            notes.filing,
             memory.category,
             browse.category,
             edit.category,

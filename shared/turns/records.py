@@ -272,6 +272,24 @@ class DrawingRecord(_Kind):
     last: AnyText = ""  # a moment, ISO 8601
 
 
+class PlanRecord(_Kind):
+    """What was proposed as the steps of a turn in full mode, and by whom; nothing where nobody was asked."""
+
+    k: Literal["plan"] = "plan"
+    at: int = 0
+    by: AnyText = ""
+    steps: list[AnyText] = []
+
+
+class StepRecord(_Kind):
+    """A step of such a turn began; `of` is 0 for what comes after the planned ones."""
+
+    k: Literal["step"] = "step"
+    number: int
+    of: int = 0
+    title: AnyText = ""
+
+
 class UnknownRecord(_Kind):
     """A kind that this release does not know."""
 
@@ -280,7 +298,7 @@ JournalRecord = (
     ModelRecord | ResultRecord | NoteRecord | IntentRecord | AskRecord | WaitsRecord | DecidedRecord
     | CheckRecord | ForeignRecord | SituationRecord | BegunRecord | FinalRecord | SettlesRecord | QuestionRecord
     | AnsweredRecord | ChecksRecord | ConflictsRecord | SessionRecord | RememberedRecord
-    | DrawingRecord | UnknownRecord
+    | DrawingRecord | PlanRecord | StepRecord | UnknownRecord
 )  # fmt: skip
 _KINDS: dict[str, type[JournalRecord]] = {
     kind.model_fields["k"].default: kind for kind in JournalRecord.__args__ if kind is not UnknownRecord

@@ -17,10 +17,13 @@ from shared.store.records import Note, Project, ProjectProfile, derived
 from shared.tools import checkouts, lookup
 from shared.tools.categories import tier
 from shared.tools.context import Context, Root
-from shared.tools.registry import Result
+from shared.tools.registry import Category, Result
 
 category = tier("memory")
 
+# For what files thoughts into notes: it chooses, and writes nothing.
+filing = Category("filing", "Choose the note that a person's words fit")
+CHOOSE = "choose_note"
 LARGEST = 1_000_000  # characters of a note
 SPECS = ("specs", "docs/specs", "docs")
 ENTRIES = 500
@@ -31,6 +34,13 @@ Content = Annotated[str, Field(max_length=LARGEST)]
 
 def _title(arguments: dict[str, Any]) -> str:
     return f"{arguments.get('project_id', '')}/{arguments.get('title', '')}".replace("\n", " ")
+
+
+@filing.tool(effect="pure", touches=touching("records"))
+async def choose_note(here: Context, title: Annotated[str, Field(min_length=1, max_length=200)]) -> Result:
+    """Choose the note that the person's words fit, by its title; a new title makes a new note."""
+    lookup.note_slug(title)
+    return {"title": " ".join(title.split())}
 
 
 def _path(note: Note) -> str:

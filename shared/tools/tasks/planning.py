@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from pydantic import Field
+
+from shared.errors import ToolError
 from shared.guard.permissions.touching import touching
 from shared.tools import lookup
 from shared.tools.context import Context
@@ -12,6 +15,24 @@ from shared.tools.tasks import plans
 from shared.tools.tasks.plans import PlannedTask
 
 category = Category("planning", "Hand in plans, and write them as tasks")
+
+PLAN = "plan_work"
+Strategy = Literal["direct", "step_by_step", "reason_act", "reflect_and_revise"]
+StepTitle = Annotated[str, Field(min_length=1, max_length=400)]
+
+
+@category.tool(effect="pure", touches=touching("records"))
+async def plan_work(
+    context: Context, strategy: Strategy, steps: Annotated[list[StepTitle], Field(max_length=12)]
+) -> Result:
+    """Say how this request is worked on: the strategy, and its steps in order. Nothing is written or assigned by it."""
+    if strategy == "direct":
+        return {"strategy": strategy, "steps": []}
+    if not steps:
+        raise ToolError(
+            f"the strategy {strategy} needs steps", "none is named", "name them, or choose direct"
+        )
+    return {"strategy": strategy, "steps": [" ".join(step.split()) for step in steps]}
 
 
 @category.tool(effect="keyed", touches=touching("records"))

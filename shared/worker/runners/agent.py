@@ -38,6 +38,7 @@ from shared.worker.permissions.gate import Approver, PermissionGate
 from shared.worker.resources import Resources
 from shared.worker.runners.closing import Replies
 
+_ENDING = ("escalate_to_human", "choose_note")  # tools whose result is the end of the turn
 _TOLD = 15.0  # seconds of waiting for a provider after which the person hears of it
 
 
@@ -361,7 +362,7 @@ class AgentRunner:
         )
         await turn.ours()
         result = await self.handler.execute(call.tool, call.arguments, here, step_id=call.key)
-        ends = result if call.tool == "escalate_to_human" and "error" not in result else None
+        ends = result if call.tool in _ENDING and "error" not in result else None
         log.get().info("Continuing conversation with tool result")
         failed = "error" in result
         if failed:

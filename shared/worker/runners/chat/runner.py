@@ -11,9 +11,9 @@ from shared.bus import messages
 from shared.bus.keys import HUMAN_INPUT
 from shared.conversation import model_choice, prompt, sessions, window
 from shared.conversation.past import History, look_back
-from shared.errors import BadMessage, Missing, PromptDockError, ToolError, sentences
+from shared.errors import BadMessage, Missing, PromptDockError, ToolError, UsageError, sentences
 from shared.guard.permissions import marks
-from shared.loop import Call, Done, final
+from shared.loop import Call, Done, PublishEvent, final
 from shared.loop.transcript import Transcript
 from shared.models.base import ModelMessage
 from shared.tools.approvals.trust import CONVERSATION
@@ -26,7 +26,17 @@ from shared.worker.event_stream import EventStream
 from shared.worker.permissions.gate import Approver, asked_by
 from shared.worker.runners import inheriting, question, situation
 from shared.worker.runners.agent import AgentRunner, waiting_notice
-from shared.worker.runners.chat import drawing, memory, speaker, summary, unfinished, warm, wording
+from shared.worker.runners.chat import (
+    drawing,
+    full,
+    memory,
+    speaker,
+    summary,
+    thoughts,
+    unfinished,
+    warm,
+    wording,
+)
 from shared.worker.runners.chat.output import TurnOutput
 from shared.worker.runners.consult import asked_for
 from shared.worker.runners.inputs import awaited, said, sort, words
@@ -125,6 +135,9 @@ class ChatRunner:
         tasks = [answer for answer in self._given.answers if answer.payload.get("task_id")]
         others = self._late()
         if not await self._speaks():
+            return
+        if self._given.said and self._given.said[0].notes and self._given.said[0].mode == "full":
+            await self.output.close("error", wording.TWO_WAYS, code=UsageError.exit_code)
             return
         past = await self._look_back()
         for answer in tasks:
@@ -276,20 +289,44 @@ class ChatRunner:
             extras={"repos": self.resources.repos, **self.engine.extras},
         )
         live = waiting_notice(self._live, self.output.say, self._spawn)
+        if thoughts.wanted(self._given.said, self._speaker):
+            return await self._filed(messages[-1], context, live)
+        work = await full.begin(
+            *(self.engine, self.turn, said, self._colleagues, live, self.output.say, self._joined)
+        )
+        self._opening.extend(work.opening)
+        messages[-1]["content"].extend({"type": "text", "text": text} for text in work.opening)
         request = asked_for(self._given.requests[0]) if self._given.requests else {}
-        return await self.engine.think(
+        return await work.engine.think(
             self.turn,
-            (self.engine.profile.system.strip(),),
+            (self.engine.profile.system,),
             messages,
             context,
             live,
-            self._joined,
+            work.joined,
             self._asked(),
             model=self._model,
             tokens=request.get("tokens"),
             temperature=said.temperature if said else None,
             loaded=warm.before(self.turn, past),
         )
+
+    async def _filed(self, user: ModelMessage, context: Context, live: PublishEvent) -> Done:
+        """The person's words go into a note: the channel's, or the one that the model finds they fit."""
+        words = "\n\n".join(message.content for message in self._given.said)
+        name, done, project = self._speaker.note, Done("", "answer"), context.project_id
+        if not name:
+            engine = await thoughts.chooser(self.engine, project)
+            system = (engine.profile.system,)
+            done = await engine.think(
+                *(self.turn, system, [user], context, live, self._joined, self._asked()), model=self._model
+            )
+            if done.spent:
+                return done
+            name = await thoughts.title(engine, self.turn, project, words)
+        told = await thoughts.file(self.engine, self.turn, context, self._asked(), live, name, words)
+        self._live("chunk", {"content": told, "part": max(1, len(self.turn.records.answers) + 1)})
+        return thoughts.answered(done, told)
 
     async def _joined(self) -> list[str]:
         """Words for this turn that came while it ran."""

@@ -8,6 +8,10 @@ from typing import Any
 from shared.bus import messages
 from shared.tools.context import CONSULTED
 
+TWO_WAYS = (
+    "The message asks for two things: notes files its words, mode full has them worked on. Send it with one of "
+    "them."
+)
 _BRANCHES = 4  # that are in the way, and named
 
 
