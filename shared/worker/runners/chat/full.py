@@ -6,7 +6,6 @@ records of the journal, written together with these notes, so that a successor g
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +19,7 @@ from shared.tools.tasks.planning import PLAN
 from shared.turns.records import PlanRecord, StepRecord
 from shared.turns.turn import Turn
 from shared.worker.runners.agent import AgentRunner
-from shared.worker.runners.peers import Peers
+from shared.worker.runners.peers import Peers, Say
 
 _PLANNER = "planner"
 _ROUNDS = 60  # calls of the model in one such turn at most
@@ -50,7 +49,6 @@ _ANSWER = (
     "[All steps are done. Answer the person now, whole and by itself: they have read none of the steps. Say what was "
     "done, what came of it, and what is left.]"
 )
-Say = Callable[[str], Awaitable[None]]
 
 
 @dataclass
