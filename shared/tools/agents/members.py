@@ -151,6 +151,8 @@ async def destroy_agent(here: Context, agent_id: str, keep_files: bool = True) -
         row = await _row(here, agent_id)
     else:
         row = await lookup.agent(here.store, agent_id)
+    if not keep_files and "repos" in here.extras:
+        workspace.need_ours(checkouts.repos(here).home, row.name)
     channels = await here.store.select(Channel, {"agent": row.name})
     told = {
         "destroyed": row.name,

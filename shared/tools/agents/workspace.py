@@ -69,13 +69,19 @@ def home_template(place: Path) -> Path | None:
     return found if found.is_dir() else None
 
 
-async def remove(home: Path, agent: str) -> bool:
-    """Remove everything that an agent has on this home; whether there was something."""
+def need_ours(home: Path, agent: str) -> Path:
+    """The folder of an agent that may be removed with it; ToolError where a person made it."""
     place = root(home, agent)
     if (place / "profile.toml").exists():
         raise ToolError(
             f"{place} is a folder of a person's own agent", "it holds a profile.toml", "remove it by hand"
         )
+    return place
+
+
+async def remove(home: Path, agent: str) -> bool:
+    """Remove everything that an agent has on this home; whether there was something."""
+    place = need_ours(home, agent)
     if not place.is_dir():
         return False
     await asyncio.to_thread(shutil.rmtree, place)
