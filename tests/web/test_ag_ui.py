@@ -16,7 +16,10 @@ RULES: list[dict[str, Any]] = [
         "user": "look first",
         "steps": [{"text": "Let me look.", "tools": [LOOK]}, {"text": "Nobody is there."}],
     },
-    {"user": "ask leave", "steps": [{"text": "May I?", "tools": [BUDGET]}, {"text": "It came to: {{result}}"}]},
+    {
+        "user": "ask leave",
+        "steps": [{"text": "May I?", "tools": [BUDGET]}, {"text": "It came to: {{result}}"}],
+    },
     {"user": "think", "steps": [{"thinking": "Six times seven.", "text": "42"}]},
     {"user": "refused", "steps": [{"status": 401}]},
     {"steps": [{"text": "You said: {{user}}"}]},
