@@ -14,7 +14,7 @@ LONGEST = 8_000  # characters of one message that are remembered
 
 
 @dataclass(frozen=True)
-class Utterance:
+class TurnSide:
     """Something that was said in a conversation: number `seq` of it."""
 
     seq: int
@@ -27,7 +27,7 @@ class Utterance:
 
 
 def rows(
-    said: Iterable[Utterance], *, session: str, user_id: str, project: str, turn_id: str, agent: str
+    said: Iterable[TurnSide], *, session: str, user_id: str, project: str, turn_id: str, agent: str
 ) -> list[Memory]:
     """The rows of what was said; written again after a crash they are the same ones."""
     return [

@@ -20,7 +20,7 @@ _SHOWN = 2000  # characters of arguments that are no JSON, as the model gets the
 
 
 @dataclass(frozen=True)
-class Utterance:
+class ChatMessage:
     """Words, images and calls of one side."""
 
     role: str
@@ -39,7 +39,7 @@ class ToolReply:
     text: str
 
 
-def parted(messages: Iterable[ModelMessage], model: str) -> Iterator[Utterance | ToolReply]:
+def parted(messages: Iterable[ModelMessage], model: str) -> Iterator[ChatMessage | ToolReply]:
     """The messages as chat protocols have them. Thoughts go back to `model` alone, and with their calls alone."""
     tools: dict[str, str] = {}
     for message in messages:
@@ -59,10 +59,10 @@ def parted(messages: Iterable[ModelMessage], model: str) -> Iterator[Utterance |
             yield said
 
 
-def _said(role: str, blocks: list[Block], shown: list[Block], model: str) -> Utterance:
+def _said(role: str, blocks: list[Block], shown: list[Block], model: str) -> ChatMessage:
     calls = tuple(block for block in blocks if block["type"] == "tool_use")
     thoughts = [str(b["thinking"]) for b in blocks if b["type"] == "thinking" and b.get("model") == model]
-    return Utterance(
+    return ChatMessage(
         role,
         "\n\n".join(str(block["text"]) for block in blocks if block["type"] == "text"),
         (*shown, *(block for block in blocks if block["type"] == "image")),

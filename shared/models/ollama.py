@@ -175,7 +175,7 @@ def _answer(request: Request, text: str, thought: str, calls: list[Block], last:
     )
 
 
-def _message(said: chat.Utterance | chat.ToolReply) -> Block:
+def _message(said: chat.ChatMessage | chat.ToolReply) -> Block:
     if isinstance(said, chat.ToolReply):
         return {"role": "tool", "tool_name": said.tool, "content": said.text}
     told: Block = {"role": said.role, "content": said.text}

@@ -267,7 +267,7 @@ def _spared(error: APIStatusError, sent: Block) -> str:
     return next((name for name in here if f"'{name}'" in error.message or f"`{name}`" in error.message), "")
 
 
-def _message(said: chat.Utterance | chat.ToolReply) -> Block:
+def _message(said: chat.ChatMessage | chat.ToolReply) -> Block:
     if isinstance(said, chat.ToolReply):
         return {"role": "tool", "tool_call_id": said.call, "content": said.text or "(nothing)"}
     content: Any = said.text

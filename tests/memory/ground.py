@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from shared.memory import episodes
-from shared.memory.episodes import Utterance
+from shared.memory.episodes import TurnSide
 from shared.memory.scope import kept_in
 from shared.store.origin import Origin
 from shared.store.records import Memory
@@ -26,7 +26,7 @@ async def told(
 ) -> None:
     """What a person and Chatter said in turn."""
     said = [
-        Utterance(
+        TurnSide(
             seq,
             user if seq % 2 else "chatter",
             text,

@@ -66,7 +66,7 @@ def _aged(file: Path) -> None:
             found = {name for (name,) in db.execute(f"SELECT name FROM pragma_table_info('{table}')")}
             for column in found & {"origin", "allowed"}:
                 db.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
-        db.execute(f"PRAGMA user_version = {schema.VERSION - 1}")
+        db.execute("PRAGMA user_version = 4")
     db.close()
 
 

@@ -16,10 +16,10 @@ from shared.client.client import Client
 from shared.client.fanout import Fanout
 from shared.client.mcp.callers import Who
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Scope]]
-Send = Callable[[Scope], Awaitable[None]]
-ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
+AsgiScope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[AsgiScope]]
+Send = Callable[[AsgiScope], Awaitable[None]]
+ASGIApp = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
 
 
 class HttpDoor:
@@ -42,7 +42,7 @@ class HttpDoor:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """One request."""
         assert self._made is not None, "it is called while it runs"
         self._wanted.set()

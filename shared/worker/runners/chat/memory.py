@@ -19,7 +19,7 @@ from shared.errors import PromptDockError
 from shared.guard.permissions import marks
 from shared.guard.permissions.display import tagless
 from shared.memory import bundle, episodes, recall, scope
-from shared.memory.episodes import Utterance
+from shared.memory.episodes import TurnSide
 from shared.redaction import conceal
 from shared.store.base import Store
 from shared.store.origin import Origin
@@ -72,7 +72,7 @@ def rows(turn: Turn, given: TurnInput, added: Sequence[Record], project: str, ag
     )
 
 
-def _utterance(turn: Turn, record: Record, agent: str, person: str) -> Utterance | None:
+def _utterance(turn: Turn, record: Record, agent: str, person: str) -> TurnSide | None:
     blocks = [str(block["text"]) for block in record["content"] if block.get("type") == "text"]
     if record["role"] == "user":
         named = [found for text in blocks if (found := _SAID.match(text))]
@@ -88,4 +88,4 @@ def _utterance(turn: Turn, record: Record, agent: str, person: str) -> Utterance
     # Messages of one turn were kept in one moment; their rows are read in the order in which they were said.
     at = datetime.fromtimestamp(record["at"] / 1000, UTC) + timedelta(microseconds=record["seq"] % 1000)
     message = record.get("message_id") or (turn.id if record["role"] == "user" else None)
-    return Utterance(record["seq"], speaker, text, at, record["role"], message, origin.kept())
+    return TurnSide(record["seq"], speaker, text, at, record["role"], message, origin.kept())
