@@ -45,7 +45,11 @@ def test_every_package_of_the_project_is_copied() -> None:
 
 
 def test_every_file_that_the_packages_hold_is_installed_with_them() -> None:
-    patterns = project()["tool"]["setuptools"]["package-data"]["*"]
+    patterns = [
+        pattern if package == "*" else f"{package.replace('.', '/')}/{pattern}"
+        for package, some in project()["tool"]["setuptools"]["package-data"].items()
+        for pattern in some
+    ]
     packages = tuple(f"{source}/" for source in ("agents", "gateways", "shared"))
     data = [name for name in files() if name.startswith(packages) and not name.endswith(".py")]
     assert data, "the agents' profiles are data"
