@@ -128,7 +128,8 @@ def test_the_model_is_told_the_project_at_the_end_of_the_newest_message(wire: Wi
         )
         assert "ACTIVE PROJECT" not in json.dumps(body["system"])
         opening = next(m for m in body["messages"] if f"in {project}" in json.dumps(m))
-        return str(opening["content"][-1]["text"]).rstrip("]").split("\n")[1:]
+        lines = str(opening["content"][-1]["text"]).rstrip("]").split("\n")
+        return lines[next(at for at, line in enumerate(lines) if "ACTIVE PROJECT" in line) :]
 
     assert told("default") == ["ACTIVE PROJECT: `default`."]
     garden = told("garden")

@@ -157,13 +157,16 @@ class ChatRunner:
         # What joined the turn before its worker died is in the journal already.
         noted = {note.text for note in self.turn.records.of(NoteRecord)}
         opening = self._opening = [*opening[:1], *(text for text in opening[1:] if text not in noted)]
-        self._model = await self._named()
+        named, project = await asyncio.gather(self._named(), self._project(), return_exceptions=True)
+        if isinstance(named, BaseException):
+            raise named
+        self._model = named
         self._start()
-        try:
-            project = await self._project()
-        except Missing as error:  # another try would not find it either
-            await self.output.close("error", error.told(), code=error.exit_code)
+        if isinstance(project, Missing):  # another try would not find it either
+            await self.output.close("error", project.told(), code=project.exit_code)
             return
+        if isinstance(project, BaseException):
+            raise project
         shown = past.messages(self.output.now())
         news = prompt.news(await self._around(project), shown)
         remembered = await memory.lines(self.resources.store, self.turn, self._given, project, past)
