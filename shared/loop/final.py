@@ -13,6 +13,8 @@ _NAMES = ("think", "thinking", "reasoning", "reflection")
 _TAGS = (*(f"<{name}>" for name in _NAMES), "[think]")
 _OPEN = re.compile(rf"`+|<({'|'.join(_NAMES)})>|\[think\]", re.IGNORECASE)
 _CODE_ENDS = re.compile(r"`+|\n[ \t]*\n")
+# Between two tags in the middle of a line: words about them, as in "between <think> and </think>".
+_MENTIONED = re.compile(r"[ \t][^\n]*[ \t]|[.…]*")
 _LONGEST = max(map(len, _TAGS)) + 1  # characters of a closing tag
 
 
@@ -48,13 +50,15 @@ def spoken(answers: Iterable[tuple[Iterable[Block], bool]]) -> list[str]:
 class Sieve:
     """Parts a text into what is said and what is thought, piece by piece as it comes.
 
-    A tag without its end is thinking only where the answer begins with it; later, and in code, it is mentioned.
+    A tag without its end is thinking only where the answer begins with it; later, and in code, it is mentioned, and
+    so is a pair of them in the middle of a line with a few words between.
     Until that is known, what follows a tag is held back.
     """
 
     def __init__(self) -> None:
         self._rest = ""
         self._begun = False  # something was said
+        self._line = ""  # what was said last, since its line began
         self._code = ""  # the backticks that we are within
         self._ends: re.Pattern[str] | None = None  # the end of the thought that we are within
         self._looked = 0  # how far the end of a tag in the middle was looked for
@@ -75,8 +79,9 @@ class Sieve:
             if found is None:
                 return
             kind, words = found
-            if kind == "text" and words.strip():
-                self._begun = True
+            if kind == "text":
+                self._begun = self._begun or bool(words.strip())
+                self._line = (self._line + words).rpartition("\n")[2].lstrip()[:1]
             if words:
                 yield kind, words
 
@@ -109,6 +114,8 @@ class Sieve:
         if closed is None:
             return self._take("text", len(tag))
         thought = self._rest[len(tag) : closed.start()]
+        if self._line and _MENTIONED.fullmatch(thought):
+            return self._take("text", closed.end())
         self._rest = self._rest[closed.end() :]
         return "thinking", thought
 

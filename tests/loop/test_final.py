@@ -88,3 +88,23 @@ def test_square_brackets_are_thinking_only_for_that_word() -> None:
 def test_what_was_cut_is_put_together_without_a_break() -> None:
     assert split(said("lo"), before="Hel") == ("Hello", "")
     assert split(said("ing</think>Yes"), before="<think>think") == ("Yes", "thinking")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Models put it between <think> and </think> tags.",
+        "- the tags [think]…[/think] part it",
+        "They write <reasoning>...</reasoning>, as you see",
+    ],
+)
+def test_a_pair_of_tags_that_is_spoken_of_swallows_nothing(text: str) -> None:
+    assert split(said(text)) == (text, "")
+    sieve = Sieve()
+    pieces = [piece for letter in text for piece in sieve.add(letter)] + sieve.end()
+    assert "".join(words for _, words in pieces) == text
+
+
+@pytest.mark.parametrize("text", ["Yes.\n<think> hm </think>\nNo.", "Yes. <think>hm</think> No."])
+def test_a_thought_in_the_middle_of_an_answer_is_still_parted(text: str) -> None:
+    assert split(said(text))[1] == "hm"

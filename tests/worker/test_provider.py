@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from shared.errors import ModelUnusable
 from shared.models.base import Request
 from shared.settings import load
 from shared.worker.provider import ReloadingModel
 from tests.house.tree import variables
+from tests.models.conftest import ask
+from tests.support.chat_api import ChatApi
 from tests.support.messages_api import MessagesApi
 
 KEY, OTHER = "sk-ant-api03-one-for-a-test", "sk-ant-api03-another-for-a-test"
@@ -63,3 +66,28 @@ async def test_a_file_that_cannot_be_used_leaves_the_model_as_it_is(
 ) -> None:
     _write(file, ANTHROPIC_API_KEY=KEY, ANTHROPIC_BASE_URL="nonsense")
     assert choice.demo
+
+
+async def test_a_key_that_is_changed_is_tried_and_its_models_are_listed_anew(
+    file: Path, choice: ReloadingModel
+) -> None:
+    with ChatApi(keys={OTHER}) as one, MessagesApi(keys={KEY}) as two:
+        both = {"OPENAI_BASE_URL": f"{one.url}/v1", "ANTHROPIC_BASE_URL": two.url}
+        _write(file, OPENAI_API_KEY=KEY, ANTHROPIC_API_KEY=KEY, **both)
+        await choice.look()
+        assert await choice.models() == list(two.models)
+        with pytest.raises(ModelUnusable, match="OpenAI could not say"):
+            await choice.need("other-1")
+        _write(file, OPENAI_API_KEY=OTHER, ANTHROPIC_API_KEY=KEY, **both)
+        await choice.look()
+        assert await choice.models() == [*two.models, *one.models]
+        assert (choice.speaker("o4-mini"), choice.speaker("claude-opus-5-5")) == ("OpenAI", "Claude")
+        assert (await choice.answer(ask(model="gone-1,o4-mini"))).provider == "openai", "a chain may be named"
+
+
+async def test_the_demo_model_says_which_model_did_not_answer(choice: ReloadingModel) -> None:
+    await choice.look()
+    answer = await choice.answer(ask(model="gpt-6.1-sol"))
+    assert answer.demo and "not gpt-6.1-sol" in answer.notes[0]
+    with pytest.raises(ModelUnusable, match="promptdock key set"):
+        await choice.need("gpt-6.1-sol")
