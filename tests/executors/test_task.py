@@ -214,11 +214,11 @@ def test_checks_decide_and_the_agent_corrects_what_they_find(
 
 
 def test_a_request_names_its_model_and_bounds_its_tokens(wire: Wire, place: Site, api: MessagesApi) -> None:
-    task = assign(wire, "bounded", "# Bounded", model="claude-other-1", max_tokens_per_run=500)
+    task = assign(wire, "bounded", "# Bounded", model="claude-haiku-5-5", max_tokens_per_run=500)
     told = outcome(wire, task)
     assert told["status"] == "failed" and "a budget of 500 tokens is spent" in told["error"], told
     asked = [body["model"] for body in api.requests if "# Bounded" in json.dumps(body["messages"])]
-    assert set(asked) == {"claude-other-1"} and len(asked) == 2  # its work, and what it hands back
+    assert set(asked) == {"claude-haiku-5-5"} and len(asked) == 2  # its work, and what it hands back
     status(place, task, "BLOCKED")  # another try would be bought for the same
 
 

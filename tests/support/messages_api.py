@@ -32,7 +32,7 @@ from tests.support import messages_script, messages_stream
 from tests.support.messages_check import complaint
 from tests.support.messages_script import Body, Rules, Script, Step
 
-MODELS = ("claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5")
+MODELS = ("claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5", "claude-sonnet-4-5")
 STALL = 600.0  # seconds after which a stalled stream that nobody left ends after all
 
 
