@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 from shared.client.client import Client
 from shared.client.fanout import Fanout
 from shared.client.mcp.callers import Who
 
-AsgiScope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[AsgiScope]]
-Send = Callable[[AsgiScope], Awaitable[None]]
-ASGIApp = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 
 class HttpDoor:
@@ -42,7 +40,7 @@ class HttpDoor:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
 
-    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
         assert self._made is not None, "it is called while it runs"
         self._wanted.set()
