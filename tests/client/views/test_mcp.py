@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from shared.client.views import mcp
 
-CARDS = [
+CARDS: list[dict[str, Any]] = [
     {"agent": "chatter", "mcp": [{"name": "time", "state": "ready", "tools": 2}]},
     {
         "agent": "writer",
