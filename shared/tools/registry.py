@@ -238,7 +238,9 @@ class Category:
 class ToolSource(Protocol):
     """Tools that are not in the catalog, such as those of MCP servers; asked when a turn begins."""
 
-    async def categories(self, wanted: Sequence[str] | None, own: Mapping[str, Any]) -> Sequence[Category]:
+    async def categories(
+        self, agent: str, wanted: Sequence[str] | None, own: Mapping[str, Any]
+    ) -> Sequence[Category]:
         """Of the sources `wanted` by name (None: all) and the agent's `own`; one object while nothing changed."""
 
 

@@ -98,7 +98,7 @@ async def make(resources: Resources, profile: Profile) -> Worker:
     from shared.worker.worker import Worker
 
     tools = catalog.registry()
-    source = ServerTools(resources.mcp, profile.name)
+    source = ServerTools(resources.mcp)
     engine = AgentRunner(resources, profile, tools, ToolExecutor(tools), source=source)
     engine.check()
     beside = _services(resources, engine)

@@ -32,6 +32,7 @@ RULES: list[dict[str, Any]] = [
         "user": "lose it",
         "steps": [call("mcp__good__die"), call("mcp__good__look", "back"), {"text": "{{result}}"}],
     },
+    {"user": "as writer", "steps": [call("mcp__mine__echo", "mine"), {"text": "{{result.content}}"}]},
     {"user": "flood", "steps": [call("mcp__flood__echo"), {"text": "{{result.error}}: {{result.why}}"}]},
     {"user": "huge", "steps": [call("mcp__huge__echo"), {"text": "{{result.error}}: {{result.why}}"}]},
     {"user": "hang", "steps": [call("mcp__mute__echo"), {"text": "{{result.error}}: {{result.why}}"}]},
@@ -104,6 +105,19 @@ def test_the_list_of_tools_is_the_same_while_a_server_is_away(
     for server in _servers(chatter):
         server.kill()
     assert shown() == before
+
+
+def test_who_answers_by_another_profile_has_the_servers_of_that_one_and_no_others(
+    wire: Wire, api: MessagesApi
+) -> None:
+    mine = {"mine": {"command": sys.executable, "args": ["-P", str(SCRIPT)]}}
+    made = wire.command("create_profile", id="writer", name="Writer", mcp_servers=mine)
+    assert made["status"] == "complete", made
+    start = len(api.requests)
+    assert wire.ask("as writer", profile_id="writer")["content"] == "mine"
+    told = json.dumps(next(body for body in api.requests[start:] if "tools" in body)["system"])
+    assert "mcp__mine__" in told and "mcp__good__" not in told
+    assert wire.ask("use it", user="another")["content"] == "It says hello"
 
 
 def test_a_killed_worker_leaves_no_server_and_a_call_is_asked_for_under_standard(

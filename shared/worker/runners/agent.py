@@ -71,30 +71,38 @@ class AgentRunner:
     folder: Profile | None = None  # the profile as its folder says, where the agent changed itself since
     source: ToolSource | None = None  # of tools that are not in the catalog
     brought: tuple[str, ...] = ()  # tools of it that are shown from the start
+    catalog: Registry | None = None  # the registry without tools of others, where it has any
     _last: _Last = field(default_factory=_Last)
 
     async def current(self) -> AgentRunner:
         """As it is now, with the agent's own changes and the tools of others: for one turn, from beginning to end."""
-        latest = await self._changes.latest()
-        if self.source is None:
-            return latest
-        more = await self.source.categories(latest.profile.servers, latest.profile.own_servers)
-        last = self._last
-        if last.made is None or last.plain is not latest or last.more is not more:
-            last.plain, last.more, last.made = latest, more, latest._with(more)
+        return await (await self._changes.latest()).equipped()
+
+    async def equipped(self) -> AgentRunner:
+        """With the tools of other sources that its profile has, and with no others."""
+        more, last = await self._others(), self._last
+        if last.made is None or last.plain is not self or last.more is not more:
+            last.plain, last.more, last.made = self, more, self._with(more)
         return last.made
 
     async def warm(self) -> None:
         """Let what it stands on begin before its first turn does."""
-        if self.source is not None:
-            await self.source.categories(self.profile.servers, self.profile.own_servers)
+        await self._others()
+
+    async def _others(self) -> Sequence[Category]:
+        profile = self.profile
+        if self.source is None:
+            return ()
+        return await self.source.categories(profile.name, profile.servers, profile.own_servers)
 
     def _with(self, more: Sequence[Category]) -> AgentRunner:
-        if not more:
+        catalog = self.catalog or self.registry
+        if not more and catalog is self.registry:
             return self
-        registry = self.registry.extended(more)
+        registry = catalog.extended(more) if more else catalog
         names = () if self.profile.on_demand else tuple(tool.name for one in more for tool in one.tools)
-        return replace(self, registry=registry, handler=ToolExecutor(registry), brought=names)
+        handler = ToolExecutor(registry)
+        return replace(self, registry=registry, handler=handler, brought=names, catalog=catalog)
 
     def check(self) -> None:
         """Say at the start, not in the first turn, that the profile names an unknown tool or a wrong permission."""

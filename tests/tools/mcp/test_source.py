@@ -45,7 +45,7 @@ class House:
         self.sandbox = Sandbox("none", "")
         launch = launching(home, lambda: self.sandbox)
         self.servers = Servers.of_home(home, [], launch, Patience(start=10, answer=5, back=3))
-        self.source = ServerTools(self.servers, "chatter")
+        self.source = ServerTools(self.servers)
 
     def write(self, **servers: list[str]) -> None:
         entries = {
@@ -61,7 +61,7 @@ class House:
         file.chmod(0o600)
 
     async def categories(self, wanted: list[str] | None = None) -> list[Category]:
-        return list(await self.source.categories(wanted, {}))
+        return list(await self.source.categories("chatter", wanted, {}))
 
     async def registry(self) -> Registry:
         return ours.extended(await self.categories())
@@ -105,16 +105,27 @@ async def test_an_agent_has_the_servers_that_its_profile_names_and_no_others_are
 
 async def test_a_profile_may_bring_a_server_of_its_own(house: House) -> None:
     own = {"mine": {"command": sys.executable, "args": ["-P", str(SCRIPT)]}}
-    found = await house.source.categories([], own)
+    found = await house.source.categories("chatter", [], own)
     assert [one.name for one in found] == ["mcp", "mcp__mine"]
+
+
+async def test_two_agents_of_one_process_have_each_their_own(house: House) -> None:
+    house.write(one=["well"], two=["well"])
+    first = await house.source.categories("chatter", ["one"], {})
+    second = await house.source.categories("writer", ["two"], {})
+    assert ([one.name for one in first], [one.name for one in second]) == (
+        ["mcp", "mcp__one"],
+        ["mcp", "mcp__two"],
+    )
+    assert await house.source.categories("chatter", ["one"], {}) is first
 
 
 async def test_the_same_object_comes_back_while_nothing_changed_and_a_change_is_taken_up(
     house: House,
 ) -> None:
     house.write(one=["well"])
-    first = await house.source.categories(None, {})
-    assert await house.source.categories(None, {}) is first
+    first = await house.source.categories("chatter", None, {})
+    assert await house.source.categories("chatter", None, {}) is first
     house.write(two=["well"])
     assert [one.name for one in await house.categories()] == ["mcp", "mcp__two"]
     assert [health.name for health in house.servers.health] == ["two"]

@@ -63,17 +63,17 @@ async def of(engine: AgentRunner, said: messages.Said | None, session: str) -> S
 async def _with_profile(engine: AgentRunner, name: str, said: messages.Said | None) -> AgentRunner:
     resources = engine.resources
     profile, base = await profiles.named(resources.store, resources.settings.home, name)
-    return _run_by(engine, profiles.talking(profile, engine.profile), base, said)
+    return await _run_by(engine, profiles.talking(profile, engine.profile), base, said)
 
 
 async def _agent(engine: AgentRunner, name: str, said: messages.Said | None, project: str) -> Speaker:
     resources = engine.resources
     row, profile, base = await profiles.of_agent(resources.store, resources.settings.home, name)
-    chosen = _run_by(engine, profiles.talking(profile, engine.profile), base, said)
+    chosen = await _run_by(engine, profiles.talking(profile, engine.profile), base, said)
     return Speaker(chosen, name, project, workspace=profiles.workspace(resources, row) if row else None)
 
 
-def _run_by(
+async def _run_by(
     engine: AgentRunner, profile: profiles.Profile, base: profiles.Profile, said: messages.Said | None
 ) -> AgentRunner:
     """The engine as that profile; whoever did not sign gets nobody who may do more than the one who answers all."""
@@ -84,7 +84,7 @@ def _run_by(
             f"it may do more than {engine.profile.name}: {why}",
             "sign it as docs/wire.md says, or use promptdock ask",
         )
-    chosen = engine.working_as(profile, base)
+    chosen = await engine.working_as(profile, base).equipped()
     chosen.check()
     return replace(chosen, extras={**engine.extras, "sandbox": engine.resources.sandbox})
 
