@@ -45,6 +45,7 @@ class Patience:
     health: float = 30.0  # between looks whether it is still there
     answer: float = 10.0  # for a list
     back: float = 10.0  # that a call waits for a server that is away
+    idle: float = 3600.0  # after which an agent that takes no turn here has no servers here
 
 
 @dataclass(frozen=True)

@@ -38,9 +38,10 @@ class Servers:
         patience: Patience | None = None,
     ) -> None:
         self._read, self._parse, self._changed = read, parse, changed
-        self._launch, self._patience = launch, patience
+        self._launch, self._patience = launch, patience or Patience()
         self._seen: object = None
         self._wants: dict[str, Wants] = {}  # by agent
+        self._asked: dict[str, float] = {}  # by agent, when it asked for them last
         self._configured = Configured()
         self._own: dict[str, dict[str, Server]] = {}  # that profiles bring, by agent
         self._links: dict[str, ServerLink] = {}  # by all that a server is
@@ -73,7 +74,10 @@ class Servers:
 
     async def refresh(self, agent: str, wants: Wants) -> dict[str, ServerLink]:
         """Those that this agent has, as they are configured now; who has just begun is waited for, a little."""
-        self._wants[agent] = wants
+        self._wants[agent], self._asked[agent] = wants, time.monotonic()
+        since = time.monotonic() - self._patience.idle
+        for other in [name for name, asked in self._asked.items() if asked < since and name != agent]:
+            del self._wants[other], self._asked[other]
         seen = (self._changed(), dict(self._wants))
         if seen != self._seen:
             self._seen = seen

@@ -120,6 +120,17 @@ async def test_two_agents_of_one_process_have_each_their_own(house: House) -> No
     assert await house.source.categories("chatter", ["one"], {}) is first
 
 
+async def test_an_agent_that_takes_no_turns_any_more_keeps_no_server_running(house: House) -> None:
+    house.write(one=["well"], two=["well"])
+    house.servers = Servers.of_home(
+        house.home, [], launching(house.home, lambda: house.sandbox), Patience(start=10, idle=-1)
+    )
+    source = ServerTools(house.servers)
+    await source.categories("writer", ["two"], {})
+    await source.categories("chatter", ["one"], {})
+    assert [health.name for health in house.servers.health] == ["one"]
+
+
 async def test_the_same_object_comes_back_while_nothing_changed_and_a_change_is_taken_up(
     house: House,
 ) -> None:
