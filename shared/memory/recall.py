@@ -18,7 +18,8 @@ from shared.store.query import IN_LIMIT
 from shared.store.records import ConversationMessage, Memory
 from shared.store.row import now
 
-HITS = 60  # rows of one search that are weighed against each other
+HITS, DRAWN_HITS = 60, 20  # rows of one search that are weighed against each other
+SPEAK = 30  # the best of them speak for what stands beside them
 NEAREST = 0.2  # of the best: what is further off is not remembered for a question
 DRAWN = ("fact", "entity", "strategy", "goal")
 _FROM = re.compile(r"\A\[from ([^\]\n]*)\]: ")
@@ -68,13 +69,14 @@ async def search_session(store: Store, query: str, session: str, limit: int) -> 
     """What was said in one conversation that fits a question, the best first; also what was said without memory."""
     found = await store.search(ConversationMessage, query, {"session_id": session}, HITS)
     rows = {row.seq: row for row, _ in found.rows}
-    near = {seq for _, seq in nearness.beside((session, seq) for seq in rows)} - rows.keys()
+    best = [(session, row.seq) for row, _ in found.rows[:SPEAK]]
+    near = {seq for _, seq in nearness.beside(best)} - rows.keys()
     for some in _slices(sorted(near)):
         where = {"session_id": session, "seq": ("in", some)}
         rows |= {row.seq: row for row in await store.select(ConversationMessage, where)}
     heard = {(session, seq): Speech(_speaker(row), said(row)) for seq, row in rows.items()}
     worth = nearness.spread(query, {(session, row.seq): score for row, score in found.rows}, heard)
-    best = sorted(worth.items(), key=lambda item: (-item[1], -item[0][1]))[:limit]
+    order = sorted(worth.items(), key=lambda item: (-item[1], -item[0][1]))[:limit]
     return [
         Remembered(
             id=str(rows[seq].id),
@@ -86,7 +88,7 @@ async def search_session(store: Store, query: str, session: str, limit: int) -> 
             session_id=session,
             message_id=rows[seq].source_message_id or rows[seq].turn_id,
         )
-        for (place, seq), value in best
+        for (place, seq), value in order
         if heard[place, seq].text.strip()
     ]
 
@@ -111,7 +113,9 @@ async def _drawn(store: Store, query: str, within: MemoryScope) -> list[_Near]:
     near = []
     for where in within.conditions():
         fits = {**_VALID, **where, "kind": ("in", DRAWN)}
-        near += [_Near(row, score) for row, score in (await store.search(Memory, query, fits, HITS)).rows]
+        near += [
+            _Near(row, score) for row, score in (await store.search(Memory, query, fits, DRAWN_HITS)).rows
+        ]
     return near
 
 
@@ -131,9 +135,10 @@ async def _turns(store: Store, query: str, conditions: Iterable[dict[str, Any]])
     scores: dict[Number, float] = {}
     for where in conditions:
         fits = {**_VALID, **where, "kind": "turn"}
-        for row, score in (await store.search(Memory, query, fits, HITS)).rows:
+        found = (await store.search(Memory, query, fits, HITS)).rows
+        for row, score in found:
             rows[_place(row)], scores[_place(row)] = row, score
-        near = nearness.beside(scores) - rows.keys()
+        near = nearness.beside(_place(row) for row, _ in found[:SPEAK]) - rows.keys()
         for ids in _slices([episodes.key(session, seq) for session, seq in sorted(near)]):
             rows |= {_place(row): row for row in await store.select(Memory, {**fits, "id": ("in", ids)})}
     heard = {place: Speech(row.subject, row.body) for place, row in rows.items()}

@@ -79,7 +79,8 @@ class Store(ABC):
     ) -> Found[R]:
         """The rows that match and hold any of the words, in any of its forms; of `kind.searched`, the best first.
 
-        No sign among the words has a meaning, and stop words are left out. At most 1000 rows are given.
+        No sign among the words has a meaning, and stop words are left out; so are words that stand in thousands of
+        rows, beside rarer ones. At most 1000 rows are given.
         """
 
     @abstractmethod

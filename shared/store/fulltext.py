@@ -18,6 +18,8 @@ WORDS = 50  # words of a query that are looked for, at most
 FIRST = (
     100_000  # characters of a column that are searched: Postgres holds no more than so many words of one row
 )
+BUDGET = 6_000  # rows, with those that hold several words counted for each, that are weighed by one search
+WIDE = 20_000  # rows from which on a scope is wide
 MOST = 1000  # rows that one search gives, at most
 # What stands in a conversation beside what was said: the situation in which it was said.
 SITUATION = "[Current date and time:"
@@ -50,13 +52,36 @@ def searched(kind: type[Row]) -> tuple[str, Sequence[str]]:
 
 def match(kind: type[Row], words: Sequence[str], conditions: Sequence[Condition]) -> str:
     """The query of FTS5: any of the words, within the narrowest scope that the conditions name."""
+    return f"{scope(kind, conditions)} AND {anywhere(words)}"
+
+
+def anywhere(words: Sequence[str]) -> str:
+    """The same in all rows of all kinds."""
+    return f"{{title body}} : ({_any(words)})"
+
+
+def scope(kind: type[Row], conditions: Sequence[Condition]) -> str:
+    """All rows within that scope."""
     scopes = [_token(kind)]
     for condition in conditions:
         if condition.column in kind.scopes and condition.op in ("eq", "in"):
             values = condition.value if condition.op == "in" else [condition.value]
             scopes = [_token(kind, condition.column, str(value)) for value in values]
             break
-    return f"scope : ({_any(scopes)}) AND {{title body}} : ({_any(words)})"
+    return f"scope : ({_any(scopes)})"
+
+
+def rare(words: Sequence[str], counts: Sequence[int]) -> list[str]:
+    """The words that are looked for, by how many rows hold each: what stands everywhere tells nothing beside others.
+
+    As many of the rarest as stand in `BUDGET` rows together; one at least, of those that stand somewhere.
+    """
+    kept: dict[str, int] = {}
+    for count, word in sorted(zip(counts, words, strict=True)):
+        if not count or (kept and sum(kept.values()) + count > BUDGET):
+            continue
+        kept[word] = count
+    return [word for word in words if word in kept] or list(words[:1])
 
 
 def _any(words: Sequence[str]) -> str:

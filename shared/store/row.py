@@ -41,8 +41,8 @@ def now() -> datetime:
 
 def clean(value: Any) -> Any:
     """`value` as Postgres can hold it: U+FFFD for NUL and lone surrogates, None for NaN and infinity."""
-    if isinstance(value, str):
-        return value.translate(_REPLACED)
+    if isinstance(value, str):  # most of them are plain: looking is quicker than translating
+        return value if value.isascii() and "\x00" not in value else value.translate(_REPLACED)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

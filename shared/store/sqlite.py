@@ -163,19 +163,29 @@ class SqliteStore(Store):
     ) -> Found[R]:
         fulltext.searched(kind)
         asked, conditions = fulltext.asked(words), query.conditions(kind, where)
-        if not asked:
+        if not asked or any(one.op == "in" and not one.value for one in conditions):
             return Found([], 0)
         text, values = _where(conditions)
+        scope = fulltext.scope(kind, conditions)
+        async with self._session() as db:
+            counted = next(iter(await db.execute_fetchall(*_counting(scope, asked))))
+        asked = fulltext.rare(asked, counted[1:])
+        matching, inside = fulltext.match(kind, asked, conditions), ""
+        if counted[0] >= fulltext.WIDE:
+            # bm25 reads on how many rows each part of its query fits, and a wide scope fits most of them: the words
+            # alone are weighed, and the plus keeps SQLite from asking for one row after the other.
+            inside = " AND +search_words.rowid IN (SELECT rowid FROM search_words WHERE search_words MATCH ?)"
         # Apart from the rows: a score is known only where the index is read.
         sql = (
             "WITH found AS MATERIALIZED (SELECT s.row, -bm25(search_words, 0.0, 2.0, 1.0) AS score FROM search_words"
-            " JOIN search_rows s ON s.number = search_words.rowid WHERE search_words MATCH ?),"
+            f" JOIN search_rows s ON s.number = search_words.rowid WHERE search_words MATCH ?{inside}),"
             f" fits AS MATERIALIZED (SELECT id, score FROM found JOIN {kind.table} ON id = found.row{text})"
             f" SELECT {_names(kind)}, score, (SELECT count(*) FROM fits) FROM {kind.table} JOIN"
             " (SELECT id AS at, score FROM fits ORDER BY score DESC, id DESC LIMIT ?) ON at = id"
             " ORDER BY score DESC, id DESC"
         )
-        given = [fulltext.match(kind, asked, conditions), *values, min(limit, fulltext.MOST)]
+        matches = [fulltext.anywhere(asked), matching] if inside else [matching]
+        given = [*matches, *values, min(limit, fulltext.MOST)]
         async with self._session() as db:
             found = list(await db.execute_fetchall(sql, given))
         return Found(
@@ -218,6 +228,15 @@ async def _beside(db: aiosqlite.Connection, rows: Sequence[Row]) -> None:
     for kind, group in query.by_table(rows).items():
         text = f"{_insert(kind)} ON CONFLICT (id) DO NOTHING"
         await db.executemany(text, [_values(row) for row in group])
+
+
+def _counting(scope: str, words: Sequence[str]) -> tuple[str, list[Any]]:
+    """SQL that counts the rows of a scope, and of it those that hold each of the words; no further than is needed."""
+    one = "(SELECT count(*) FROM (SELECT 1 FROM search_words WHERE search_words MATCH ? LIMIT ?))"
+    given: list[Any] = [scope, fulltext.WIDE]
+    for word in words:
+        given += [f"{scope} AND {fulltext.anywhere([word])}", fulltext.BUDGET + 1]
+    return f"SELECT {', '.join([one] * (1 + len(words)))}", given
 
 
 def _prepare(path: Path) -> None:

@@ -312,3 +312,26 @@ def test_both_search_the_same_columns(running: SupabaseLite, postgres: Postgres)
     )
     there = {table: tuple(named.split("\\000")[:-1]) for table, named in postgres.query(sql)}
     assert there == {kind.table: kind.searched for kind in TABLES if kind.searched}
+
+
+def test_words_that_stand_everywhere_are_left_out_beside_rare_ones_and_never_all_of_them() -> None:
+    assert fulltext.rare(["tide", "said", "boat"], [50, fulltext.BUDGET, 3]) == ["tide", "boat"]
+    assert fulltext.rare(["said", "came"], [fulltext.BUDGET + 2, fulltext.BUDGET + 1]) == ["came"]
+    assert fulltext.rare(["said", "zebra"], [fulltext.BUDGET + 1, 0]) == ["said"]
+    assert fulltext.rare(["zebra", "yak"], [0, 0]) == ["zebra"]
+
+
+async def test_a_wide_scope_finds_the_same_with_the_same_scores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore(tmp_path / "wide.db")
+    await store.open()
+    await store.upsert([Project(slug="default", name="Default", id=OWN)])
+    await store.upsert([note("tide", "the boat"), note("boat"), Log(agent="a", message="boat")])
+    other = Memory(kind="fact", body="a boat at high tide", project_id=OWN)
+    await store.upsert([other])
+    narrow = [await store.search(kind, "boat tide", {"project_id": OWN}) for kind in (Note, Memory)]
+    monkeypatch.setattr(fulltext, "WIDE", 1)
+    wide = [await store.search(kind, "boat tide", {"project_id": OWN}) for kind in (Note, Memory)]
+    assert wide == narrow and [found.total for found in wide] == [2, 1]
+    await store.close()
