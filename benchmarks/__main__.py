@@ -8,11 +8,11 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks import bus, cluster, execute, idle, machine, prefix, search, tasks, turn, view, worker
+from benchmarks import bus, cluster, execute, idle, machine, memory, prefix, search, tasks, turn, view, worker
 from benchmarks.bus import Size
 
 PARTS = ("bus", "turn", "worker", "cluster", "idle", "execute", "view", "prefix")
-ALONE = ("tasks", "search")  # measured only when it is named
+ALONE = ("tasks", "search", "memory")  # measured only when it is named
 FULL = Size(rounds=9, seconds=0.4, levels=(1, 32, 256))
 QUICK = Size(rounds=3, seconds=0.1, levels=(1, 32))
 
@@ -21,7 +21,10 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
-        "parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}, all by default; or tasks, or search"
+        "parts",
+        nargs="*",
+        metavar="PART",
+        help=f"of {', '.join(PARTS)}, all by default; or tasks, search, memory",
     )
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds: rougher figures")
     given = parser.parse_args()
@@ -56,6 +59,8 @@ def run(part: str, home: Path, size: Size) -> None:
             prefix.measure(home, *((prefix.TURNS, 180.0) if size is FULL else (16, 0.0)))
         case "search":
             uvloop.run(search.measure(home, search.FULL if size is FULL else search.QUICK, 100))
+        case "memory":
+            uvloop.run(memory.measure(home, memory.FULL if size is FULL else memory.QUICK, 150))
         case "tasks":
             full = (tasks.FULL, tasks.SLOW) if size is FULL else (tasks.QUICK, tasks.QUICK_SLOW)
             tasks.measure(home, *full)

@@ -11,7 +11,7 @@ from gateways.terminal import choosing
 from gateways.terminal.conversation import Conversation
 from shared.client.local import key
 from shared.client.text.safe import line
-from shared.client.views import lookup, projects, status
+from shared.client.views import lookup, memory, projects, status
 from shared.client.views.tasks import tasks
 from shared.errors import PromptDockError
 
@@ -184,6 +184,12 @@ async def _notes(here: Conversation, rest: str) -> str:
     return "\n".join(told) or f"{project} has no notes yet."
 
 
+async def _why(here: Conversation, _rest: str) -> str:
+    found = (await memory.why(here.client, here.user, "", here.session))["remembered"]
+    told = _table([(str(one["kind"]), str(one["at"])[:10], line(str(one["text"]), 100)) for one in found])
+    return "\n".join(told) or "Nothing was remembered for the last answer."
+
+
 async def _hooks(here: Conversation, _rest: str) -> str:
     found = await _called(here, "list_hooks", {})
     told = _table(
@@ -232,6 +238,7 @@ COMMANDS: dict[str, tuple[str, str, Command]] = {
     "/project": ("[ID]", "the projects, or go to one", _project),
     "/model": ("[NAME]", "the models, or another one for this conversation", _model),
     "/notes": ("[PROJECT]", "the notes of a project, the active one by default", _notes),
+    "/why": ("", "what was remembered of earlier for the last answer", _why),
     "/hooks": ("", "what runs by itself", _hooks),
     "/key": ("", "whether a model's key is set, and how", _key),
     "/stop": ("[AGENT]", "end the turn, or what one agent does for it", _stop),

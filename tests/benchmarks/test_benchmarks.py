@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import bus, execute, search, turn, view
+from benchmarks import bus, execute, memory, search, turn, view
 from benchmarks.peers import installed
 from benchmarks.peers.__main__ import PEERS
 from benchmarks.race import Lap, lap, ratio, summed, typical
@@ -94,3 +94,18 @@ def test_a_peer_is_pinned_with_all_that_it_needs(peer: str) -> None:
     pins = (installed.PINS / f"{peer}.txt").read_text("utf-8").splitlines()
     assert all(re.fullmatch(r"[\w.-]+==[\w.]+", pin) for pin in pins)
     assert re.fullmatch(r"[\w-]+ \d[\w.]+(, [\w-]+ \d[\w.]+)*", installed.release(peer))
+
+
+async def test_a_made_history_is_asked_and_recalled(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await memory.measure(tmp_path, (400,), 10, postgres=False)
+    told = capsys.readouterr().out
+    assert float(re.findall(r"recall@10 ([\d.]+)", told)[0]) > 0.5
+    assert len(re.findall(r"p50 [\d.]+ ms, p99 [\d.]+ ms", told)) == 2
+
+
+def test_the_same_history_is_made_each_time_and_a_third_of_it_is_corrected() -> None:
+    one, other = memory.history(2000), memory.history(2000)
+    assert one == other
+    assert 0.2 < sum(bool(planted.earlier) for planted in one.planted) / len(one.planted) < 0.45

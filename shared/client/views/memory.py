@@ -55,10 +55,11 @@ async def _theirs(client: Client, session: str, user: str) -> None:
         raise Denied(f"the conversation {session} is somebody else's", f"{user} did not begin it", "ask them")
 
 
-async def why(client: Client, user: str, turn: str) -> Card:
-    """What was remembered for the answer of a turn of theirs, or for their last one."""
+async def why(client: Client, user: str, turn: str, session: str = "") -> Card:
+    """What was remembered for the answer of a turn of theirs, or for their last one; in one conversation, or in any."""
     store = await client.store()
     where = {"user_id": user, "agent": CHATTER} | ({"turn_id": turn} if turn else {})
+    where |= {"session_id": session} if session else {}
     rows = await store.select(TurnRow, where, order=[("created_at", "desc")], limit=_RECENT)
     turns = [row for row in rows if not (row.session_id or "").startswith(_ASIDE)]
     if not turns:
