@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -43,9 +44,10 @@ async def remember(
     at: datetime | None = None,
 ) -> Bundle:
     """The bundle for a question; `shown` are messages that stand in the conversation anyway."""
-    found = await _drawn(store, query, within) + [
-        near for near in await _turns(store, query, within.conditions()) if _place(near.row) not in shown
-    ]
+    drawn, turns = await asyncio.gather(
+        _drawn(store, query, within), _turns(store, query, within.conditions())
+    )
+    found = drawn + [near for near in turns if _place(near.row) not in shown]
     goals = await _goals(store, within, {near.row.id for near in found})
     best = max((near.worth for near in found), default=0.0)
     moment = at or now()
@@ -59,7 +61,10 @@ async def remember(
 
 async def search(store: Store, query: str, within: MemoryScope, limit: int) -> list[Remembered]:
     """What is remembered that fits a question, the best first: to look through, not for a prompt."""
-    found = await _drawn(store, query, within) + await _turns(store, query, within.conditions())
+    drawn, turns = await asyncio.gather(
+        _drawn(store, query, within), _turns(store, query, within.conditions())
+    )
+    found = drawn + turns
     best, moment = max((near.worth for near in found), default=0.0), now()
     items = [_remembered(near, best, moment) for near in found]
     return sorted(items, key=lambda item: -item.score)[:limit]

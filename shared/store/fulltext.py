@@ -19,7 +19,7 @@ FIRST = (
     100_000  # characters of a column that are searched: Postgres holds no more than so many words of one row
 )
 BUDGET = 6_000  # rows, with those that hold several words counted for each, that are weighed by one search
-WIDE = 20_000  # rows from which on a scope is wide
+WIDE = 5_000  # rows from which on a scope is wide
 MOST = 1000  # rows that one search gives, at most
 # What stands in a conversation beside what was said: the situation in which it was said.
 SITUATION = "[Current date and time:"
@@ -50,18 +50,13 @@ def searched(kind: type[Row]) -> tuple[str, Sequence[str]]:
     return kind.searched[0], kind.searched[1:]
 
 
-def match(kind: type[Row], words: Sequence[str], conditions: Sequence[Condition]) -> str:
-    """The query of FTS5: any of the words, within the narrowest scope that the conditions name."""
-    return f"{scope(kind, conditions)} AND {anywhere(words)}"
-
-
 def anywhere(words: Sequence[str]) -> str:
-    """The same in all rows of all kinds."""
+    """The query of FTS5: any of the words, in the rows of all kinds."""
     return f"{{title body}} : ({_any(words)})"
 
 
 def scope(kind: type[Row], conditions: Sequence[Condition]) -> str:
-    """All rows within that scope."""
+    """The query of all rows of the narrowest scope that the conditions name."""
     scopes = [_token(kind)]
     for condition in conditions:
         if condition.column in kind.scopes and condition.op in ("eq", "in"):

@@ -165,29 +165,20 @@ class SqliteStore(Store):
         asked, conditions = fulltext.asked(words), query.conditions(kind, where)
         if not asked or any(one.op == "in" and not one.value for one in conditions):
             return Found([], 0)
-        text, values = _where(conditions)
-        scope = fulltext.scope(kind, conditions)
+        tests, scope = _where(conditions), fulltext.scope(kind, conditions)
         async with self._session() as db:
-            counted = next(iter(await db.execute_fetchall(*_counting(scope, asked))))
-        asked = fulltext.rare(asked, counted[1:])
-        matching, inside = fulltext.match(kind, asked, conditions), ""
-        if counted[0] >= fulltext.WIDE:
-            # bm25 reads on how many rows each part of its query fits, and a wide scope fits most of them: the words
-            # alone are weighed, and the plus keeps SQLite from asking for one row after the other.
-            inside = " AND +search_words.rowid IN (SELECT rowid FROM search_words WHERE search_words MATCH ?)"
-        # Apart from the rows: a score is known only where the index is read.
-        sql = (
-            "WITH found AS MATERIALIZED (SELECT s.row, -bm25(search_words, 0.0, 2.0, 1.0) AS score FROM search_words"
-            f" JOIN search_rows s ON s.number = search_words.rowid WHERE search_words MATCH ?{inside}),"
-            f" fits AS MATERIALIZED (SELECT id, score FROM found JOIN {kind.table} ON id = found.row{text})"
-            f" SELECT {_names(kind)}, score, (SELECT count(*) FROM fits) FROM {kind.table} JOIN"
-            " (SELECT id AS at, score FROM fits ORDER BY score DESC, id DESC LIMIT ?) ON at = id"
-            " ORDER BY score DESC, id DESC"
-        )
-        matches = [fulltext.anywhere(asked), matching] if inside else [matching]
-        given = [*matches, *values, min(limit, fulltext.MOST)]
-        async with self._session() as db:
+            (held,) = await _counts(db, [scope], fulltext.WIDE)
+            # bm25 counts the rows that each part of its query fits: those of a wide scope in vain, so that words alone
+            # are looked for there, and the conditions choose among what they find.
+            within = "" if held >= fulltext.WIDE else f"{scope} AND "
+            looked = [f"{within}{fulltext.anywhere([word])}" for word in asked]
+            counts = await _counts(db, looked, fulltext.BUDGET + 1)
+            told = fulltext.rare(asked, counts)
+            sql, given = _weighing(kind, f"{within}{fulltext.anywhere(told)}", tests, limit)
             found = list(await db.execute_fetchall(sql, given))
+            if len(found) < limit and len(told) < sum(map(bool, counts)):
+                sql, given = _weighing(kind, f"{within}{fulltext.anywhere(asked)}", tests, limit)
+                found = list(await db.execute_fetchall(sql, given))
         return Found(
             [(_row(kind, record[:-2]), record[-2]) for record in found], found[0][-1] if found else 0
         )
@@ -230,13 +221,27 @@ async def _beside(db: aiosqlite.Connection, rows: Sequence[Row]) -> None:
         await db.executemany(text, [_values(row) for row in group])
 
 
-def _counting(scope: str, words: Sequence[str]) -> tuple[str, list[Any]]:
-    """SQL that counts the rows of a scope, and of it those that hold each of the words; no further than is needed."""
+async def _counts(db: aiosqlite.Connection, matches: Sequence[str], most: int) -> list[int]:
+    """How many rows of the index fit each of these, no further than `most`."""
     one = "(SELECT count(*) FROM (SELECT 1 FROM search_words WHERE search_words MATCH ? LIMIT ?))"
-    given: list[Any] = [scope, fulltext.WIDE]
-    for word in words:
-        given += [f"{scope} AND {fulltext.anywhere([word])}", fulltext.BUDGET + 1]
-    return f"SELECT {', '.join([one] * (1 + len(words)))}", given
+    given = [part for match in matches for part in (match, most)]
+    found = await db.execute_fetchall(f"SELECT {', '.join([one] * len(matches))}", given)
+    return [int(count) for count in next(iter(found))]
+
+
+def _weighing(kind: type[Row], match: str, tests: tuple[str, list[Any]], limit: int) -> tuple[str, list[Any]]:
+    """SQL of the best rows that fit `match` and the conditions, with their score and how many there are."""
+    text, values = tests
+    # Apart from the rows: a score is known only where the index is read.
+    sql = (
+        "WITH found AS MATERIALIZED (SELECT s.row, -bm25(search_words, 0.0, 2.0, 1.0) AS score FROM search_words"
+        " JOIN search_rows s ON s.number = search_words.rowid WHERE search_words MATCH ?),"
+        f" fits AS MATERIALIZED (SELECT id, score FROM found JOIN {kind.table} ON id = found.row{text})"
+        f" SELECT {_names(kind)}, score, (SELECT count(*) FROM fits) FROM {kind.table} JOIN"
+        " (SELECT id AS at, score FROM fits ORDER BY score DESC, id DESC LIMIT ?) ON at = id"
+        " ORDER BY score DESC, id DESC"
+    )
+    return sql, [match, *values, min(limit, fulltext.MOST)]
 
 
 def _prepare(path: Path) -> None:
