@@ -8,10 +8,24 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks import bus, cluster, execute, idle, machine, memory, prefix, search, tasks, turn, view, worker
+from benchmarks import (
+    bus,
+    cluster,
+    execute,
+    idle,
+    machine,
+    memory,
+    prefix,
+    search,
+    tasks,
+    turn,
+    view,
+    web,
+    worker,
+)
 from benchmarks.bus import Size
 
-PARTS = ("bus", "turn", "worker", "cluster", "idle", "execute", "view", "prefix")
+PARTS = ("bus", "turn", "worker", "cluster", "idle", "execute", "view", "prefix", "web")
 ALONE = ("tasks", "search", "memory")  # measured only when it is named
 FULL = Size(rounds=9, seconds=0.4, levels=(1, 32, 256))
 QUICK = Size(rounds=3, seconds=0.1, levels=(1, 32))
@@ -57,6 +71,8 @@ def run(part: str, home: Path, size: Size) -> None:
             view.measure()
         case "prefix":
             prefix.measure(home, *((prefix.TURNS, 180.0) if size is FULL else (16, 0.0)))
+        case "web":
+            uvloop.run(web.measure(home, 20.0 if size is FULL else 6.0))
         case "search":
             uvloop.run(search.measure(home, search.FULL if size is FULL else search.QUICK, 100))
         case "memory":

@@ -346,6 +346,8 @@ class Fanout:
         while True:
             await self._beat.wait()
             self._beat.clear()
+            if not self._readers:
+                continue
             with contextlib.suppress(PromptDockError):
                 cards = await self._client.presence.here()
                 told = json.dumps({"agents": [presence_card(card) for card in cards]}, default=str)

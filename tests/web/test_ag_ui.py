@@ -76,7 +76,8 @@ def test_a_request_for_permission_interrupts_the_run_and_the_next_one_answers_it
     web: httpx.Client, status: str, allowed: bool
 ) -> None:
     told = run(web, "ask leave", f"leave-{status}")
-    assert kinds(told)[-1] == "RUN_FINISHED" and told[-1].outcome.type == "interrupt"
+    assert kinds(told)[-1] == "RUN_FINISHED", told[-1]
+    assert told[-1].outcome.type == "interrupt"
     interrupt = told[-1].outcome.interrupts[0]
     resume = [{"interruptId": interrupt.id, "status": status}]
     more = run(web, "ignored", f"leave-{status}", messages=[], resume=resume)
