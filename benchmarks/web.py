@@ -55,12 +55,13 @@ async def _ours(place: Path, url: str, seconds: float) -> tuple[list[float], int
         place, ["-m", "gateways.web"], {**more, "PROMPTDOCK_WEB_PORT": str(port)}, port
     ) as pid:
         before = psutil.Process(pid).memory_info().rss
-        telling = asyncio.create_task(_tell(url))
+        enough = asyncio.Event()
+        telling = asyncio.create_task(_tell(url, enough))
         delays = await _read(
             port, [f"/api/sessions/s{page % TURNS}/events" for page in range(PAGES)], seconds
         )
-        telling.cancel()
-        await asyncio.wait({telling}, timeout=_LEAVE)
+        enough.set()
+        await telling
         return delays, psutil.Process(pid).memory_info().rss - before
 
 
@@ -95,10 +96,10 @@ async def _process(place: Path, words: list[str], more: dict[str, str], port: in
         await asyncio.to_thread(process.wait, 20)
 
 
-async def _tell(url: str) -> None:
+async def _tell(url: str, enough: asyncio.Event) -> None:
     """As the workers of so many turns: kept, then told, each turn in its moment."""
     names, server = Names(_NAMESPACE), redis.Redis.from_url(url)
-    while True:
+    while not enough.is_set():
         began = time.time()
         for first in range(0, TURNS, _GROUP):
             data = json.dumps({"event": "tick", "at": time.time()})
@@ -108,6 +109,7 @@ async def _tell(url: str) -> None:
                 pipe.publish(names.events(f"s{number}"), data)
             await pipe.execute()
             await asyncio.sleep(max(0.0, began + PAUSE * (first + _GROUP) / TURNS - time.time()))
+    await server.aclose()
 
 
 async def _read(port: int, paths: Sequence[str], seconds: float) -> list[float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from fastapi.sse import format_sse_event
@@ -70,11 +71,14 @@ def _lines(moments: Iterable[Moment], shown: dict[str, str], topics: Sequence[st
     for moment in moments:
         if moment.cursor:
             shown[moment.topic] = moment.cursor
-        yield format_sse_event(
-            event=moment.kind.translate(_BREAKS),
-            data_str=moment.data,
-            id=_id(shown, topics) if moment.cursor else None,
-        )
+        yield _written(moment)
+        yield f"id: {_id(shown, topics)}\n\n".encode() if moment.cursor else b"\n"
+
+
+@lru_cache(256)
+def _written(moment: Moment) -> bytes:
+    """All but its id, once for all who read it."""
+    return format_sse_event(event=moment.kind.translate(_BREAKS), data_str=moment.data)[:-1]
 
 
 def _id(shown: dict[str, str], topics: Sequence[str]) -> str:

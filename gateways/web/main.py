@@ -9,7 +9,8 @@ import errno
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from typing import Any
 
 import uvicorn
 
@@ -99,6 +100,16 @@ async def serve(settings: Settings, other: bool = False) -> None:
         raise PromptDockError("the page could not start", "", "promptdock logs web")
 
 
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    """On uvloop, where it is."""
+    try:
+        import uvloop
+    except ImportError:  # not on Windows
+        asyncio.run(work)
+    else:
+        uvloop.run(work)
+
+
 def main() -> None:
     """The command line of `python -m gateways.web`; exit codes as in docs/wire.md."""
     parser = argparse.ArgumentParser("python -m gateways.web", description="Serve the page and the API.")
@@ -110,7 +121,7 @@ def main() -> None:
         settings = load()
         log.setup(settings.log_level)
         log.hide(*settings.secrets())
-        asyncio.run(serve(settings, given.other_port))
+        _run(serve(settings, given.other_port))
     except PromptDockError as error:
         log.get().error(error.what, why=error.why, fix=error.fix)
         sys.exit(error.exit_code)

@@ -25,6 +25,7 @@ from shared.errors import BusUnreachable, PromptDockError
 
 OUTPUTS, TASKS = "@outputs", "@tasks"  # topics that are no session's: no session's id begins with @
 _COUNT = 500  # entries of one read
+_MOMENT = 0.004  # seconds in which events are gathered
 _LOOK = 2.0  # seconds after which all is looked at, also where nothing was heard
 _PLAIN = 1000  # outputs of a foreign Chatter that wait to be judged; more are dropped
 _WAITING, _BYTES = 2000, 4 * 1024 * 1024  # moments that wait for one reader, about what a session keeps
@@ -32,7 +33,7 @@ _PUBLIC = ("agent", "instance", "status", "kind", "about", "model", "demo")  # o
 _GATHER = 0.25  # seconds in which beats of agents are gathered into one look
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Moment:
     """One thing that happened. `cursor` is "" for what nobody keeps: who was not there looks at how it is now."""
 
@@ -301,6 +302,7 @@ class Fanout:
                     await self._wake.wait()
             except TimeoutError:
                 self._dirty.update(self._topics)
+            await asyncio.sleep(_MOMENT)  # what comes at once is read at once
             self._wake.clear()
             try:
                 async with self._reads:
