@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 
 from gateways.web.access import Line, Visitor
-from gateways.web.api.fields import Limit, Name
+from gateways.web.api.fields import Body, Limit, Long, Name
+from gateways.web.calls import call
 from shared.bus.messages import SessionId
 from shared.client.types import Card
 from shared.client.views import mcp, visible
@@ -15,6 +16,12 @@ from shared.client.views import memory as views
 
 Kind = Literal["turn", "fact", "entity", "strategy", "goal"]
 router = APIRouter(prefix="/api", tags=["memory"])
+
+
+class Correction(Body):
+    """What is right."""
+
+    text: Long
 
 
 @router.get("/memory")
@@ -41,6 +48,20 @@ async def listing(
 async def one(memory: Name, client: Line, visitor: Visitor) -> Card:
     """One of them, with where it comes from."""
     return await views.one(client, visitor.user_id, memory)
+
+
+@router.patch("/memory/{memory}")
+async def correct(memory: Name, asked: Correction, client: Line, visitor: Visitor) -> dict[str, Any]:
+    """Put it right."""
+    found = await views.one(client, visitor.user_id, memory)
+    return await call(client, visitor, "correct_memory", {"memory_id": found["id"], "text": asked.text})
+
+
+@router.delete("/memory/{memory}")
+async def forget(memory: Name, client: Line, visitor: Visitor) -> dict[str, Any]:
+    """Forget it."""
+    found = await views.one(client, visitor.user_id, memory)
+    return await call(client, visitor, "forget_memory", {"memory_id": found["id"]})
 
 
 @router.get("/turns/{turn}/memory")
