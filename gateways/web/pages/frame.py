@@ -92,6 +92,7 @@ class Around:
     limit: float | None = None
     waiting: list[Item] = field(default_factory=list)
     away: str = ""  # why the cluster does not answer
+    store: str = ""  # why the Store cannot be read
     after: str = ""  # the cursors behind which what is not shown here comes
     told: tuple[str, str] = ("", "")  # how it went, and what is said of what was just done
 
@@ -218,10 +219,11 @@ async def known(asked: Awaitable[T], otherwise: T) -> T:
 
 async def surroundings(here: Seat, tab: str, after: str) -> Around:
     """Who is here, what today cost, what waits."""
-    cluster, waiting, (spent, limit) = await asyncio.gather(
+    cluster, waiting, (spent, limit), store = await asyncio.gather(
         known(_cluster(here.client), None),
         known(inbox.known(here.client, here.person.user_id), []),
         known(_money(here.client), ((0.0, 0, 0), None)),
+        status.unreadable(here.client),
     )
     agents, demo, model = cluster or ([], not key.is_set(here.client.settings), "")
     return Around(
@@ -229,6 +231,7 @@ async def surroundings(here: Seat, tab: str, after: str) -> Around:
         limit=limit,
         waiting=waiting,
         away="" if cluster else status.absence(here.client),
+        store=store,
         after=after,
         told=taken(here),
     )

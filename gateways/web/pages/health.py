@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from gateways.web.errors import HttpError
-from gateways.web.pages.frame import TABS, Here, Seat, back, given, known, view
+from gateways.web.pages.frame import TABS, Here, back, given, known, view
 from shared.client.local import logs
 from shared.client.views import dead_letters, pending, status
 from shared.errors import PromptDockError
@@ -27,7 +27,7 @@ async def health(here: Here) -> Response:
         known(pending.pending(here.client, 200), list[pending.PendingRow]()),
         known(dead_letters.letters(here.client, _LETTERS), list[dead_letters.Dead]()),
         known(logs.last(here.client, logs.Wanted(count=_LINES, level="warning")), list[logs.LogLine]()),
-        _store(here),
+        status.unreadable(here.client),
     )
     owner = here.person.owner
     return await view(
@@ -40,20 +40,6 @@ async def health(here: Here) -> Response:
         lines=lines if owner else [],
         kept=here.client.kept,
     )
-
-
-async def _store(here: Seat) -> str:
-    """Why the Store cannot be read; "" where it can."""
-    from shared.client.views import projects
-
-    try:
-        async with asyncio.timeout(2.5):
-            await projects.listing(here.client)
-    except PromptDockError as error:
-        return error.told()
-    except TimeoutError:
-        return "the Store does not answer"
-    return ""
 
 
 @router.post("/dead")

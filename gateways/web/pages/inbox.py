@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 from gateways.web.pages import answers
 from gateways.web.pages.frame import Here, view
 from gateways.web.render.words import whither
-from shared.client.views import inbox
+from shared.client.views import inbox, status
 
 router = APIRouter()
 
@@ -30,4 +30,5 @@ async def counted(here: Here) -> Response:
     told = [
         {"id": item.id, "kind": item.kind, "what": item.what[:200], "to": whither(item)} for item in items
     ]
-    return JSONResponse({"count": len(items), "items": told[:50]})
+    store = await status.unreadable(here.client)
+    return JSONResponse({"count": len(items), "items": told[:50], "store": store})

@@ -16,7 +16,7 @@ from gateways.web.pages.frame import Here, Seat, back, called, given, known, vie
 from gateways.web.render import diff as diffs
 from gateways.web.render.words import part as quoted
 from shared.client.types import Card
-from shared.client.views import projects, trace
+from shared.client.views import projects, status, trace
 from shared.client.views.tasks import tasks
 from shared.client.views.tasks.board import BoardColumn, board, changed
 from shared.errors import PromptDockError
@@ -60,8 +60,15 @@ async def shown(here: Seat, project: str, zone: str = "tasks", before: str = "")
             for column in columns
         ]
     names = [str(one["id"]) for one in listed]
+    nothing = not any(column.cards for column in columns)
+    problem = await status.unreadable(here.client) if nothing else ""
     return await view(
-        here, zone, "tasks.html", columns=columns, projects=names, project=project, before=before
+        *(here, zone, "tasks.html"),
+        columns=columns,
+        projects=names,
+        project=project,
+        before=before,
+        problem=problem,
     )
 
 

@@ -85,6 +85,8 @@ document.addEventListener("change", (event) => event.target.closest("form[data-a
 document.addEventListener("input", (event) => event.target.closest("#view form[method=post]")?.classList.add("dirty"));
 document.addEventListener("click", async (click) => {
   const copied = click.target.closest("[data-copy]");
+  const folded = click.target.closest("[data-whole]");
+  if (folded) { folded.previousElementSibling.classList.add("whole"); folded.remove(); }
   if (copied) await navigator.clipboard?.writeText(copied.dataset.copy).then(() => toast("Copied"));
 });
 
@@ -246,8 +248,10 @@ document.getElementById("help-open").addEventListener("click", help);
 
 // -- what happens elsewhere
 
-let waits = Number(document.getElementById("waits")?.firstChild?.textContent) || 0;
-let told = null;
+let told = null, asked = 0; // what waits, since when, and when that was looked at last
+const REMIND = [60_000, 900_000]; // ms after which a request is told again
+const storeAway = document.getElementById("store-away");
+setInterval(() => count(), 30_000);
 async function count() {
   let found;
   try { found = await (await get("/inbox.json")).json(); } catch { return; }
@@ -258,9 +262,14 @@ async function count() {
   }
   document.title = document.title.replace(/^\(\d+\) /, "").replace(/^/, found.count ? `(${found.count}) ` : "");
   navigator.setAppBadge?.(found.count).catch(() => {});
-  const fresh = found.items.filter((item) => told && !told.has(item.id));
-  told = new Set(found.items.map((item) => item.id));
-  waits = found.count;
+  const shown = !storeAway.hidden;
+  storeAway.hidden = !found.store;
+  storeAway.textContent = found.store ? "The Store cannot be read: " + found.store : "";
+  if (shown && !found.store && !document.querySelector("#entries .entry")) location.reload();
+  const now = Date.now();
+  const fresh = found.items.filter((item) => told && (!told.has(item.id) || (item.kind === "permission" && REMIND.some((after) => now - told.get(item.id) > after && asked - told.get(item.id) <= after))));
+  told = new Map(found.items.map((item) => [item.id, told?.get(item.id) || now]));
+  asked = now;
   if (fresh.length && document.hidden && "Notification" in window && Notification.permission === "granted" && localStorage.getItem("notify") !== "off") {
     const note = new Notification("PromptDock needs you", { body: fresh[0].what, tag: "promptdock" });
     note.onclick = () => { focus(); go(fresh[0].to + session()); };

@@ -23,6 +23,7 @@ from shared.client.text.times import ago
 from shared.client.types import Sent
 from shared.client.views import models
 from shared.errors import PromptDockError
+from shared.store.records import Project
 
 _REACH = 3.0  # seconds that asking the cluster may take
 _RECENT = 5  # events among which the last act is found
@@ -230,4 +231,16 @@ async def unread(client: Client, sent: Sent) -> str:
         return f"{absence(client)}: the message is kept, and goes out when it is back"
     if not await serves(client):
         return "nobody is here as Chatter: the message waits until somebody is"
+    return ""
+
+
+async def unreadable(client: Client) -> str:
+    """Why the Store cannot be read; "" where it can."""
+    try:
+        async with asyncio.timeout(_REACH):
+            await (await client.store()).select(Project, limit=1)
+    except PromptDockError as error:
+        return error.told()
+    except TimeoutError:
+        return "the Store does not answer"
     return ""

@@ -52,12 +52,12 @@ def _npm() -> list[str]:
     return [str(beside if beside.exists() else scripts)]
 
 
-def violations(page: Page, script: str) -> list[str]:
+def violations(page: Page, script: str, contrast_only: bool = False) -> list[str]:
     """What axe calls serious or critical here, in words."""
+    only = {"type": "rule", "values": ["color-contrast"]} if contrast_only else {"type": "tag", "values": _TAGS}
     page.evaluate(script)
     told: dict[str, Any] = page.evaluate(
-        "tags => axe.run(document, {runOnly: {type: 'tag', values: tags}, resultTypes: ['violations']})",
-        _TAGS,
+        "only => axe.run(document, {runOnly: only, resultTypes: ['violations']})", only
     )
     return [_told(one) for one in told["violations"] if one["impact"] in _SERIOUS]
 
