@@ -102,7 +102,9 @@ def _page(error: PromptDockError) -> str:
     told = "".join(f"<p>{part}</p>" for part in parts)
     return (
         "<!doctype html><html lang='en'><meta charset='utf-8'><title>PromptDock</title>"
-        f"<main><h1>{html.escape(error.what)}</h1>{told}<p><a href='/'>Back</a></p></main></html>"
+        "<meta name='viewport' content='width=device-width,initial-scale=1'>"
+        "<link rel='stylesheet' href='/static/page.css'>"
+        f"<body class='alone'><main class='card'><h1>{html.escape(error.what)}</h1>{told}<p><a href='/'>Back</a></p></main></html>"
     )
 
 

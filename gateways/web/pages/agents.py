@@ -7,10 +7,12 @@ import asyncio
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from gateways.web.pages.frame import Here, known, view
+from gateways.web.errors import HttpError
+from gateways.web.pages.frame import Here, Seat, called, known, view
 from shared.client.types import Card
-from shared.client.views import agents, status
+from shared.client.views import agents, prompts, status
 from shared.client.views.agents import Known
+from shared.client.views.prompts import AgentPrompt
 from shared.client.views.status import Working
 
 router = APIRouter()
@@ -25,15 +27,22 @@ async def listed(here: Here) -> Response:
         known(agents.profiles_kept(here.client), list[Card]()),
     )
     profiles = rows if here.person.owner else []
-    return await view(
-        here, "agents", "agents.html", agents=found, doing=doing, profile=None, profiles=profiles
-    )
+    return await view(here, "agents", "agents.html", agents=found, doing=doing, profiles=profiles)
 
 
 @router.get("/agents/{name}")
 async def one(here: Here, name: str) -> Response:
-    """One agent, with the prompt that its model is sent."""
-    profile = await agents.profile(here.client, name)
-    doing = await known(status.doing(here.client), list[Working]())
+    """One agent, with the prompt that its model is sent: as a worker composes it, else as it lies here."""
+    profile, doing, sent = await asyncio.gather(
+        known(agents.profile(here.client, name), None),
+        known(status.doing(here.client), list[Working]()),
+        known(_prompt(here, name), None),
+    )
+    if profile is None and sent is None:
+        raise HttpError(404, f"nothing is known of an agent {name[:80]!r}", "", "go back to all agents")
     busy = [one for one in doing if one.agent == name]
-    return await view(here, "agents", "agents.html", agents=[], doing=busy, profile=profile, profiles=[])
+    return await view(here, "agents", "agent.html", name=name, doing=busy, profile=profile, sent=sent)
+
+
+async def _prompt(here: Seat, name: str) -> AgentPrompt:
+    return prompts.prompt(await called(here, "show_prompt", {"agent_id": name}))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
 from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse
 
 ROOT = Path(__file__).parents[1] / "static"
 _KEPT = "public, max-age=31536000, immutable"
@@ -55,3 +56,11 @@ async def file(request: Request, made: str, name: str) -> Response:
         headers["Content-Encoding"] = "gzip"
     kind = "text/javascript" if name.endswith(".js") else mimetypes.guess_type(name)[0]
     return Response(content, media_type=kind or "application/octet-stream", headers=headers)
+
+
+@router.get("/static/{name}")
+async def newest(name: str) -> Response:
+    """The file of that name as it is now, for pages that stand without templates."""
+    if name not in held():
+        raise HTTPException(404)
+    return RedirectResponse(address(name), 302)

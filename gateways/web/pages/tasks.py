@@ -14,6 +14,7 @@ from starlette.responses import Response
 from gateways.web.errors import HttpError
 from gateways.web.pages.frame import Here, Seat, back, called, given, known, view
 from gateways.web.render import diff as diffs
+from gateways.web.render import words
 from gateways.web.render.words import part as quoted
 from shared.client.types import Card
 from shared.client.views import projects, status, trace
@@ -124,6 +125,7 @@ async def _one(here: Seat, id: str, part: str) -> Response:
         stat=stat,
         part=part,
         parts=parts,
+        states=words.STATES,
         trace=row.request_id or results,
         acts=_acts(row.status, to_merge, str(card["work"] or "")),
         changes=to_merge or row.status in ("COMPLETED", "FAILED", "AWAITING_PLAN_APPROVAL"),
@@ -241,6 +243,11 @@ def _answer(_card: Card, form: Mapping[str, Any]) -> Made:
     return "answer_task", {"answer": answer}, "Answered."
 
 
+def _move(_card: Card, form: Mapping[str, Any]) -> Made:
+    state = given(form, "status", 40)
+    return "set_task_status", {"status": state}, f"Moved: {words.state(state)}."
+
+
 _ACTS: dict[str, Callable[[Card, Mapping[str, Any]], Made]] = {
     "merge": _plain("merge_task", "Merged."),
     "unmerge": _plain("unmerge_task", "The merge is undone."),
@@ -253,4 +260,5 @@ _ACTS: dict[str, Callable[[Card, Mapping[str, Any]], Made]] = {
     "approve": _approve,
     "changes": _changes,
     "answer": _answer,
+    "move": _move,
 }

@@ -12,7 +12,7 @@ from shared.client.text import times
 from shared.client.text.safe import line, safe
 from shared.client.views.inbox import Item
 
-_STATES = {
+STATES = {
     "DEFINED": "waits for others", "READY": "ready", "ASSIGNED": "handed out", "IN_PROGRESS": "running",
     "VERIFYING": "checks run", "WAITING_INPUT": "asks you", "PAUSED": "paused", "FAILED": "failed",
     "AWAITING_PLAN_APPROVAL": "plan to approve", "BLOCKED": "blocked", "AWAITING_APPROVAL": "to review",
@@ -66,7 +66,7 @@ def seconds(amount: float | None) -> str:
 
 def state(status: str) -> str:
     """A task's state in words for people."""
-    return _STATES.get(status, status.lower().replace("_", " "))
+    return STATES.get(status, status.lower().replace("_", " "))
 
 
 def plain(text: str) -> str:

@@ -54,7 +54,9 @@ def _npm() -> list[str]:
 
 def violations(page: Page, script: str, contrast_only: bool = False) -> list[str]:
     """What axe calls serious or critical here, in words."""
-    only = {"type": "rule", "values": ["color-contrast"]} if contrast_only else {"type": "tag", "values": _TAGS}
+    only = (
+        {"type": "rule", "values": ["color-contrast"]} if contrast_only else {"type": "tag", "values": _TAGS}
+    )
     page.evaluate(script)
     told: dict[str, Any] = page.evaluate(
         "only => axe.run(document, {runOnly: only, resultTypes: ['violations']})", only

@@ -13,8 +13,9 @@ from typing import Any, Literal
 
 from shared.bus.keys import CHATTER
 from shared.client.client import Client
+from shared.client.text import times
 from shared.client.views.permissions import approvals
-from shared.errors import PromptDockError
+from shared.errors import PromptDockError, UsageError
 from shared.store.base import Store
 from shared.store.query import IN_LIMIT
 from shared.store.records import Approval, Message, TurnRow, TurnStep
@@ -134,7 +135,9 @@ async def _rows(store: Store, session: str, before: str, limit: int) -> tuple[li
     """Rows of that page, the oldest first, and whether there are earlier ones."""
     where: dict[str, Any] = {"session_id": session, "type": ("in", list(_KINDS))}
     if before:
-        where["created_at"] = ("lt", datetime.fromisoformat(before))
+        if (moment := times.parsed(before)) is None:
+            raise UsageError(f"{before[:80]!r} is no cursor of a conversation")
+        where["created_at"] = ("lt", moment)
     found = await store.select(Message, where, order=[("created_at", "desc")], limit=limit)
     if len(found) == limit:  # several may have come in one moment, which no cursor parts
         last = found[-1].created_at
