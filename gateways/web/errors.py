@@ -104,7 +104,8 @@ def _page(error: PromptDockError) -> str:
         "<!doctype html><html lang='en'><meta charset='utf-8'><title>PromptDock</title>"
         "<meta name='viewport' content='width=device-width,initial-scale=1'>"
         "<link rel='stylesheet' href='/static/page.css'>"
-        f"<body class='alone'><main class='card'><h1>{html.escape(error.what)}</h1>{told}<p><a href='/'>Back</a></p></main></html>"
+        f"<body class='alone'><main class='card'><h1>{html.escape(error.what)}</h1>{told}"
+        "<p><a href='/'>Back</a></p></main></html>"
     )
 
 

@@ -28,7 +28,7 @@ from shared.client.local import key
 from shared.client.local.release import release
 from shared.client.views import budgets, inbox, status
 from shared.client.views.conversation import running
-from shared.client.views.conversation.transcript import TranscriptPage, Utterance, transcript
+from shared.client.views.conversation.transcript import TranscriptPage, TranscriptEntry, transcript
 from shared.client.views.inbox import Item
 from shared.client.views.status import Working
 from shared.client.views.tasks.board import changed
@@ -176,7 +176,7 @@ async def _rendered(template: str, **values: Any) -> str:
     return await asyncio.to_thread(made.render, values)
 
 
-async def entries_shown(here: Seat, entries: list[Utterance], before: str) -> Response:
+async def entries_shown(here: Seat, entries: list[TranscriptEntry], before: str) -> Response:
     """Entries of a conversation as a script puts them in; above what they stand under is said in a header."""
     talk = TranscriptPage(here.session, entries, before)
     html = await _rendered("entries.html", here=here, talk=talk, to=_linked(here))

@@ -68,7 +68,7 @@ class Permission:
 
 
 @dataclass(frozen=True)
-class Utterance:
+class TranscriptEntry:
     """One entry. `turn` links to its trace; `seconds`, tokens and cost are those of the turn that it closes."""
 
     id: str
@@ -100,7 +100,7 @@ class TranscriptPage:
     """A page of a conversation, the oldest first; `before` is the cursor of what comes above it, "" where it begins."""
 
     session: str
-    entries: list[Utterance] = field(default_factory=list)
+    entries: list[TranscriptEntry] = field(default_factory=list)
     before: str = ""
 
 
@@ -115,7 +115,7 @@ async def transcript(client: Client, session: str, before: str = "", limit: int 
     return TranscriptPage(session, _closed(entries), rows[0].created_at.isoformat() if more and rows else "")
 
 
-async def entries_of(client: Client, session: str, turn: str) -> list[Utterance]:
+async def entries_of(client: Client, session: str, turn: str) -> list[TranscriptEntry]:
     """What one turn came to: the person's words that opened it, and all that was said to them in it."""
     store = await client.store()
     ids = [turn, f"{turn}.end"]
@@ -260,13 +260,13 @@ def _entry(
     calls: dict[str, tuple[CallRecord, ...]],
     ran: dict[str, TurnRow],
     permissions: dict[str, Permission],
-) -> Utterance:
+) -> TranscriptEntry:
     payload, turn = row.payload, _turn(row)
     text = str(payload.get("content") or "")
     if row.from_agent == _PERSON:
         who = str(payload.get("user_name") or row.user_id or "")
         source = str(payload.get("source") or "redis-cli")
-        return Utterance(
+        return TranscriptEntry(
             row.message_id or str(row.id),
             row.created_at,
             "said",
@@ -282,7 +282,7 @@ def _entry(
     receipt = _object(task.get("receipt"))
     card = payload.get("approval")
     turned = ran.get(turn)
-    return Utterance(
+    return TranscriptEntry(
         id=row.message_id or str(row.id),
         at=row.created_at,
         kind=kind,
@@ -314,7 +314,7 @@ def _seconds(turn: TurnRow | None) -> float | None:
     return (turn.ended_at - turn.started_at).total_seconds() if turn and turn.ended_at else None
 
 
-def _closed(entries: list[Utterance]) -> list[Utterance]:
+def _closed(entries: list[TranscriptEntry]) -> list[TranscriptEntry]:
     """A question is open as long as nobody has said anything behind it."""
     said = True
     found = []
