@@ -19,7 +19,7 @@ from pathlib import Path
 
 from benchmarks.search import vocabulary
 from shared.memory import episodes, keeping, recall
-from shared.memory.episodes import Utterance
+from shared.memory.episodes import TurnSide
 from shared.memory.keeping import Draw
 from shared.memory.scope import MemoryScope
 from shared.store.base import Store
@@ -68,7 +68,7 @@ class Planted:
 class Past:
     """A whole history."""
 
-    said: list[Utterance]
+    said: list[TurnSide]
     draws: list[Draw]
     planted: list[Planted]
 
@@ -110,7 +110,7 @@ def history(rows: int) -> Past:
             seq = 2 * turn + 1 + by
             speaker = "ann" if role == "user" else "chatter"
             past.said.append(
-                Utterance(seq, speaker, line, _BEGUN + timedelta(minutes=seq), role, f"m{seq}", _ORIGIN)
+                TurnSide(seq, speaker, line, _BEGUN + timedelta(minutes=seq), role, f"m{seq}", _ORIGIN)
             )
     past.planted.extend(told.values())
     return past

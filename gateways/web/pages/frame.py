@@ -28,7 +28,7 @@ from shared.client.local import key
 from shared.client.local.release import release
 from shared.client.views import budgets, inbox, status
 from shared.client.views.conversation import running
-from shared.client.views.conversation.transcript import TranscriptPage, TranscriptEntry, transcript
+from shared.client.views.conversation.transcript import TranscriptEntry, TranscriptPage, transcript
 from shared.client.views.inbox import Item
 from shared.client.views.status import Working
 from shared.client.views.tasks.board import changed
