@@ -315,6 +315,7 @@ class Worker:
                 "started": self._started,
                 "about": self.profile.description,
                 "kind": self.profile.kind,
+                "row": self.profile.row or None,
                 "repositories": sorted(self.profile.works_on),
                 "plans": self.profile.plans,
                 "model": self._model(),

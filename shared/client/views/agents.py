@@ -25,7 +25,7 @@ class Known:
 
     name: str
     state: str  # idle, working, draining, offline, cannot start
-    kind: str  # builtin, own, bridge, foreign
+    kind: str  # builtin, own (a folder), row, bridge, foreign
     workers: int
     waiting: int
     about: str
@@ -65,6 +65,8 @@ def _kind(name: str, own: list[str], cards: list[dict[str, Any]]) -> str:
         return "own"
     if name in supervision.AGENTS:
         return "builtin"
+    if any(card.get("row") for card in cards):
+        return "row"
     return "bridge" if any(card.get("kind") == "bridge" for card in cards) else "foreign"
 
 

@@ -14,7 +14,7 @@ async def of(engine: AgentRunner, name: str) -> dict[str, Any]:
     """Its parts in order, those that are off too; what is sent; tools, model and permissions."""
     resources = engine.resources
     _, found, base = await profiles.of_agent(resources.store, resources.settings.home, name)
-    other = engine.working_as(found, base)
+    other = await engine.working_as(found, base).equipped()
     shelf = other.shelf
     sent = f"{found.system}\n\n{shelf.index}" if shelf.index else found.system
     return {

@@ -5,6 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.cli.person import Person
+from tests.support.processes import until
+
+
+def kinds(cluster: Person) -> dict[str, str]:
+    return {one["name"]: one["kind"] for one in cluster.reads("agents")["agents"]}
 
 
 def test_an_agent_is_made_talked_with_looked_at_and_destroyed(cluster: Person) -> None:
@@ -14,6 +19,7 @@ def test_an_agent_is_made_talked_with_looked_at_and_destroyed(cluster: Person) -
     assert (folder / ".git").is_dir()
     said = cluster.reads("ask", "Hello", "--agent", "poet")
     assert (said["agent"], said["session_id"].startswith("on:promptdock:poet:")) == ("poet", True)
+    until(lambda: kinds(cluster).get("poet") == "row", what="its first heartbeat")
     shown = cluster.does("agents", "prompt", "poet")
     assert "── persona " in shown and "You are Poet." in shown and "permissions  locked" in shown
     changed = cluster.does("agents", "configure", "poet", "--prompt", "You are Bard.", "--budget", "0.5")

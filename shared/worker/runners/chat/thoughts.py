@@ -45,7 +45,7 @@ async def chooser(engine: AgentRunner, project: str) -> AgentRunner:
             "on_demand": False, "loadable": [], "rounds": 2, "max_tokens": 512,
         }
     )  # fmt: skip
-    return engine.working_as(profile, engine.folder or engine.profile)
+    return replace(engine.working_as(profile, engine.folder or engine.profile), brought=())
 
 
 async def _notes(store: Store, project: str) -> list[Note]:
