@@ -98,6 +98,32 @@ async def test_an_answer_is_kept_and_wakes_the_turn_that_waits(
     assert await states(connection, store) == [("allow_once", "ada")]
 
 
+@pytest.mark.parametrize(("queue", "woken"), [("", "backend"), ("chatter", "chatter")])
+async def test_the_workers_are_woken_in_whose_queue_the_turn_is_whoever_speaks_in_it(
+    connection: Connection, approvals: ApprovalService, queue: str, woken: str
+) -> None:
+    heard: asyncio.Queue[str] = asyncio.Queue()
+    ready = asyncio.Event()
+
+    async def listening() -> None:
+        ready.set()
+
+    names = {agent: connection.queue(agent).wake_up for agent in ("backend", "chatter")}
+    listener = connection.bus.listener(
+        list(names.values()), lambda channel, _: heard.put_nowait(channel), listening, names[woken]
+    )
+    listens = asyncio.create_task(listener.run())
+    try:
+        async with asyncio.timeout(5):
+            await ready.wait()
+            await put(approvals, queue=queue)
+            await approvals.settle(answer("allow_once"))
+            assert await heard.get() == names[woken]
+    finally:
+        listens.cancel()
+        await asyncio.gather(listens, return_exceptions=True)
+
+
 async def test_the_first_answer_counts_and_a_later_one_is_told_so(approvals: ApprovalService) -> None:
     await put(approvals)
     await approvals.settle(answer("deny"))
