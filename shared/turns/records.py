@@ -285,6 +285,7 @@ class StepRecord(_Kind):
     """A step of such a turn began; `of` is 0 for what comes after the planned ones."""
 
     k: Literal["step"] = "step"
+    at: int = 0
     number: int
     of: int = 0
     title: AnyText = ""

@@ -126,6 +126,11 @@ def test_a_worker_that_dies_in_the_middle_leaves_nothing_to_do_twice(
     rows = until(
         lambda: place.query("select kind from turn_steps where turn_id = 'm-full'"), what="its steps"
     )
+    described = place.query(
+        "select description from turn_steps where turn_id = 'm-full' and kind = 'step' order by number"
+    )
+    words = [row["description"] for row in described]
+    assert words == ["step 1 of 2: Look around", "step 2 of 2: Write it", "then: answer"]
     kinds = [row["kind"] for row in rows]
     assert (kinds.count("plan"), kinds.count("step")) == (1, 3)
 

@@ -19,7 +19,7 @@ _RECENT = 500  # turns among which the beginning of an id is looked for
 _DEEP = 5  # how far questions are followed; a circle of them ends at four
 _LOOKED = 50  # of them at once
 _ASIDE = (COMMANDS, "approval:", "asks:")  # sessions in which no words are said
-_SHOWN = ("model", "result", "ask", "decided", "note", "memory")
+_SHOWN = ("model", "result", "ask", "decided", "note", "memory", "plan", "step")
 
 
 async def trace(client: Client, name: str, user: str) -> list[Card]:
@@ -117,6 +117,7 @@ async def _card(store: Store, turn: TurnRow, depth: int) -> tuple[Card, list[str
         for number, step in enumerate(models, 1)
         for call in range(1, 1 + len(_calls(step)))
     ]
+    asked += [f"{turn.turn_id}.plan" for step in steps if step.kind == "plan" and step.detail.get("by")]
     card = {
         "turn": turn.turn_id,
         "depth": depth,

@@ -24,9 +24,11 @@ from shared.turns.records import (
     DecidedRecord,
     JournalRecord,
     ModelRecord,
+    PlanRecord,
     Record,
     Records,
     ResultRecord,
+    StepRecord,
 )
 
 
@@ -140,6 +142,11 @@ def _described(record: JournalRecord) -> str:
             return f"asked for permission: {record.card['action']}"[:200]
         case DecidedRecord():
             return f"permission: {record.how} {record.by}".strip()[:200]
+        case PlanRecord():
+            return f"{record.by} proposed {len(record.steps)} steps" if record.by else "nobody proposed steps"
+        case StepRecord():
+            of = f"step {record.number} of {record.of}: " if record.of else "then: "
+            return f"{of}{record.title}"[:200]
     return str(record.fields().get("text", record.k))[:200]
 
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 from pathlib import Path
 
 from tests.cli.person import Person
 from tests.support.processes import until
+
+
+def states(cluster: Person) -> dict[str, str]:
+    return {one["name"]: one["state"] for one in cluster.reads("agents")["agents"]}
 
 
 def kinds(cluster: Person) -> dict[str, str]:
@@ -33,6 +40,21 @@ def test_an_agent_is_made_talked_with_looked_at_and_destroyed(cluster: Person) -
     assert "was destroyed" in cluster.types("ask", "Hello", "--agent", "scribe").stderr
     cluster.does("agents", "destroy", "poet", "--yes", "--delete-files")
     assert not (folder.parents[1] / "poet").exists() and folder.is_dir()
+
+
+def test_the_host_of_all_that_are_rows_is_started_again_where_it_dies(cluster: Person) -> None:
+    def host() -> int:
+        noted = json.loads((cluster.home / "cluster.json").read_text())["processes"]
+        return next((one["pid"] for one in noted if one["name"] == "host"), 0)
+
+    cluster.does("agents", "create", "phoenix", "--permissions", "locked")
+    until(lambda: states(cluster).get("phoenix") == "idle", what="its first heartbeat")
+    died = host()
+    os.kill(died, signal.SIGKILL)
+    until(lambda: host() not in (0, died), what="another host")
+    until(lambda: states(cluster).get("phoenix") == "idle", what="its heartbeat")
+    cluster.does("agents", "destroy", "phoenix", "--yes")
+    until(lambda: "phoenix" not in states(cluster), what="that it leaves the roster")
 
 
 def test_channels_are_bound_listed_and_given_back(cluster: Person) -> None:

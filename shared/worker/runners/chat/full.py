@@ -138,7 +138,8 @@ class _Steps:
             self._live("step", {**self._told(done[-1]), "state": "done"})
         if len(done) == len(ways):
             return words
-        record, note = ways[len(done)]
+        begun, note = ways[len(done)]
+        record = StepRecord(at=self._turn.now(), number=begun.number, of=begun.of, title=begun.title)
         failpoints.point("step", f"{self._turn.id}.{record.number}")
         self._turn.keep(record)  # stored with the note, or neither is
         self._live("step", {**self._told(record), "state": "begun"})
