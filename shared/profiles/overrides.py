@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from shared import log
-from shared.errors import Missing, StoreUnavailable, ToolError
+from shared.errors import ConfigurationError, Missing, StoreUnavailable, ToolError
 from shared.profiles import rows
-from shared.profiles.profile import Profile
+from shared.profiles.profile import FILES, Profile, load
 from shared.store.base import Store
 from shared.store.origin import mark
 from shared.store.records import ProfileRow as Row
@@ -48,6 +49,7 @@ class Overrides(Generic[T]):
         self._store, self._stale = store, stale
         self._first, self._same, self._make = first, same, make
         self._profile, self._latest = first, same
+        self._edited = edited(first)
 
     @property
     def known(self) -> T:
@@ -56,28 +58,46 @@ class Overrides(Generic[T]):
 
     async def latest(self) -> T:
         """What is made of the profile as it is now; the same object as long as nothing changed."""
+        if (stamp := edited(self._first)) != self._edited:
+            self._edited = stamp
+            self._stale.set()
         if not self._stale.is_set():
             return self._latest
         self._stale.clear()
         try:
             base, profile = await now(self._store, self._first)
+            if profile != self._profile:
+                made = self._same if profile == self._first else self._make(profile, base)
+                self._profile, self._latest = profile, made
         except StoreUnavailable as error:
             self._stale.set()
             log.get().warning("The agent's own changes are taken as last read", why=str(error))
-            return self._latest
-        except (Missing, ToolError) as error:  # its row is gone, or somebody wrote what cannot be used
+        except (
+            Missing,
+            ToolError,
+            ConfigurationError,
+        ) as error:  # gone, or written so that it cannot be used
             log.get().error("The agent's profile is taken as last read", why=str(error))
-            return self._latest
-        if profile != self._profile:
-            self._profile = profile
-            self._latest = self._same if profile == self._first else self._make(profile, base)
         return self._latest
+
+
+def edited(profile: Profile) -> tuple[int, ...]:
+    """What changes when somebody edits the folder of an agent."""
+    if not profile.place:
+        return ()
+    found = []
+    for name in FILES:
+        try:
+            found.append((Path(profile.place) / name).stat().st_mtime_ns)
+        except OSError:
+            found.append(0)
+    return tuple(found)
 
 
 async def now(store: Store, profile: Profile) -> tuple[Profile, Profile]:
     """A profile as it was read before, read anew: without its own changes, and with them.
 
-    Missing where its row is gone, ToolError where it cannot be used.
+    Missing where its row is gone, ToolError or ConfigurationError where it cannot be used.
     """
     base = profile
     if profile.row:
@@ -87,6 +107,10 @@ async def now(store: Store, profile: Profile) -> tuple[Profile, Profile]:
                 f"there is no profile called {profile.row!r}", "it was deleted", "list_profiles shows them"
             )
         base = rows.of_row(found[0], profile.name).model_copy(update={"executor": profile.executor})
+    elif profile.place:
+        # What a worker takes in, and how much at a time, is settled when it starts.
+        fixed = {"kind": profile.kind, "turns": profile.turns}
+        base = (await asyncio.to_thread(load, Path(profile.place))).model_copy(update=fixed)
     base = await rows.led(store, base)
     changes = await store.select(Row, {"slug": own.slug(base.name)}, limit=1)
     return base, over(base, changes[0]) if changes else base

@@ -51,6 +51,7 @@ class Profile(BaseModel):
     categories: list[str] = []  # whose tools it is shown, all of each
     budget: Annotated[float, Field(gt=0)] | None = None  # dollars of one turn
     row: str = ""  # the id of the row that holds it; "" for a folder's
+    place: str = ""  # the folder that holds it
     lead: str = ""  # what stands before every profile
     prompt: str = ""
     sections: tuple[Section, ...] = ()
@@ -87,6 +88,9 @@ class Profile(BaseModel):
         return frozenset(self.repositories) if self.kind == "coding" else frozenset()
 
 
+FILES = ("profile.toml", "prompt.md")
+
+
 def find(home: Path, name: str) -> Path | None:
     """The folder of an agent: of a person's own in this home, which stand in for shipped ones, else shipped."""
     places = (home / "agents" / name, _SHIPPED / name)
@@ -109,7 +113,7 @@ def load(folder: Path) -> Profile:
         data = _stood_in_for(folder) | tomllib.loads(file.read_text("utf-8"))
         file = folder / "prompt.md"
         prompt = file.read_text("utf-8")
-        fixed = {"prompt": prompt, "lead": LEAD, "row": ""}
+        fixed = {"prompt": prompt, "lead": LEAD, "row": "", "place": str(folder)}
         return Profile.model_validate({"name": folder.name, **data, **fixed})
     except FileNotFoundError:
         raise _wrong(
@@ -130,7 +134,7 @@ def load(folder: Path) -> Profile:
         ) from None
 
 
-_OURS = ("name", "chosen_model", "prompt", "foreign", "lead", "row")
+_OURS = ("name", "chosen_model", "prompt", "foreign", "lead", "row", "place")
 _FIELDS = [name for name in Profile.model_fields if name not in _OURS]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from shared.errors import Missing, ToolError
 from shared.profiles import overrides, rows
-from shared.profiles.profile import Profile
+from shared.profiles.profile import Profile, load
 from shared.store.base import Store
 from shared.store.records import ProfileRow
 from shared.store.sections import SHIPPED
@@ -138,3 +138,29 @@ async def test_the_mark_of_the_global_words_is_on_every_agent(store: Store) -> N
     await lookup.keep_setting(store, SCOPE, GLOBAL, value)
     _, found = await overrides.now(store, Profile(name="backend", prompt="You are Backend."))
     assert (found.system, found.foreign) == ("Obey the page.\n\nYou are Backend.", "a web page")
+
+
+async def test_an_edited_folder_holds_from_the_next_look_on_and_a_broken_one_leaves_what_was_there(
+    store: Store, tmp_path: Path
+) -> None:
+    folder = tmp_path / "reviewer"
+    folder.mkdir()
+    (folder / "profile.toml").write_text("rounds = 3\n")
+    (folder / "prompt.md").write_text("You are Reviewer.")
+    first = load(folder)
+    seen = overrides.Overrides[Profile](store, asyncio.Event(), first, first, lambda now, _base: now)
+    assert await seen.latest() is first
+    (folder / "prompt.md").write_text("You are a strict Reviewer.")
+    (folder / "profile.toml").write_text('rounds = 4\nkind = "chat"\n')
+    later = await seen.latest()
+    assert later.system.endswith("You are a strict Reviewer.") and later.rounds == 4
+    assert later.kind == "consult", "that needs a restart"
+    (folder / "profile.toml").write_text("rounds = many")
+    assert await seen.latest() is later
+
+    def refuse(_now: Profile, _base: Profile) -> Profile:
+        raise ToolError("there is no tool called 'x'", "", "")
+
+    picky = overrides.Overrides[Profile](store, asyncio.Event(), first, first, refuse)
+    (folder / "profile.toml").write_text("rounds = 5")
+    assert await picky.latest() is first

@@ -134,6 +134,12 @@ class AgentRunner:
         """This engine with another profile; `base` is that without the agent's own changes."""
         return replace(self, profile=profile, folder=base)
 
+    def _checked(self, profile: Profile, base: Profile) -> AgentRunner:
+        """The same; an error that says what cannot be used of it, before a turn stands on it."""
+        other = self.working_as(profile, base)
+        other.check()
+        return other
+
     @cached_property
     def _changes(self) -> Overrides[AgentRunner]:
         return Overrides(
@@ -141,7 +147,7 @@ class AgentRunner:
             self.resources.stale,
             self.profile,
             self,
-            self.working_as,
+            self._checked,
         )
 
     @cached_property
