@@ -42,6 +42,8 @@ project's id may stand before it.
 **Pull requests and gists** are made by GitHub's command line `gh`, with the login that it has on the worker's
 machine (`gh auth login`, or `GH_TOKEN` in the worker's environment); without it these tools say so.
 
+**MCP servers** bring tools that are not on this page: [mcp.md](mcp.md).
+
 **Notes, profile and memory** are searched by full text. Nothing writes a project's profile by itself yet:
 `regenerate_profile` hands over the history from which the caller can.
 """
