@@ -175,6 +175,7 @@ class RouterModel(Model):
         await self._ask(link)
 
     async def _ask(self, link: ProviderLink) -> None:
+        await self._warmed(link)  # its library takes seconds to load, which are not the provider's
         known = await ask(link)
         before = self._known.get(link.name)
         if known.state == "away" and before and before.models:  # it has what it had, when it is back
