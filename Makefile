@@ -17,7 +17,7 @@ COMPILE := $(BIN)/python -m compileall -q agents gateways shared
 RUN := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
 PINS := pyproject.toml constraints.txt
-# What is small enough to be brought to everybody; embeddings and Claude Code are not.
+# What is small enough to be brought to everybody; Claude Code is not.
 EXTRAS := sandbox,openai,ag-ui,notify
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
@@ -43,7 +43,7 @@ test: $(DEV) ## run all tests
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-claude-code: $(DEV) ## install Claude Code (168 MB) and run the tests that need it
-	@$(PIP) --editable ".[dev,embeddings,claude-code,$(EXTRAS)]"
+	@$(PIP) --editable ".[dev,claude-code,$(EXTRAS)]"
 	@$(BIN)/python -m pytest tests/executors $(ARGS)
 
 check: $(DEV) ## format, lint, types, and which room may import which
@@ -80,7 +80,7 @@ pictures: $(DEV) ## make the pictures of docs/web.md, by a browser beside a demo
 pins: $(DEV) ## resolve all libraries anew into constraints.txt
 	rm -rf $(VENV)/fresh
 	$(BIN)/python -m venv $(VENV)/fresh
-	$(VENV)/fresh/bin/python -m pip install --quiet --disable-pip-version-check ".[dev,embeddings,claude-code,$(EXTRAS)]"
+	$(VENV)/fresh/bin/python -m pip install --quiet --disable-pip-version-check ".[dev,claude-code,$(EXTRAS)]"
 	sed '/==[^;]*$$/d' constraints.txt > $(VENV)/pins
 	$(VENV)/fresh/bin/python -m pip freeze --exclude promptdock >> $(VENV)/pins
 	mv $(VENV)/pins constraints.txt
@@ -112,6 +112,6 @@ $(RUN): $(VENV)/pyvenv.cfg $(PINS)
 
 $(DEV): $(VENV)/pyvenv.cfg $(PINS)
 	@echo "Installing PromptDock and its development tools into $(VENV) (once; a minute or two; needs the network)" >&2
-	@$(PIP) --editable ".[dev,embeddings,$(EXTRAS)]"
+	@$(PIP) --editable ".[dev,$(EXTRAS)]"
 	@$(COMPILE)
 	@touch $(RUN) $@

@@ -91,7 +91,7 @@ def test_a_change_of_what_is_needed_installs_again(installed: Path, name: str) -
 def test_tests_install_the_development_tools_once_and_with_them_what_up_needs(installed: Path) -> None:
     (installed / ".venv/.installed").unlink()
     first = _run(installed, "make", "test", "ARGS=tests/guard -x").stdout
-    assert ".[dev,embeddings,sandbox,openai,ag-ui,notify]" in first
+    assert ".[dev,sandbox,openai,ag-ui,notify]" in first
     assert re.search(r"python -m pytest .*tests/guard -x\n$", first)
     assert "pip" not in _run(installed, "make", "test").stdout
     assert "pip" not in _run(installed, "make", "up").stdout, "it is all there already"

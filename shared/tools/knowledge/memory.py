@@ -1,7 +1,7 @@
 """Tools of categories core and memory: search what is known of a project, and keep its profile.
 
 Recall is by the full text that the Store keeps with each row. What needs a model (to write a profile anew, to merge
-memories) or embeddings is not there yet, and its tools say so.
+memories) is not there yet, and its tools say so. Vectors found no more than words do (docs/memory.md).
 """
 
 from __future__ import annotations
