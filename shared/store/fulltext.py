@@ -18,7 +18,7 @@ WORDS = 50  # words of a query that are looked for, at most
 FIRST = (
     100_000  # characters of a column that are searched: Postgres holds no more than so many words of one row
 )
-BUDGET = 6_000  # rows, with those that hold several words counted for each, that are weighed by one search
+BUDGET = 2_000  # rows, with those that hold several words counted for each, that are weighed by one search
 WIDE = 5_000  # rows from which on a scope is wide
 MOST = 1000  # rows that one search gives, at most
 # What stands in a conversation beside what was said: the situation in which it was said.
