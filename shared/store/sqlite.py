@@ -176,7 +176,7 @@ class SqliteStore(Store):
             told = fulltext.rare(asked, counts)
             sql, given = _weighing(kind, f"{within}{fulltext.anywhere(told)}", tests, limit)
             found = list(await db.execute_fetchall(sql, given))
-            if len(found) < limit and len(told) < sum(map(bool, counts)):
+            if not found and len(told) < sum(map(bool, counts)):
                 sql, given = _weighing(kind, f"{within}{fulltext.anywhere(asked)}", tests, limit)
                 found = list(await db.execute_fetchall(sql, given))
         return Found(
