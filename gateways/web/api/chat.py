@@ -17,7 +17,8 @@ from gateways.web.events import COMMENT, EVERY, EventStream, data_of
 from shared.bus.messages import SessionId, Words
 from shared.client.client import Client
 from shared.client.turn import Asking, TurnEvent, converse
-from shared.client.views import visible
+from shared.client.types import Sent
+from shared.client.views import status, visible
 
 router = APIRouter(prefix="/api/agent", tags=["chat"])
 
@@ -111,7 +112,12 @@ async def opened(
 ) -> AsyncIterator[TurnEvent]:
     """What comes of it, once it is accepted; what is refused is raised here, before an answer begins."""
     await visible.session(client, person.sight, question.session)
-    return await begun(converse(client, request.app.state.hub, question))
+    events = converse(client, request.app.state.hub, question)
+    first = await anext(events)
+    sent = Sent(question.id, first.payload["outcome"], first.payload["waiting"])
+    if unread := await status.unread(client, sent):
+        first.payload["unread"] = unread
+    return _after(first, events)
 
 
 async def begun(events: AsyncGenerator[TurnEvent, None]) -> AsyncIterator[TurnEvent]:
