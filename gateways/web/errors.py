@@ -9,6 +9,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from shared import log
@@ -127,6 +128,11 @@ def install(app: FastAPI) -> None:
         fix = _FIXES.get(error.status_code, "")
         return answer(request, HttpError(error.status_code, _what(request, error), "", fix), error.headers)
 
+    async def broken(request: Request, _error: Exception) -> Response:
+        return answer(
+            request, HttpError(400, "the request broke off", "its body is not whole", "send it again")
+        )
+
     async def unexpected(request: Request, error: Exception) -> Response:
         log.get().error("A request failed unexpectedly", path=request.url.path, exc_info=error)
         why = "this is a fault of PromptDock, not of the request"
@@ -135,6 +141,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(PromptDockError, ours)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HTTPException, http)
+    app.add_exception_handler(ClientDisconnect, broken)
     app.add_exception_handler(Exception, unexpected)
 
 
