@@ -34,6 +34,7 @@ async def docs(request: Request) -> HTMLResponse:
     return HTMLResponse(
         "<!doctype html><html lang='en'><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width,initial-scale=1'><title>API · PromptDock</title>"
+        "<link rel='icon' href='data:,'>"
         f"<style nonce='{request.state.nonce}'>{_STYLE}</style><main><h1>PromptDock API</h1>"
         f"<p>Version {html.escape(schema['info']['version'])}. For programs: "
         f"<a href='/api/openapi.json'>openapi.json</a>.</p>{parts}</main></html>"

@@ -74,10 +74,11 @@ def _access(request: Request) -> Access:
 
 
 def _form(request: Request, told: str, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    why = f"<p role='alert'>{html.escape(told)}</p>" if told else ""
+    why = f"<p role='alert'>{html.escape(told[:1].upper() + told[1:])}</p>" if told else ""
     page = (
         "<!doctype html><html lang='en'><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width,initial-scale=1'><title>Sign in · PromptDock</title>"
+        "<link rel='icon' href='data:,'>"
         f"<style nonce='{request.state.nonce}'>{_STYLE}</style><main><h1>PromptDock</h1>{why}"
         "<form method='post' action='/sign-in'>"
         "<label>Name <input name='name' autocomplete='username'></label>"

@@ -14,11 +14,11 @@ from gateways.web.app import create_app
 from gateways.web.errors import HttpError
 from shared.client import Client
 from shared.client.local.people import People
-from shared.client.views import listings
-from shared.errors import ConfigurationError
+from shared.client.views import listings, visible
+from shared.errors import ConfigurationError, Missing
 from shared.settings import Settings
 from shared.store.factory import make_store
-from shared.store.records import Session
+from shared.store.records import Session, TurnRow
 from tests.support.guards import guarded
 
 REFUSED = (403, 421)
@@ -62,10 +62,21 @@ async def test_a_colleague_sees_no_conversation_of_anothers(tmp_path: Path) -> N
     store = make_store(settings)
     await store.open()
     await store.insert(Session(key="hers", user_id="ada", title="A secret plan"))
+    await store.insert(
+        TurnRow(turn_id="t.1.1", agent="planner", session_id="t.1.1", user_id="ada", state="complete")
+    )
     await store.close()
     bob = Access(settings, "secret").sign_in("bob", "correct horse", "127.0.0.1")[0]
     async with Client(settings) as client:
         assert (await listings.sessions(client, bob.sight)).items == []
+        for name in ("hers", "t.1.1"):  # a conversation, and where the Planner answered for it
+            seen = True
+            try:
+                await visible.session(client, bob.sight, name)
+            except Missing:
+                seen = False
+            assert not seen, name
+        await visible.session(client, bob.sight, "new")
 
 
 @guarded("web-tries")

@@ -10,7 +10,7 @@ from shared.bus.messages import default_session
 from shared.client.client import Client
 from shared.client.views.tasks import tasks
 from shared.errors import BusUnreachable, Denied, Missing, StoreUnavailable, UsageError
-from shared.store.records import Project, Session, Task, project_key
+from shared.store.records import Project, Session, Task, TurnRow, project_key
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,9 @@ async def session(client: Client, sight: Sight, name: str) -> None:
         return
     who, shared = await _owner(client, name)
     row = await _row(client, name)
-    if who == sight.user_id or (not who and (row is None or row.user_id == sight.user_id)):
+    if who == sight.user_id or (not who and row is not None and row.user_id == sight.user_id):
+        return
+    if not who and row is None and not await _used(client, name):
         return
     if shared and row is not None and in_projects(sight, row.project_id or row.active_project):
         return
@@ -89,6 +91,19 @@ async def _owner(client: Client, name: str) -> tuple[str, bool]:
     who = text.removeprefix("*")
     # What somebody only says of themselves, without a signature, makes it nobody's who signs in.
     return ("" if not who else who[2:] if who.startswith("s:") else f"?{who}"), text.startswith("*")
+
+
+async def _used(client: Client, name: str) -> bool:
+    """Whether something ran there, as where an agent answers another: that belongs to no conversation of theirs."""
+    try:
+        if await client.bus.command("EXISTS", client.names.stream(name)):
+            return True
+    except BusUnreachable:
+        pass
+    try:
+        return await (await client.store()).count(TurnRow, {"session_id": name}) > 0
+    except StoreUnavailable:
+        return False
 
 
 async def _row(client: Client, name: str) -> Session | None:
