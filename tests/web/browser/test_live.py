@@ -13,6 +13,7 @@ from playwright.sync_api import expect
 from tests.support.processes import Site, Worker, until
 from tests.support.valkey import free_port, valkey
 from tests.web.browser.conftest import Opens
+from tests.web.browser.looking import Watched
 from tests.web.conftest import api, chatter, place
 from tests.web.render.test_markdown import HOSTILE
 from tests.web.support import serve
@@ -61,6 +62,29 @@ def url(web: Worker) -> str:
     return f"http://127.0.0.1:{PORT}"
 
 
+# Whether what is being written ever lacked a word or had one twice; the last one may be a part of a word.
+COUNTING = """() => {
+  window.broken = [];
+  new MutationObserver(() => {
+    const text = [...document.querySelectorAll('#now .prose')].map(one => one.textContent).join(' ');
+    const found = [...text.matchAll(/word(\\d+)/g)].map(one => Number(one[1])).slice(0, -1);
+    if (found.some((number, place) => number !== place)) window.broken.push(text);
+  }).observe(document.getElementById('now'), {childList: true, subtree: true, characterData: true});
+}"""
+
+
+def counted(here: Watched) -> None:
+    """Look at every moment of what is written from now on."""
+    here.page.evaluate(COUNTING)
+
+
+def whole(here: Watched) -> None:
+    """Every word stands there once, and did at every moment."""
+    here.hears("word59")
+    assert here.page.locator("#entries .answer .prose").last.inner_text() == WORDS
+    assert here.page.evaluate("window.broken") == []
+
+
 def says(url: str, session: str, text: str) -> None:
     """The same person, by another program."""
     said = httpx.post(f"{url}/api/agent/chat", json={"message": text, "session_id": session}, timeout=60)
@@ -103,14 +127,14 @@ def test_the_page_goes_on_when_its_process_is_started_anew_without_a_doubled_or_
     opens: Opens, place: Site, web: Worker, url: str
 ) -> None:
     here = opens("/chat/cut")
+    counted(here)
     here.says("slowly")
     expect(here.page.locator("#now")).to_contain_text("word5")
     web.drain()
     expect(here.page.locator("#away")).to_contain_text("not connected", timeout=15_000)
     serve(place, PROMPTDOCK_WEB_PORT=str(PORT))
-    here.hears("word59")
+    whole(here)
     expect(here.page.locator("#away")).to_be_hidden()
-    assert here.page.locator("#entries .answer .prose").last.inner_text() == WORDS
     here.says("and then?")
     here.hears("and then?")
 
@@ -120,23 +144,24 @@ def test_who_opens_the_page_in_the_middle_of_an_answer_sees_it_from_its_beginnin
     here.says("gradually")
     expect(here.page.locator("#now")).to_contain_text("word9")
     late = opens("/chat/middle")
+    counted(late)
+    counted(here)
     expect(late.page.locator("#now")).to_contain_text("word0 word1 word2")
-    for one in (here, late):
-        one.hears("word59")
-        assert one.page.locator("#entries .answer .prose").last.inner_text() == WORDS
+    whole(here)
+    whole(late)
 
 
 def test_when_another_worker_takes_over_no_word_is_doubled_or_missing(
     opens: Opens, place: Site, chatter: Worker
 ) -> None:
     here = opens("/chat/takeover")
-    here.says("slowly")
+    counted(here)
+    here.says("gradually")
     expect(here.page.locator("#now")).to_contain_text("word9")
     for worker in [one for one in place.workers if one.name == "chatter"]:
         worker.kill()
     place.up("chatter")
-    here.hears("word59")
-    assert here.page.locator("#entries .answer .prose").last.inner_text() == WORDS
+    whole(here)
 
 
 def test_hostile_text_is_shown_as_text_and_makes_nothing_happen(opens: Opens, url: str) -> None:
