@@ -84,6 +84,7 @@ class Settings(BaseModel):
     agent_name: str | None = Field(None, alias="AGENT_NAME")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", alias="LOG_LEVEL")
     conversation_timeout_ms: int = Field(3_600_000, alias="CONVERSATION_TIMEOUT", ge=1)
+    session_idle_ms: int = Field(10_800_000, alias="SESSION_IDLE", ge=0)
     tool_call_timeout_ms: int = Field(300_000, alias="TOOL_CALL_TIMEOUT", ge=1)
 
     home: Path = Field(default_factory=find_home, alias="PROMPTDOCK_HOME")

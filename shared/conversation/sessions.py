@@ -6,6 +6,7 @@ import contextlib
 import functools
 import json
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -23,10 +24,8 @@ SWITCHES = frozenset(
 )  # tools whose results name the project from then on
 
 _TITLE = 60  # characters of a conversation's first words
-_TOUCHED = (
-    "origin",
-    "project_id",
-)  # what a turn sets on a session that is known; its title is that of its first
+# What a turn sets on a session that is known; its title is that of its first.
+_TOUCHED = ("origin", "project_id", "talked", "clear_seq")
 
 
 def title(words: str) -> str:
@@ -71,6 +70,15 @@ async def _make(store: Store, rows: list[Session]) -> None:
         for row in rows:
             with contextlib.suppress(Conflict):
                 await store.insert(row)
+
+
+async def last_word(store: Store, row: Session) -> datetime:
+    """When somebody last spoke in this conversation, or in another thread of its channel, else of its person."""
+    where = {"channel": row.channel} if row.channel else {"user_id": row.user_id}
+    found = await store.select(
+        Session, {"agent": row.agent, **where}, order=[("last_active_at", "desc")], limit=1
+    )
+    return max([row.last_active_at, *(one.last_active_at for one in found)])
 
 
 async def active_project(store: Store, session: str) -> str:

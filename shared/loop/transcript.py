@@ -70,7 +70,7 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def usage_of(record: ModelRecord) -> Usage:
+def usage_of(record: PricedRecord) -> Usage:
     """Tokens and price of an answer."""
     return Usage(*record.usage)
 

@@ -12,6 +12,7 @@ from shared.tools.knowledge import memory, notes, prompts, recollection
 from shared.tools.projects import project, repositories, workspaces
 from shared.tools.registry import Registry
 from shared.tools.research import report, symbols
+from shared.tools.sessions import window
 from shared.tools.tasks import chains, core, lifecycle, outcome, planning, review, steering
 
 
@@ -58,6 +59,7 @@ def registry() -> Registry:
             steering.category,
             prompt.category,
             recollection.category,
+            window.category,
         ]
     )
 

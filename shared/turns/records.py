@@ -62,10 +62,9 @@ class _Kind(BaseModel):
         return pack(self.fields())
 
 
-class ModelRecord(_Kind):
-    """An answer of the model. `stop`: why it ended; `limit`: what ended an executor before its end."""
+class PricedRecord(_Kind):
+    """An answer of a model, whatever it was for."""
 
-    k: Literal["model"] = "model"
     at: int = 0
     content: list[AnyObject]
     stop: AnyText
@@ -76,6 +75,19 @@ class ModelRecord(_Kind):
     ms: int | None = None
     provider: AnyText = ""  # who gave it
     notes: list[AnyText] = []  # for the person: how it came about
+
+
+class BoughtRecord(PricedRecord):
+    """One that stands beside the turn, and goes to no model again; `text` says what it is."""
+
+    k: Literal["bought"] = "bought"
+    text: AnyText = ""
+
+
+class ModelRecord(PricedRecord):
+    """An answer of the model. `stop`: why it ended; `limit`: what ended an executor before its end."""
+
+    k: Literal["model"] = "model"
     first: int = 0  # of a summary: the messages that it is of
     last: int = 0
 
@@ -296,7 +308,7 @@ class UnknownRecord(_Kind):
 
 
 JournalRecord = (
-    ModelRecord | ResultRecord | NoteRecord | IntentRecord | AskRecord | WaitsRecord | DecidedRecord
+    ModelRecord | BoughtRecord | ResultRecord | NoteRecord | IntentRecord | AskRecord | WaitsRecord | DecidedRecord
     | CheckRecord | ForeignRecord | SituationRecord | BegunRecord | FinalRecord | SettlesRecord | QuestionRecord
     | AnsweredRecord | ChecksRecord | ConflictsRecord | SessionRecord | RememberedRecord
     | DrawingRecord | PlanRecord | StepRecord | UnknownRecord
@@ -339,6 +351,11 @@ class Records(list[JournalRecord]):
     def answers(self) -> list[ModelRecord]:
         """What the model answered."""
         return self.of(ModelRecord)
+
+    @property
+    def priced(self) -> list[PricedRecord]:
+        """All that models answered in it."""
+        return self.of(PricedRecord)
 
     def results(self, tool: str = "") -> list[ResultRecord]:
         """What calls came to: all of them, or those of one tool."""

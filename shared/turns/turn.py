@@ -61,6 +61,7 @@ class Turn:
         self.wake_up = asyncio.Event()  # set when something may have joined
         self.lost = asyncio.Event()
         self.ended = False
+        self.alone = False  # it takes in nothing more: what comes for its session opens the next turn
         self._closing = False  # its end is on its way to Redis
         self.project_id: UUID | None = None  # what its cost is booked on
         self.task_id: UUID | None = None
@@ -95,9 +96,8 @@ class Turn:
             packed = [record.to_bytes() for record in fresh]
             requested = time.monotonic()
             try:
-                came = await self.queue.step(
-                    self.session, self.epoch, self._stored, len(self.given), packed, calls
-                )
+                known = -1 if self.alone else len(self.given)
+                came = await self.queue.step(self.session, self.epoch, self._stored, known, packed, calls)
             except Fenced:
                 self.lost.set()
                 raise

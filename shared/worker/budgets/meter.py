@@ -22,7 +22,7 @@ from shared.settings import Settings
 from shared.store.base import Store
 from shared.store.records import Project, Task, project_key
 from shared.tasks import budgets
-from shared.turns.records import ModelRecord
+from shared.turns.records import PricedRecord
 from shared.turns.turn import Turn
 from shared.worker.budgets.ledger import Ledger, Spent, today
 
@@ -96,7 +96,7 @@ class Meter:
         project, number = self._begun, 0
         for record in self._turn.records:
             project = sessions.switched(record) or project
-            if isinstance(record, ModelRecord):
+            if isinstance(record, PricedRecord):
                 usage = Usage(*record.usage)
                 self._own += usage.cost
                 await self._book(number, usage, record.at / 1000, project)
@@ -201,7 +201,7 @@ class MeteredModel(Model):
         self.name, self.demo = model.name, model.demo
 
     async def answer(self, request: Request, on_delta: OnDelta | None = None) -> Answer:
-        number = len(self._turn.records.answers)
+        number = len(self._turn.records.priced)
         answer = await self._model.answer(replace(request, ours=self._turn.ours), on_delta)
         await self._meter.bought(number, answer.usage)
         return answer

@@ -20,11 +20,13 @@ from shared.store.records import (
 from shared.store.row import derived
 from shared.turns.records import (
     AskRecord,
+    BoughtRecord,
     CheckRecord,
     DecidedRecord,
     JournalRecord,
     ModelRecord,
     PlanRecord,
+    PricedRecord,
     Record,
     Records,
     ResultRecord,
@@ -82,7 +84,7 @@ def turn_rows(
             rows.append(_audit(agent, turn_id, session, record, task_id))
             continue
         rows.append(_step(agent, turn_id, session, number, record, at))
-        if isinstance(record, ModelRecord):
+        if isinstance(record, PricedRecord):
             usage = _usage(agent, turn_id, session, number, record, provider, task_id)
             rows.append(usage.model_copy(update={"project_id": project_id}))
     return rows
@@ -136,6 +138,8 @@ def _described(record: JournalRecord) -> str:
         case ModelRecord():
             calls = [block["name"] for block in record.calls]
             return f"model asked for {', '.join(calls)}" if calls else "model answered"
+        case BoughtRecord():
+            return f"model wrote {record.text}"
         case ResultRecord():
             return f"{record.tool} {'failed' if record.error else 'done'}"
         case AskRecord():
@@ -159,7 +163,7 @@ def _usage(
     turn_id: str,
     session: str,
     number: int,
-    record: ModelRecord,
+    record: PricedRecord,
     provider: str,
     task_id: UUID | None,
 ) -> Row:

@@ -12,6 +12,8 @@ from shared.redaction import conceal
 from shared.turns.queue import QueueEntry
 from shared.turns.records import ModelRecord, Records, ResultRecord
 
+REST = "rest"  # the command by which an agent has a conversation rest in which nobody spoke for long
+
 
 @dataclass
 class TurnInput:
@@ -24,6 +26,7 @@ class TurnInput:
     approvals: list[messages.ApprovalMessage] = field(default_factory=list)
     answers: list[messages.AgentMessage] = field(default_factory=list)
     requests: list[messages.AgentMessage] = field(default_factory=list)
+    rests: list[messages.AgentMessage] = field(default_factory=list)  # nobody spoke for long: see resting.py
 
 
 def sort(entries: list[QueueEntry], human_channel: str) -> TurnInput:
@@ -36,7 +39,7 @@ def sort(entries: list[QueueEntry], human_channel: str) -> TurnInput:
             raise BadMessage("a message cannot be read", str(error)[:200]) from None
         if entry.channel != human_channel:
             agent = messages.agent(value)
-            (given.answers if agent.type in messages.ANSWERS else given.requests).append(agent)
+            (given.answers if agent.type in messages.ANSWERS else _asked(given, agent)).append(agent)
             continue
         message = messages.human({**value, "id": entry.id})
         match message:
@@ -51,6 +54,11 @@ def sort(entries: list[QueueEntry], human_channel: str) -> TurnInput:
             case messages.ApprovalMessage():
                 given.approvals.append(message)
     return given
+
+
+def _asked(given: TurnInput, agent: messages.AgentMessage) -> list[messages.AgentMessage]:
+    rests = agent.type == "command" and agent.sender == agent.to and agent.payload.get("command") == REST
+    return given.rests if rests else given.requests
 
 
 def words(given: TurnInput) -> list[str]:

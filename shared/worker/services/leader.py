@@ -14,9 +14,10 @@ from shared.worker.changes import Changes
 from shared.worker.resources import Resources
 from shared.worker.runners.agent import AgentRunner
 from shared.worker.services import hooks as hooking
-from shared.worker.services import memory, retention
+from shared.worker.services import idle, memory, retention
 from shared.worker.services.hook_gate import AGENT, HookTools
 from shared.worker.services.hooks import HookService
+from shared.worker.services.idle import IdleService
 from shared.worker.services.memory import MemoryService
 from shared.worker.services.retention import RetentionService
 from shared.worker.services.scheduler import ACTOR, SchedulerService
@@ -74,6 +75,10 @@ def of_chatter(resources: Resources, engine: AgentRunner) -> Services:
             "scheduler": scheduler.run(),
             "hooks": hooks.run(),
             "recollection": remembering.run(),
+            "idle": IdleService(
+                *(connection, resources.store, lease(idle.NAME, instance)),
+                *(engine.profile.name, resources.settings.session_idle_ms),
+            ).run(),
             "retention": RetentionService(resources.store, sweeps, days).run(),
         }
 

@@ -8,6 +8,7 @@ from shared import log
 from shared.bus import messages
 from shared.bus.keys import CHATTER, CHATTER_OUTPUT, HUMAN_INPUT
 from shared.conversation import sessions
+from shared.conversation.context import Parting
 from shared.conversation.past import History
 from shared.conversation.window import FOREIGN
 from shared.errors import Fenced, PromptDockError
@@ -72,6 +73,8 @@ class TurnOutput:
         given = self._input
         if not (status == "task_update" or status in messages.CLOSING) or given.stops or given.commands:
             return ""
+        if given.rests:
+            return await news(self._connection)
         if given.said:
             return "shown" if given.said[0].source in messages.ACKNOWLEDGING else ""
         return await news(self._connection) if given.answers and not given.requests else ""
@@ -101,6 +104,7 @@ class TurnOutput:
         error: str | None = None,
         dead: str = "",
         live: dict[str, Any] | None = None,
+        parting: Parting | None = None,
         **extra: Any,
     ) -> None:
         """The one closing output, the one event that says so, and everything that this turn leaves."""
@@ -109,6 +113,9 @@ class TurnOutput:
         await self._approvals.withdraw(self.turn)
         added = added or []
         drop, kept = past.leaves(added) if past else (0, added)
+        last = added[-1]["seq"] if added else None
+        if parting and parting.floor is not None:
+            drop, kept, last = self.turn.held, parting.window, parting.seq
         told = state or {"task_update": "complete"}.get(status, status)
         rows: list[Row | outbox.RowChange] = [
             *turn_rows(
@@ -132,7 +139,8 @@ class TurnOutput:
         rows += conversation_rows(self.turn.session, self.turn.id, added)
         project = sessions.project_now(self.turn.records, situation.project(self.turn) or sessions.DEFAULT)
         rows += memory.rows(self.turn, self._input, added, project, self._replies.agent)
-        rows.append(self._touched(added))
+        rows += parting.rows_of(self.turn.session, self.turn.id) if parting else []
+        rows.append(self._touched(added, parting))
         if self._input.requests:
             await self._answer_agents(status, text, extra)
         events = await self._live.last(*self._ended(status, text, told, live or {}))
@@ -145,7 +153,7 @@ class TurnOutput:
                 dead=dead,
                 drop=drop,
                 window=[pack(item) for item in kept],
-                seq=added[-1]["seq"] if added else None,
+                seq=last,
                 events=events,
                 listens=self._live.listens,
             )
@@ -191,7 +199,7 @@ class TurnOutput:
         )
         return output.text(self._channel)
 
-    def _touched(self, added: list[Record]) -> outbox.RowChange:
+    def _touched(self, added: list[Record], parting: Parting | None) -> outbox.RowChange:
         person = str(self.who.get("user_id", "")) or None
         values: dict[str, Any] = {
             "key": self.turn.session,
@@ -203,7 +211,11 @@ class TurnOutput:
         if project := ended_in(self.turn.records, self.turn.project_id):
             values["project_id"] = str(project)
         if added:  # what was read without leaving words in the conversation is not read on
-            values["origin"] = {"foreign": added[-1][FOREIGN]}
+            values |= {"origin": {"foreign": added[-1][FOREIGN]}, "talked": True}
+        if parting:
+            values |= parting.session
+            if parting.window:
+                values["origin"] = {"foreign": parting.window[-1][FOREIGN]}
         return outbox.RowChange("session", values)
 
     def now(self) -> int:

@@ -9,7 +9,8 @@ from typing import Any
 from shared import failpoints, log
 from shared.bus import messages
 from shared.bus.keys import HUMAN_INPUT
-from shared.conversation import model_choice, prompt, sessions, window
+from shared.conversation import context, model_choice, prompt, sessions, window
+from shared.conversation.context import Parting, WindowChange
 from shared.conversation.past import History, look_back
 from shared.errors import BadMessage, Missing, PromptDockError, ToolError, UsageError, sentences
 from shared.guard.permissions import marks
@@ -30,6 +31,7 @@ from shared.worker.runners.chat import (
     drawing,
     full,
     memory,
+    resting,
     speaker,
     summary,
     thoughts,
@@ -37,6 +39,7 @@ from shared.worker.runners.chat import (
     warm,
     wording,
 )
+from shared.worker.runners.chat.keeping import WindowKeeper
 from shared.worker.runners.chat.output import TurnOutput
 from shared.worker.runners.consult import asked_for
 from shared.worker.runners.inputs import awaited, said, sort, words
@@ -74,18 +77,26 @@ class ChatRunner:
         self.engine = await self.engine.current()
         self.output.who = await self._person()
         self.turn.activity.user = str(self.output.who.get("user_id", ""))
-        work = self._given.said or self._given.requests or self._given.answers or self._given.commands
+        work = self._spoken
         if work and self._ended_by(self._given.stops):
             await self.stopped("Stopped.")
         elif self._given.commands:
             await self._command(self._given.commands[0])
         elif work:
             await self._converse()
+        elif self._given.rests:
+            await resting.rest(self.engine, self.turn, self.output, await self._look_back())
         elif self._given.stops:
             await self.output.close("error", "There is nothing to stop. It may have ended already.")
         else:
             what = "There is no running turn to amend. It may have ended already."
             await self.output.close("error", what)
+
+    @property
+    def _spoken(self) -> bool:
+        """Whether somebody is to be answered."""
+        given = self._given
+        return bool(given.said or given.requests or given.answers or given.commands)
 
     def _ended_by(self, stops: Sequence[messages.Stop]) -> bool:
         """Whether one of them ends this turn: not a consult of it, and not another turn."""
@@ -93,11 +104,18 @@ class ChatRunner:
 
     async def stopped(self, text: str = "Stopped. What was done until then stays as it is.") -> None:
         """The person ended this turn: everything under way is ended already."""
+        if self._given.rests and not self._spoken:
+            await resting.leave(self.turn)
+            return
         left = await self._left("stopped by the person, before an answer was given")
         await self.output.close("complete", text, state="stopped", **left)
 
     async def failed(self, error: PromptDockError, dead: str = "") -> None:
         """The turn cannot be answered; the message goes to the dead letters where it is to blame."""
+        if self._given.rests and not self._spoken:
+            log.get().warning("A conversation was not put to rest", why=str(error))
+            await resting.leave(self.turn, dead)
+            return
         if not self.output.who:  # it did not even begin
             self.output.who = await self._person()
         left = {} if dead else await self._left(f"failed, and gave no answer: {error.what}", error)
@@ -274,7 +292,7 @@ class ChatRunner:
         )
         for answer in self._late():
             self._colleagues.late(answer)
-        context = Context(
+        here = Context(
             agent=self.engine.profile.name,
             session_id=self.turn.session,
             turn_id=self.turn.id,
@@ -289,11 +307,11 @@ class ChatRunner:
             cluster=self._colleagues,
             consulted=lambda: self._consulted(past),
             talks=not decided,
-            extras={"repos": self.resources.repos, **self.engine.extras},
+            extras={"repos": self.resources.repos, "past": past, **self.engine.extras},
         )
         live = waiting_notice(self._live, self.output.say, self._spawn)
         if thoughts.wanted(self._given.said, self._speaker):
-            return await self._filed(messages[-1], context, live)
+            return await self._filed(messages[-1], here, live)
         work = await full.begin(
             *(self.engine, self.turn, said, self._colleagues, live, self.output.say, self._joined)
         )
@@ -304,7 +322,7 @@ class ChatRunner:
             self.turn,
             (self.engine.profile.system,),
             messages,
-            context,
+            here,
             live,
             work.joined,
             self._asked(),
@@ -380,6 +398,7 @@ class ChatRunner:
         user = {"role": "user", "content": [{"type": "text", "text": text} for text in opening]}
         added = self._window([user, *done.messages], past.seq)
         added[-1][warm.FIELD] = warm.after(self.turn, past)
+        parting = await self._parting(context.changes(self.turn.records), past, added)
         extra: dict[str, Any] = {
             "demo": done.demo or None,
             "model": done.model,
@@ -415,12 +434,29 @@ class ChatRunner:
         live |= {"usage": extra["usage"], "cost": done.usage.cost}
         live |= {"footer": list(done.told)} if done.told else {}
         failpoints.point("final bought", self.turn.id)
-        await self.output.close(status, content, added=added, past=past, live=live, **extra)
-        if past.unsummarised(added):
+        await self.output.close(status, content, added=added, past=past, live=live, parting=parting, **extra)
+        if not parting and past.unsummarised(added):
             await summary.ask(self.turn.queue, self.turn.session, added[-1]["seq"])
         if memory.wanted(self._given) and self.resources.settings.budget_memory:
             rest = self.resources.settings.memory_rest_ms
             await drawing.plan(self.resources.connection, self.turn.session, rest)
+
+    async def _parting(
+        self, changes: Sequence[WindowChange], past: History, added: Sequence[Record]
+    ) -> Parting | None:
+        """What the calls of this turn do with its window."""
+        who = str(self.output.who.get("user_id", ""))
+        by = who if self._given.commands else self.engine.profile.name
+        if not changes:
+            return None
+        keeper = WindowKeeper(self.engine, self.turn, past, added, by, who or None)
+        try:
+            return await keeper.part(changes)
+        except ToolError as error:
+            if self._given.commands:
+                raise
+            await self.output.say(error.told())  # what the model asked for cannot be done any more
+            return None
 
     def _window(self, messages: Sequence[ModelMessage], seq: int) -> list[Record]:
         """What this turn adds to the conversation, numbered on from `seq`."""
@@ -458,6 +494,8 @@ class ChatRunner:
         if conversation.startswith(messages.COMMANDS):  # it is given beside the conversation that it is about
             conversation = messages.default_session(command.user_id)
         project = await sessions.active_project(self.resources.store, conversation)
+        self.turn.alone = True  # an outcome that comes meanwhile opens the next turn
+        past = await self._look_back() if command.tool in context.TOOLS else None
         live, say = self._live, self.output.say
         cluster = Peers(
             self.resources.connection,
@@ -469,7 +507,7 @@ class ChatRunner:
             live,
             say,
         )
-        context = Context(
+        here = Context(
             agent="person",
             session_id=self.turn.session,
             turn_id=self.turn.id,
@@ -479,19 +517,32 @@ class ChatRunner:
             roles=self._roles,
             project_id=str(command.arguments.pop("project", None) or project),
             cluster=cluster,
-            extras={"repos": self.resources.repos, **self.engine.extras},
+            extras={"repos": self.resources.repos, "past": past, **self.engine.extras},
         )
         key = f"{self.turn.id}.1.1"
         again = self.turn.records.first(IntentRecord) is not None
         call = Call(key, key, command.tool, command.arguments, again)
         result = await self.engine.command(
-            self.turn, call, context, self._asked(), live, profile=command.profile
+            self.turn, call, here, self._asked(), live, profile=command.profile
         )
+        parting = None
+        if past and (change := context.asked(result)):
+            try:
+                parting = await self._parting([change], past, [])
+            except ToolError as error:
+                result = error.as_dict()
+        if parting:
+            result = {**parting.result, "told": " ".join(parting.told)}
         status: messages.Status = "error" if "error" in result else "complete"
-        text = str(result.get("error") or f"{command.tool}: done")
+        text = str(result.get("error") or result.get("told") or f"{command.tool}: done")
         if "error" in result:
             text = sentences(*(str(result.get(key) or "") for key in ("error", "why", "fix")))
         more = await self._trusted(command, text) if result.get("trusted") == CONVERSATION else {}
+        for answer in self._given.answers:  # came beside it, and opens no turn of its own
+            if answer.payload.get("task_id"):
+                await self._task_update(answer)
+        if parting:
+            more = {"past": past, "parting": parting}
         await self.output.close(status, text, result=result, **more)
 
     async def _trusted(self, command: messages.CommandMessage, text: str) -> dict[str, Any]:
@@ -509,7 +560,8 @@ class ChatRunner:
         card = {
             key: payload.get(key) for key in ("task_id", "status", "branch", "commits", "receipt", "error")
         }
-        if self._given.said or self._given.requests or len(self._given.answers) > 1:
+        given = self._given
+        if given.said or given.requests or given.commands or len(given.answers) > 1:
             text = wording.outcome_text(answer)
             await self.output.tell("task_update", text, f"t.{answer.request_id}", task=card)
 

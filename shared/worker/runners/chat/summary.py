@@ -8,23 +8,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from shared import failpoints, log
+from shared import log
 from shared.bus.messages import AgentMessage
 from shared.conversation import past as pasts
-from shared.conversation import sessions
 from shared.conversation import summary as summaries
 from shared.conversation import window as windows
 from shared.errors import PromptDockError
-from shared.loop import final
-from shared.loop.transcript import answer_record
 from shared.store.records import SnapshotRow
 from shared.store.row import derived
 from shared.turns import outbox
 from shared.turns.queue import Completion, Mail, Queue
 from shared.turns.records import ModelRecord, Record, pack, unpack
 from shared.turns.turn import Turn
-from shared.worker.budgets.meter import Meter, MeteredModel
 from shared.worker.runners.agent import AgentRunner, model_name
+from shared.worker.runners.chat import buying
 from shared.worker.runners.history import turn_rows
 
 
@@ -64,8 +61,7 @@ class SummaryRunner:
         bought = self._turn.records.first(ModelRecord)
         if bought is None:
             bought = await self._buy()
-        text = final.split(bought.content)[0].strip() if bought else ""
-        if bought and text and bought.stop != "refusal":
+        if bought and (text := buying.text(bought)):
             log.get().info("A conversation was summarised", of=self._session, until=bought.last)
             await self._close("complete", made=summaries.record(text, bought.first, bought.last))
         else:
@@ -89,26 +85,15 @@ class SummaryRunner:
         last = self._before["last"] if self._before else 0
         if not (due := summaries.covered(window, last)):
             return None
-        project = await sessions.active_project(resources.store, self._session)
-        meter = Meter(
-            self._engine.ledger, resources.store, resources.settings, self._turn, project, None, self._session
-        )
-        await meter.open()
-        if meter.over():
-            return None
         before = self._before["text"] if self._before else ""
         request = summaries.request(
             model_name(resources.settings, profile, resources.model), profile.name, before, due
         )
-        started = self._turn.elapsed_ms()
-        answer = await MeteredModel(resources.model, meter, self._turn).answer(request)
-        took = self._turn.elapsed_ms() - started
         first = self._before["first"] if self._before else due[0]["seq"]
-        bought = answer_record(answer, took).model_copy(update={"first": first, "last": due[-1]["seq"]})
-        failpoints.point("model answered", self._turn.id)
-        await self._turn.step(bought)
-        failpoints.point("answer stored", self._turn.id)
-        return bought
+        span = {"first": first, "last": due[-1]["seq"]}
+        return await buying.buy(
+            *(self._engine, self._turn, self._session, request), lambda answer: answer.model_copy(update=span)
+        )
 
     async def _close(self, state: str, made: Record | None = None, why: str = "", dead: str = "") -> None:
         turn = self._turn

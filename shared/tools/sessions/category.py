@@ -1,0 +1,81 @@
+"""The category of these tools, and whose conversations they may touch."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from shared.errors import Missing, ToolError
+from shared.store.records import Session, SnapshotRow
+from shared.tools.context import Context
+from shared.tools.registry import Category
+
+SESSIONS = "sessions"
+_LETTERS = 4  # of an id at least, where it is not whole
+_TRIES, _PAUSE = 6, 0.4  # looks at the Store, seconds between them: rows of a turn come there behind its end
+
+
+def sessions() -> Category:
+    """A module's part of the category."""
+    return Category(
+        SESSIONS, "Conversations: clear, save, restore, list, search, name, fork, export, import, threads"
+    )
+
+
+def person(here: Context) -> str:
+    """Whose conversations these are; ToolError where nobody's request led to this call."""
+    user, _ = here.owner
+    if not user:
+        raise ToolError("nobody's conversations can be meant", "no person's request led to this call", "")
+    return user
+
+
+async def own(here: Context, key: str) -> Session:
+    """A conversation of this person. Of one that is another's nothing is told but that."""
+    user = person(here)
+    rows = await here.store.select(Session, {"key": key}, limit=1)
+    if not rows:
+        raise Missing(
+            f"there is no conversation {key[:100]!r}", "", "list_sessions names those that there are"
+        )
+    if rows[0].user_id not in (None, user) and key != here.session_id:
+        raise ToolError(f"the conversation {key[:100]!r} is not {user}'s", "it belongs to somebody else", "")
+    return rows[0]
+
+
+async def saved(here: Context, id: str) -> SnapshotRow:
+    """What this person saved under an id, or under its first letters; what was saved just now may be on its way."""
+    for _ in range(_TRIES):
+        with contextlib.suppress(Missing):
+            return await _saved(here, id)
+        await asyncio.sleep(_PAUSE)
+    return await _saved(here, id)
+
+
+async def _saved(here: Context, id: str) -> SnapshotRow:
+    user = person(here)
+    rows = await here.store.select(SnapshotRow, {"kind": "saved"}, order=[("created_at", "desc")])
+    wanted = id.strip().lower()
+    found = [row for row in rows if str(row.id).startswith(wanted)] if len(wanted) >= _LETTERS else []
+    mine = [row for row in found if await _theirs(here, row, user)]
+    if len(mine) == 1:
+        return mine[0]
+    if mine:
+        raise ToolError(
+            f"{id[:40]!r} may mean several", ", ".join(str(row.id) for row in mine[:5]), "write more of it"
+        )
+    if found:
+        raise ToolError(
+            f"what is saved as {id[:40]!r} is not {user}'s", "it is of somebody else's conversation", ""
+        )
+    raise Missing(
+        f"nothing is saved as {id[:40]!r}", "it may have been deleted", "list_saved names what there is"
+    )
+
+
+async def _theirs(here: Context, row: SnapshotRow, user: str) -> bool:
+    """Whether it is of their conversation: that rests by itself, too."""
+    if row.user_id is not None or row.session_id == here.session_id:
+        return row.user_id == user or row.session_id == here.session_id
+    rows = await here.store.select(Session, {"key": row.session_id}, limit=1)
+    return bool(rows) and rows[0].user_id == user
