@@ -10,7 +10,7 @@ from typing import Any
 from shared import log
 from shared.loop.base import Call
 from shared.models.base import Answer, Block, ModelMessage, Usage
-from shared.turns.records import JournalRecord, ModelRecord, NoteRecord, ResultRecord
+from shared.turns.records import JournalRecord, ModelRecord, NoteRecord, PricedRecord, ResultRecord
 
 CONTINUE = "[continue where the answer was cut off]"
 

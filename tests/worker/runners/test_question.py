@@ -156,7 +156,7 @@ async def test_only_a_question_that_is_open_is_told_again(redis: RedisBus, names
     turn.send = AsyncMock()
     connection = Connection(redis, names, Signer("x" * 64), 1000)
     model = cast(Model, SimpleNamespace(demo=False))
-    given = SimpleNamespace(said=[], stops=[], commands=[], answers=[], requests=[])
+    given = SimpleNamespace(said=[], stops=[], commands=[], answers=[], requests=[], rests=[])
     live = cast(EventStream, None)
     replies, approvals = Replies(connection, "chatter"), cast(ApprovalService, None)
     output = TurnOutput(replies, approvals, model, cast(Turn, turn), cast(TurnInput, given), live)
