@@ -206,6 +206,26 @@ async def _trust(here: Conversation, _rest: str) -> str:
     return "What was read in this conversation until now is trusted."
 
 
+async def _clear(here: Conversation, _rest: str) -> str:
+    return str((await _called(here, "clear_context", {}, here.session))["told"])
+
+
+async def _save(here: Conversation, rest: str) -> str:
+    return str((await _called(here, "save_context", {"description": rest}, here.session))["told"])
+
+
+async def _restore(here: Conversation, rest: str) -> str:
+    if rest:
+        return str((await _called(here, "restore_context", {"id": rest}, here.session))["told"])
+    found = await _called(here, "list_saved", {})
+    told = _table([(str(one["id"]), line(str(one["description"]), 60)) for one in found["saved"]])
+    return "\n".join([*told, "One of them: /restore ID"]) if told else "Nothing is saved yet: /save"
+
+
+async def _context(here: Conversation, _rest: str) -> str:
+    return str((await _called(here, "get_context", {}, here.session))["told"])
+
+
 async def _called(
     here: Conversation, tool: str, arguments: dict[str, Any], session: str = ""
 ) -> dict[str, Any]:
@@ -231,6 +251,10 @@ COMMANDS: dict[str, tuple[str, str, Command]] = {
     "/deny": ("[WHY]", "refuse it", _deny),
     "/inbox": ("", "all that waits for you, in all conversations", _inbox),
     "/answer": ("ID WORDS", "answer the question of a task, in words or by the number of an option", _answer),
+    "/clear": ("", "begin this conversation anew; its history stays", _clear),
+    "/save": ("[ABOUT]", "save this conversation as it is", _save),
+    "/restore": ("[ID]", "what is saved, or go on from it", _restore),
+    "/context": ("", "how full this conversation's window is", _context),
     "/trust": ("", "trust what was read in this conversation until now", _trust),
     "/status": ("", "on what the cluster stands, and what waits", _status),
     "/agents": ("", "who is here, and what they do", _agents),

@@ -47,7 +47,8 @@ async def touch(store: Store, turns: list[dict[str, Any]]) -> None:
         )
     alike: dict[str, list[str]] = {}
     for key in sorted(sessions):
-        marks = {name: value for name in _TOUCHED if (value := sessions[key].get(name))}
+        given = sessions[key]
+        marks = {name: given[name] for name in _TOUCHED if given.get(name) not in (None, "", {})}
         alike.setdefault(json.dumps(marks, sort_keys=True), []).append(key)
     for kept, keys in alike.items():
         for start in range(0, len(keys), IN_LIMIT):

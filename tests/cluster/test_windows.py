@@ -109,9 +109,10 @@ def test_what_is_cleared_stays_in_the_history_and_is_shown_no_more(
     assert not any("earlier messages" in text for text in shown(api))
     rows = kept(place, user, 6)
     assert "Momo" in rows[0]["content"]
-    (row,) = place.query("select * from sessions where key = ?", f"user:{user}")
-    assert row["clear_seq"] == 2
-    assert command(wire, user, "clear_context")["status"] == "complete"
+    cleared = "select 1 from sessions where key = ? and clear_seq = 2"
+    until(lambda: place.query(cleared, f"user:{user}"))
+    full = command(wire, user, "get_context")["result"]
+    assert (full["shown"], full["before"]) == (4, 2) and "4 of at most 50" in full["told"]
 
 
 def test_what_is_saved_comes_back_with_summary_messages_and_calls(

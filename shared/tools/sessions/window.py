@@ -67,7 +67,8 @@ async def restore_context(here: Context, id: Annotated[str, Field(max_length=100
 @category.tool(effect="pure", touches=_RECORDS)
 async def get_context(here: Context) -> Result:
     """How full this conversation's window is: messages, what a summary tells, tokens of the last call."""
-    return (await fullness(here.store, here.session_id, _past(here))).card()
+    found = await fullness(here.store, here.session_id, _past(here))
+    return {**found.card(), "told": found.told()}
 
 
 @category.tool(effect="pure", touches=_RECORDS)
