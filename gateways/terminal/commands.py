@@ -207,23 +207,29 @@ async def _trust(here: Conversation, _rest: str) -> str:
 
 
 async def _clear(here: Conversation, _rest: str) -> str:
-    return str((await _called(here, "clear_context", {}, here.session))["told"])
+    return await _said(here, "clear_context", {})
 
 
 async def _save(here: Conversation, rest: str) -> str:
-    return str((await _called(here, "save_context", {"description": rest}, here.session))["told"])
+    return await _said(here, "save_context", {"description": rest})
 
 
 async def _restore(here: Conversation, rest: str) -> str:
     if rest:
-        return str((await _called(here, "restore_context", {"id": rest}, here.session))["told"])
+        return await _said(here, "restore_context", {"id": rest})
     found = await _called(here, "list_saved", {})
     told = _table([(str(one["id"]), line(str(one["description"]), 60)) for one in found["saved"]])
     return "\n".join([*told, "One of them: /restore ID"]) if told else "Nothing is saved yet: /save"
 
 
 async def _context(here: Conversation, _rest: str) -> str:
-    return str((await _called(here, "get_context", {}, here.session))["told"])
+    return await _said(here, "get_context", {})
+
+
+async def _said(here: Conversation, tool: str, arguments: dict[str, Any]) -> str:
+    """Run a tool as a turn of this conversation, whose answer is shown like any other of it."""
+    await here.client.command(tool, arguments, here.user, patience=_PATIENCE, session=here.session)
+    return ""
 
 
 async def _called(

@@ -69,7 +69,9 @@ async def _saved(here: Context, id: str) -> SnapshotRow:
             f"what is saved as {id[:40]!r} is not {user}'s", "it is of somebody else's conversation", ""
         )
     raise Missing(
-        f"nothing is saved as {id[:40]!r}", "it may have been deleted", "list_saved names what there is"
+        f"nothing is saved as {id[:40]!r}",
+        "it may have been deleted",
+        "promptdock sessions list shows what there is",
     )
 
 
