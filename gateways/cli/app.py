@@ -50,7 +50,7 @@ _TABLE = {
         "messages.app",
         "A turn after the fact: its steps and those of the agents that it asked, with time, tokens and cost.",
     ),
-    "models": Entry("cluster.app", "The models that the provider has, and which settings choose one."),
+    "models": Entry("cluster.app", "The models that the providers have, and which settings choose one."),
     "doctor": Entry(
         "cluster.app",
         "Look for what is wrong, with a remedy beside each finding; works with nothing running.",
