@@ -13,8 +13,8 @@ category = tier("core")
 
 
 def _registry(here: Context) -> Registry:
-    registry: Registry = here.extras["registry"]
-    return registry
+    assert here.registry is not None  # the executor hands it over
+    return here.registry
 
 
 @category.tool(effect="pure", touches=touching("records"))
@@ -36,8 +36,7 @@ async def load_tools(here: Context, category: str) -> Result:
     """Load a category of tools, or one tool by its name, for use from the next step on."""
     if category == CORE:
         return {"loaded": CORE, "tools_added": [], "message": "The core tools are always available."}
-    hidden = here.extras.get("hidden", frozenset())
-    tools = [tool for tool in named(_registry(here), category) if tool.name not in hidden]
+    tools = [tool for tool in named(_registry(here), category) if tool.name not in here.hidden]
     if not tools:
         raise ToolError(f"{category} cannot be loaded", "your permissions deny it", "go on without it")
     # What others wrote of their tools stands in what the model is shown from now on.

@@ -62,10 +62,9 @@ def wherever(function: Function) -> Function:
 
 def repos(here: Context) -> Mirrors:
     """The repositories of this home, as the worker hands them over."""
-    found: Mirrors | None = here.extras.get("repos")
-    if found is None:
+    if here.repos is None:
         raise ToolError("no repository can be reached here", "this turn has no home", "ask Chatter instead")
-    return found
+    return here.repos
 
 
 async def registered(here: Context, project: Project, place: str, name: str) -> Repo | None:
@@ -115,15 +114,13 @@ async def source(here: Context, repo: Repo, fresh: bool = False) -> Checkout:
 
 def sandbox(here: Context) -> Sandbox:
     """What confines commands in this turn."""
-    given: Sandbox | None = here.extras.get("sandbox")
-    if given is None and "repos" in here.extras:
-        given = repos(here).sandbox
+    given = here.sandbox or (here.repos.sandbox if here.repos else None)
     return given or Sandbox("refused", "this turn has no sandbox")
 
 
 def folder_of(here: Context, slug: str, *parts: str) -> Path | None:
     """A place in a project's own folder of this home; None where the turn has no home."""
-    return repos(here).home.joinpath("workspaces", slug, *parts) if "repos" in here.extras else None
+    return folder(here, slug, *parts) if here.repos else None
 
 
 def folder(here: Context, *parts: str) -> Path:
@@ -140,7 +137,7 @@ async def opened(
     roots keeps them.
     """
     head, _, rest = path.partition("/")
-    if here.roots or "repos" not in here.extras:
+    if here.roots or here.repos is None:
         if here.cluster is not None and project_id in ("", here.project_id):
             await _need_here(here, wanted or head)
             await _need_ours(here, here.roots, head)
@@ -271,12 +268,12 @@ def checkout(here: Context, root: Root, *, change: bool = False) -> Checkout:
             "it is a copy for reading, or a task works in it",
             "make a workspace of your own with add_workspace",
         )
-    return Checkout(root.path, sandbox(here), here.extras.get("lock"))
+    return Checkout(root.path, sandbox(here), here.worktree.lock)
 
 
 def reach(here: Context) -> Reach:
     """How far remotes may lead."""
-    return repos(here).reach if "repos" in here.extras else PUBLIC
+    return here.repos.reach if here.repos else PUBLIC
 
 
 async def default_branch(here: Context, root: Root, git: Checkout) -> str:

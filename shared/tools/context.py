@@ -8,9 +8,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from shared import failpoints
+from shared.conversation.past import History
 from shared.errors import Missing, ToolError
+from shared.guard.permissions.presets import Policies
+from shared.guard.processes.process import Lock
+from shared.guard.sandbox.sandbox import Sandbox
 from shared.store.base import Store
 from shared.store.origin import PERSON, Origin
+from shared.store.records import Hook, Task
+from shared.tasks.worktree.mirrors import Mirrors
+from shared.tools.registry import Registry, Result
 
 # Whom the consults of the contract ask: who plans a task, and who checks it, before one is assigned.
 CONSULTED = {"consult_planner": "planner", "consult_researcher": "researcher"}
@@ -55,8 +62,55 @@ class ClusterCalls(Protocol):
         """Tell all workers to hand over and end, so that they are started again; how many heard it."""
 
 
+class WorkerServices(Protocol):
+    """What the worker of conversations does for their tools."""
+
+    async def show_prompt(self, agent: str) -> Result:
+        """The request of an agent or profile, as its next turn would send it."""
+
+    async def fire_hook(self, hook: Hook, here: Context, key: str) -> Result:
+        """Launch a hook now, whatever its cooldown; `key` names this launch."""
+
+    async def preview_hook(self, hook: Hook, key: str) -> Result:
+        """What a run of it would find and say."""
+
+
+class KnowsModels(Protocol):
+    """The models that the configured providers have."""
+
+    demo: bool
+
+    async def need(self, model: str) -> None:
+        """ModelUnusable, with the nearest names, where there is no model of that name."""
+
+
+@dataclass(frozen=True)
+class Own:
+    """What a tool that changes an agent is told of it, and whose word stands behind the call."""
+
+    folder: Policies  # the agent's permissions as its folder says
+    person: str  # at whose request it works; "" for nobody
+    approver: bool  # whether they claim one of APPROVER_ROLES
+    tell: Callable[[str], Awaitable[None]]  # all workers of an agent that it was changed
+    fixed_permissions: str = ""  # why a change of these would have no effect
+    fixed_model: str = ""
+
+
 async def _silent(_text: str) -> None:
     return None
+
+
+def _not_paused(_waits: bool) -> None:
+    """Nobody counts the time of this turn."""
+
+
+@dataclass(frozen=True)
+class TaskWorktree:
+    """How the tools of a turn are bound to the worktree of its task; of a turn without one, nothing is."""
+
+    lock: Lock | None = None  # fences it
+    changing: Callable[[str], Awaitable[None]] = _silent  # told each path before it is changed; may refuse it
+    paused: Callable[[bool], None] = _not_paused  # told when a person is waited for, and when no longer
 
 
 async def _unwritten(_intent: dict[str, Any]) -> None:
@@ -97,7 +151,17 @@ class Context:
     foreign: Callable[[], str] = str  # what the turn has read by now that others wrote
     permissions: str = ""  # the name of the rules that judge the call
     allowed_by: str = ""  # the person who allowed this very call
-    extras: Mapping[str, Any] = field(default_factory=dict)
+    registry: Registry | None = None  # of all tools that there are; the executor hands it over
+    hidden: frozenset[str] = frozenset()  # tools that the permissions deny whatever they are called with
+    bound: Mapping[str, str] = field(default_factory=dict)  # the facts for which this call was allowed
+    own: Own | None = None
+    sandbox: Sandbox | None = None
+    repos: Mirrors | None = None  # the repositories of this home
+    task: Task | None = None  # whose turn this is
+    worktree: TaskWorktree = TaskWorktree()
+    models: KnowsModels | None = None
+    past: History | None = None  # what this turn of a conversation goes on from
+    services: WorkerServices | None = None
     # A tool of effect `once` that `probes` journals by `intend` what it is about to do. If its worker dies
     # then, whoever runs the call again finds it in `intended`, and looks whether it was done.
     intend: Callable[[dict[str, Any]], Awaitable[None]] = _unwritten

@@ -31,11 +31,7 @@ class ToolExecutor:
         try:
             tool = self.registry.get(name)
             checked = tool.check(arguments)
-            here = replace(
-                context,
-                step_id=step_id or context.step_id,
-                extras={"registry": self.registry, **context.extras},
-            )
+            here = replace(context, step_id=step_id or context.step_id, registry=self.registry)
             result = await tool.function(here, **checked)
         except Fenced:
             raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import functools
+import dataclasses
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -101,6 +101,10 @@ async def make(resources: Resources, profile: Profile) -> Worker:
     source = ServerTools(resources.mcp)
     engine = AgentRunner(resources, profile, tools, ToolExecutor(tools), source=source)
     engine.check()
+    if profile.kind == "chat":
+        from shared.worker.services.leader import ConversationServices
+
+        engine = dataclasses.replace(engine, services=ConversationServices(engine))
     beside = _services(resources, engine)
     runner = _runners(engine)
     worker: Worker = Worker(
@@ -125,10 +129,8 @@ async def make(resources: Resources, profile: Profile) -> Worker:
     worker.spawn(engine.warm())
     if profile.kind == "chat":
         from shared.worker import scratch_repository
-        from shared.worker.runners import prompts
         from shared.worker.services import ownership
 
-        engine.extras["prompts"] = functools.partial(prompts.of, engine)
         if resources.model.demo:
             await scratch_repository.ensure(resources.store, resources.repos, resources.settings.home)
         worker.spawn(ownership.learn(resources.connection, resources.store))

@@ -23,7 +23,7 @@ async def ensure(store: Store, repos: Mirrors, home: Path) -> None:
             return
         lock = await flock.acquire(home / "scratch.lock", 10)
         try:
-            here = Context("person", "", "scratch", store, extras={"repos": repos})
+            here = Context("person", "", "scratch", store, repos=repos)
             path = str(home / SCRATCH)
             await repositories.add_repo(here, "init", path=path, name=SCRATCH)
             for row in await store.select(Repo, {"name": SCRATCH, "path": path, "id": ("ne", SCRATCH_ID)}):

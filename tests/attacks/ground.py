@@ -100,9 +100,7 @@ class Ground:
             roots=(self.root.name,),
         )
         root = Root(self.root.name, self.root, writable=True)
-        self.context = Context(
-            *("backend", "s", "t", store), roots={root.name: root}, extras={"sandbox": self.sandbox}
-        )
+        self.context = Context(*("backend", "s", "t", store), roots={root.name: root}, sandbox=self.sandbox)
 
     async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """One call, as a model makes it; what the model would read."""

@@ -30,7 +30,8 @@ from shared.guard.sandbox.sandbox import Sandbox
 from shared.redaction import hide
 from shared.store.base import Store
 from shared.store.records import ProfileRow
-from shared.tools.agents.own import Own, permissions, slug
+from shared.tools.agents.own import permissions, slug
+from shared.tools.context import Own
 from shared.worker.connection import Connection
 from shared.worker.permissions.service import ApprovalService
 from tests.attacks.ground import CANARY, Ground, NoStore, git
@@ -135,7 +136,7 @@ async def test_an_agent_gives_itself_no_leave_that_its_person_may_not_give(bench
         return None
 
     folder = Policies(preset="standard")
-    here = {"agent": "backend", "extras": {**bench.extras, "own": Own(folder, "ada", False, tell)}}
+    here = {"agent": "backend", "own": Own(folder, "ada", False, tell)}
     await bench.run("self_edit_permissions", here=here, new_profile="open")
     rows = await bench.store.select(ProfileRow, {"slug": slug("backend")})
     assert not rows or permissions(rows[0], folder) == folder

@@ -48,7 +48,7 @@ async def bench(tmp_path: Path, workspace: Path, strongest: Sandbox) -> AsyncIte
         row = Repo(project_id=project_key("default"), name="workspace", path=str(workspace), home="here")
         await store.insert(row)
         made = Bench(store, tmp_path / "home", strongest)
-        made.extras["sandbox"] = strongest
+        made.given["sandbox"] = strongest
         yield made
 
 

@@ -100,7 +100,7 @@ async def test_no_search_leaves_the_workspace_whatever_is_swapped_meanwhile(
     mode: str, workspace: Root, swapping: None, strongest: Sandbox
 ) -> None:
     sandbox = strongest if mode == "confined" else Sandbox("none", "as the owner says")
-    made, leaks = await _attack(context(workspace, extras={"sandbox": sandbox}))
+    made, leaks = await _attack(context(workspace, sandbox=sandbox))
     assert leaks == [], f"after {made} searches"
     assert made > 20
 

@@ -79,8 +79,8 @@ async def does(ground: Ground, tool: str, **arguments: Any) -> dict[str, Any]:
     verdict = await leave(ground, tool, **arguments)
     if not verdict.allowed:
         return {"error": verdict.reason}
-    extras = {**ground.context.extras, "bound": ground.gate.facts.get("t.1.1", {})}
-    return await ToolExecutor(REGISTRY).execute(tool, arguments, replace(ground.context, extras=extras))
+    here = replace(ground.context, bound=ground.gate.facts.get("t.1.1", {}))
+    return await ToolExecutor(REGISTRY).execute(tool, arguments, here)
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def ground(builder: Ground, tmp_path: Path) -> Ground:
     git(root, "push", "-q", "origin", "main")
     standing = Ground(root, preset("standard"), builder.sandbox)
     repos = Mirrors(tmp_path / "home", "h", builder.sandbox, allow_local=True)
-    standing.context = replace(standing.context, extras={**standing.context.extras, "repos": repos})
+    standing.context = replace(standing.context, repos=repos)
     return standing
 
 
@@ -307,7 +307,7 @@ async def test_no_name_is_looked_up_and_nothing_is_sent_before_leave_is_given(
 ) -> None:
     git(ground.root, "remote", "set-url", "origin", "http://hunter2-prod-77.invalid/x.git")
     repos = Mirrors(tmp_path / "home", "h", ground.sandbox)
-    ground.context = replace(ground.context, extras={**ground.context.extras, "repos": repos})
+    ground.context = replace(ground.context, repos=repos)
     lookups, started = list[str](), list[str]()
 
     async def look(_loop: Any, host: str, *_more: Any, **_named: Any) -> list[Any]:
@@ -383,7 +383,7 @@ def _published(ground: Ground, tmp_path: Path, url: str) -> Ground:
     """Its repository leads to that place, and nothing of this machine may be one."""
     git(ground.root, "remote", "set-url", "origin", url)
     repos = Mirrors(tmp_path / "home", "h", ground.sandbox)
-    ground.context = replace(ground.context, extras={**ground.context.extras, "repos": repos})
+    ground.context = replace(ground.context, repos=repos)
     return ground
 
 

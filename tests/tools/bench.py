@@ -27,7 +27,7 @@ class Bench:
         self.handler = ToolExecutor(catalog.registry())
         self.repos = Mirrors(home, home_id, sandbox, allow_local=True)
         self.said: list[str] = []
-        self.extras: dict[str, Any] = {"repos": self.repos}
+        self.given: dict[str, Any] = {"repos": self.repos}  # what the worker hands over beside
         self._steps = itertools.count(1)
         self._journal: dict[str, Result] = {}  # what a step said that it was about to do
 
@@ -36,7 +36,7 @@ class Bench:
             self.said.append(text)
 
         fields: dict[str, Any] = {"agent": "chatter", "session_id": "talk", "turn_id": "t1", "user_id": "ada"}
-        return Context(**{**fields, "store": self.store, "say": say, "extras": self.extras, **more})
+        return Context(**{**fields, "store": self.store, "say": say, **self.given, **more})
 
     async def run(
         self, tool: str, /, *, step: str = "", here: Mapping[str, Any] | None = None, **arguments: Any

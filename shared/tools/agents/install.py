@@ -126,7 +126,7 @@ async def check_profile(here: Context, profile_id: str) -> Result:
     result: Result = {"profile_id": row.slug, "valid": not missing and not absent, "missing": missing}
     result |= {"mcp_commands_missing": absent} if absent else {}
     try:
-        shape.check(row, profiles.registry(here))
+        shape.check(row, here.registry)
     except ToolError as error:
         result |= {"valid": False, "wrong": error.what, "why": error.why}
     return result | profiles.unknown(here, row.tools)
@@ -205,7 +205,7 @@ async def import_profile(
     if extra := sorted(set(content) - _FIELDS):
         raise ToolError("this profile cannot be used", f"unknown fields: {', '.join(map(str, extra[:5]))}")
     row = _row(here, content, id, name)
-    shape.check(row, profiles.registry(here))
+    shape.check(row, here.registry)
     if "://" in source[:12]:
         row = row.model_copy(update={"origin": replace(here.origin, foreign=source.strip()[:200]).kept()})
     old = await lookup.first(here.store, ProfileRow, slug=row.slug)

@@ -17,8 +17,7 @@ async def need(here: Context, name: str) -> Agent | None:
         raise ToolError(f"the agent {name!r} was destroyed", "", "make it again with create_agent")
     if row is not None and row.profile_id is not None:
         return row
-    repos = here.extras.get("repos")
-    mine = plan.own(repos.home) if repos is not None else []
+    mine = plan.own(here.repos.home) if here.repos else []
     if not is_agent(name) or name not in (*plan.AGENTS, *mine):
         raise ToolError(
             f"there is no agent {name[:80]!r} that could answer there",

@@ -42,13 +42,13 @@ async def profile_for(here: Context, name: str, given: profiles.NewProfile, old:
         changes = given.changes()
         if not changes:
             return kept
-        shape.check(kept.model_copy(update=changes), profiles.registry(here))
+        shape.check(kept.model_copy(update=changes), here.registry)
         origin = here.origin.over(kept.origin).kept()
         return await lookup.change(here.store, kept, **changes, origin=origin)
     row = ProfileRow(
         id=lookup.identity(here, "profile"), slug=name, origin=here.origin.kept(), **_fields(name, given)
     )
-    shape.check(row, profiles.registry(here))
+    shape.check(row, here.registry)
     for number in range(2, _NAMES):
         taken = await lookup.first(here.store, ProfileRow, slug=row.slug)
         if taken is None or taken.id == row.id:
@@ -81,8 +81,8 @@ async def rename(here: Context, row: Agent, name: str) -> None:
     mine = await lookup.first(here.store, ProfileRow, slug=own.slug(row.name))
     if mine is not None and await lookup.first(here.store, ProfileRow, slug=own.slug(name)) is None:
         await here.store.update(ProfileRow, {"slug": own.slug(name)}, {"id": mine.id})
-    if "repos" in here.extras and row.home == checkouts.repos(here).home_id:
-        home = checkouts.repos(here).home
+    if here.repos and row.home == here.repos.home_id:
+        home = here.repos.home
         await workspace.move(home, row.name, name)
         if row.workspace == str(workspace.folder(home, row.name)):
             await here.store.update(Agent, {"workspace": str(workspace.folder(home, name))}, {"id": row.id})
@@ -95,11 +95,10 @@ def persona(name: str, text: str = "") -> Section:
 
 async def make_workspace(here: Context, name: str, about: str) -> tuple[str | None, str | None]:
     """The home and the folder of a new agent; nothing where this turn has no home."""
-    if "repos" not in here.extras:
+    if here.repos is None:
         return None, None
-    repos = checkouts.repos(here)
-    folder = await workspace.make(repos.home, checkouts.sandbox(here), name, about)
-    return repos.home_id, str(folder)
+    folder = await workspace.make(here.repos.home, checkouts.sandbox(here), name, about)
+    return here.repos.home_id, str(folder)
 
 
 @category.tool(
@@ -151,8 +150,8 @@ async def destroy_agent(here: Context, agent_id: str, keep_files: bool = True) -
         row = await _row(here, agent_id)
     else:
         row = await lookup.agent(here.store, agent_id)
-    if not keep_files and "repos" in here.extras:
-        workspace.need_ours(checkouts.repos(here).home, row.name)
+    if not keep_files and here.repos:
+        workspace.need_ours(here.repos.home, row.name)
     channels = await here.store.select(Channel, {"agent": row.name})
     told = {
         "destroyed": row.name,
@@ -181,11 +180,11 @@ async def _clear(here: Context, row: Agent) -> Result:
     users = await here.store.select(Agent, {"profile_id": made.id, "destroyed_at": None}) if made else []
     if made is not None and made.id == row.profile_id and not users:
         await here.store.delete(ProfileRow, {"id": made.id})
-    if "repos" not in here.extras or row.home != checkouts.repos(here).home_id:
+    if here.repos is None or row.home != here.repos.home_id:
         return (
             {"warning": f"its files lie on another machine ({row.home}) and stay there"} if row.home else {}
         )
-    await workspace.remove(checkouts.repos(here).home, row.name)
+    await workspace.remove(here.repos.home, row.name)
     return {}
 
 

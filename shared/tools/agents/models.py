@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Protocol
+from typing import Annotated
 
 from pydantic import Field
 
@@ -19,15 +19,6 @@ category = Category("models", "Choose the model that answers in a conversation")
 _LONGEST = 500  # characters of a chain of names
 
 
-class KnowsModels(Protocol):
-    """Handed over by the worker, as `models` in a context's extras."""
-
-    demo: bool
-
-    async def need(self, model: str) -> None:
-        """ModelUnusable, with the nearest names, where there is no model of that name."""
-
-
 async def need(here: Context, model: str, later: bool = False) -> str:
     """The chain as it is kept; ModelUnusable where a name in it is nobody's.
 
@@ -36,10 +27,9 @@ async def need(here: Context, model: str, later: bool = False) -> str:
     names = chain(model)
     if not names:
         raise ToolError("no model is named", "", "name one, or several as in a,b")
-    known: KnowsModels | None = here.extras.get("models")
-    if known is not None and not (later and known.demo):
+    if here.models is not None and not (later and here.models.demo):
         for name in names:
-            await known.need(name)
+            await here.models.need(name)
     return ",".join(names)
 
 

@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-
 from pydantic import ValidationError
 
 from shared import log
 from shared.errors import ToolError
 from shared.guard.permissions.presets import Policies
 from shared.store.records import ProfileRow
-from shared.tools.context import Context
+from shared.tools.context import Context, Own
 
 PREFIX = "self:"  # of the ids of the rows that hold agents' own changes; no profile that people make has such an id
 
 
-@dataclass(frozen=True)
-class Own:
-    """Handed over by the worker, as `own` in a context's extras."""
-
-    folder: Policies  # the agent's permissions as its folder says
-    person: str  # at whose request it works; "" for nobody
-    approver: bool  # whether they claim one of APPROVER_ROLES
-    tell: Callable[[str], Awaitable[None]]  # all workers of an agent that it was changed
-    fixed_permissions: str = ""  # why a change of these would have no effect
-    fixed_model: str = ""
-
-
 def own(here: Context) -> Own:
     """Whose word stands behind this call; ToolError where there is nobody's."""
-    found: Own | None = here.extras.get("own")
+    found = here.own
     if found is None or not found.person:
         raise ToolError(
             "an agent is changed at a person's request only", "no person's request led to this call", ""

@@ -19,7 +19,7 @@ from shared.tools.agents.shape import ProfileLimits
 from shared.tools.categories import tier
 from shared.tools.context import Context
 from shared.tools.detail import digest, words
-from shared.tools.registry import Registry, Result
+from shared.tools.registry import Result
 
 category = tier("agent")
 
@@ -134,7 +134,7 @@ async def create_profile(
         max_tokens=max_tokens,
         origin=here.origin.kept(),
     )
-    shape.check(row, registry(here))
+    shape.check(row, here.registry)
     await insert(here, row)
     return {"created": slug, "name": name} | unknown(here, row.tools)
 
@@ -167,12 +167,6 @@ class NewProfile:
             "budget": self.budget,
         }
         return {name: value for name, value in columns.items() if value is not None}
-
-
-def registry(here: Context) -> Registry | None:
-    """All tools that there are, as the executor hands them over."""
-    found: Registry | None = here.extras.get("registry")
-    return found
 
 
 def kept_sections(sections: list[Section] | None) -> list[dict[str, Any]]:
@@ -248,7 +242,7 @@ def _sections(old: list[dict[str, Any]], suffix: str | None) -> list[dict[str, A
 
 def unknown(here: Context, tools: list[str]) -> Result:
     """A warning that names the tools of Claude Code that are none of ours: our loop does without them."""
-    names = registry(here)
+    names = here.registry
     if names is None:
         return {}
     theirs = [tool for tool in tools if tool.partition("(")[0] in CLAUDE_TOOLS]
@@ -343,7 +337,7 @@ async def edit_profile(
     changes = {key: value for key, value in given.items() if value is not None}
     if not changes:
         raise ToolError("nothing is to be changed", "no field was given", "give at least one")
-    shape.check(row.model_copy(update=changes), registry(here))
+    shape.check(row.model_copy(update=changes), here.registry)
     row = await lookup.change(here.store, row, **changes, origin=here.origin.over(row.origin).kept())
     renamed = {
         "permission_profile": "permission_mode",
@@ -380,7 +374,7 @@ async def delete_profile(here: Context, profile_id: str) -> Result:
 @category.tool(effect="pure", touches=touching("records"))
 async def list_available_tools(here: Context) -> Result:
     """Discover available Claude Code tools and well-known MCP servers for use in agent profiles."""
-    known = registry(here)
+    known = here.registry
     own = (
         {name: [tool.name for tool in part.tools] for name, part in known.categories.items()} if known else {}
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -19,8 +18,6 @@ category = Category("members", "Make agents, change them, give them channels, an
 
 SCOPE, GLOBAL = "prompts", "global"  # the setting with the words that people put before every profile
 GlobalText = Annotated[str, Field(max_length=20_000)]
-# Handed over by the worker, as `prompts` in a context's extras: the request of an agent or profile, as it would be.
-PromptOf = Callable[[str], Awaitable[Result]]
 
 
 def _written(arguments: dict[str, Any]) -> str:
@@ -46,7 +43,6 @@ async def set_global_prompt(here: Context, text: GlobalText) -> Result:
 )
 async def show_prompt(here: Context, agent_id: str) -> Result:
     """The prompt of an agent or profile as it is sent with its next turn: its parts, tools, model and permissions."""
-    found: PromptOf | None = here.extras.get("prompts")
-    if found is None:
+    if here.services is None:
         raise ToolError("no prompt can be composed here", "this call has no worker", "ask Chatter for it")
-    return await found(agent_id)
+    return await here.services.show_prompt(agent_id)

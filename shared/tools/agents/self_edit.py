@@ -24,8 +24,7 @@ from shared.store.base import Store
 from shared.store.records import ProfileRow, derived
 from shared.tools import lookup
 from shared.tools.agents import models, own, profiles
-from shared.tools.agents.own import Own
-from shared.tools.context import Context
+from shared.tools.context import Context, Own
 from shared.tools.registry import Category, Result
 
 category = Category("self", "Change yourself: your prompt, docs, model and permissions")

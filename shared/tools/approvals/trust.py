@@ -76,8 +76,8 @@ async def trust(
     for row in marked:
         kept = Origin.of(getattr(row, "origin")).trusted().kept()  # noqa: B009
         await here.store.update(type(row), {"origin": kept}, {"id": row.id})
-    if what == "profile" and "own" in here.extras:
-        await here.extras["own"].tell(name.removeprefix("self:"))
+    if what == "profile" and here.own:
+        await here.own.tell(name.removeprefix("self:"))
     return {"trusted": f"{what} {name}".strip(), "by": person, "rows": len(marked)}
 
 

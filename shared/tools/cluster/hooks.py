@@ -1,13 +1,8 @@
-"""Tools of category hooks: hooks as rows. Where nothing launches them, the tools say so.
-
-The worker hands over, in `context.extras`, `fire_hook`: it launches a hook now, whatever its cooldown; and
-`preview_hook`: what a run of it would find and say.
-"""
+"""Tools of category hooks: hooks as rows. Where nothing launches them, the tools say so."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -29,8 +24,6 @@ from shared.tools.registry import Result
 category = tier("hooks")
 
 NOT_YET = "hooks are kept, but nothing launches them here"
-Fire = Callable[[Context, Hook, str], Awaitable[Result]]  # the hook, and a key that names this launch
-Preview = Callable[[Hook, str], Awaitable[Result]]
 
 _AGENT = r"[a-z0-9][a-z0-9_.-]{0,63}"
 HookName = Annotated[str, Field(min_length=1, max_length=100)]
@@ -193,7 +186,7 @@ def _is_cron(text: str) -> bool:
 
 def _idle(here: Context) -> Result:
     """A warning where nothing would launch a hook."""
-    return {} if "fire_hook" in here.extras else {"warning": NOT_YET}
+    return {} if here.services else {"warning": NOT_YET}
 
 
 def _steps(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -339,16 +332,14 @@ async def fire_hook(here: Context, hook_id: str, dry_run: bool = False) -> Resul
     With dry_run it is told what would be done: steps that only read are taken, others are named. Nothing is launched.
     """
     row = await lookup.hook(here.store, hook_id)
-    preview: Preview | None = here.extras.get("preview_hook")
     if dry_run:
-        if preview is None:
+        if here.services is None:
             raise ToolError(f"the hook {row.slug!r} cannot be tried here", NOT_YET, "")
-        return await preview(row, here.step_id or str(new_id()))
-    fire: Fire | None = here.extras.get("fire_hook")
-    if fire is None:
+        return await here.services.preview_hook(row, here.step_id or str(new_id()))
+    if here.services is None:
         raise ToolError(
             f"the hook {row.slug!r} was not fired", NOT_YET, "do what its prompt says, as an ordinary task"
         )
     if await here.store.count(HookRun, {"hook_id": row.id, "state": "running"}):
         raise ToolError(f"the hook {row.slug!r} is running already", "", "see list_hook_runs")
-    return await fire(here, row, here.step_id or str(new_id()))
+    return await here.services.fire_hook(row, here, here.step_id or str(new_id()))

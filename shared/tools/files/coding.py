@@ -1,13 +1,8 @@
-"""Category coding: change files and run commands in the one workspace that a task has.
-
-The worker hands over, in `context.extras`: `sandbox` (Sandbox), and where the workspace is a task's worktree
-`lock` (its Hold) and `commands` (a list that gets a record of each command that ran).
-"""
+"""Category coding: change files and run commands in the one workspace that a task has."""
 
 from __future__ import annotations
 
 import re
-import time
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -19,11 +14,9 @@ from shared.guard.permissions.secret_files import SHOWN, is_secret, redacted
 from shared.guard.permissions.touching import touching
 from shared.guard.processes.process import run
 from shared.guard.processes.reserve import Reserve
-from shared.guard.sandbox.sandbox import Sandbox
-from shared.tasks.worktree import receipt
 from shared.tools import binding
 from shared.tools.context import Context, Root
-from shared.tools.files.writing import before, changing, digest, encoded, lock_of
+from shared.tools.files.writing import before, changing, digest, encoded
 from shared.tools.paths import checked, full
 from shared.tools.registry import Category, Result
 
@@ -164,23 +157,13 @@ async def bash(context: Context, command: str, timeout: Annotated[int, Field(ge=
     if "\0" in command:
         raise ToolError("the command was not run", "it holds a NUL", "leave it out")
     root = _workspace(context)
-    sandbox: Sandbox | None = context.extras.get("sandbox")
-    if sandbox is None:
+    if (sandbox := context.sandbox) is None:
         raise ToolError("commands cannot be run here", "there is no sandbox", "see promptdock doctor")
     argv = sandbox.wrap(["bash", "-c", command], root.path, writable=True)
     done = await run(
-        argv, cwd=root.path, timeout=timeout, limit=STDOUT, error_limit=STDERR, lock=lock_of(context),
+        argv, cwd=root.path, timeout=timeout, limit=STDOUT, error_limit=STDERR, lock=context.worktree.lock,
         reserve=Reserve.of(root.path),
     )  # fmt: skip
-    record = {
-        "command": command,
-        "exit_code": done.exit_code,
-        "stdout_digest": receipt.digest(done.stdout),
-        "ms": done.ms,
-        "check": is_check(command),
-        "at": time.time(),
-    }
-    context.extras.get("commands", []).append(record)
     result = {"exit_code": done.exit_code, "stdout": done.stdout, "stderr": done.stderr, "ms": done.ms}
     told = {"timed_out": True, "warning": f"it was ended after {timeout} s"} if done.timed_out else {}
     told |= {"warning": done.ended} if done.ended else {}

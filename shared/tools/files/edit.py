@@ -17,7 +17,7 @@ from shared.guard.processes.reserve import Reserve
 from shared.tools import binding, checkouts
 from shared.tools.categories import tier
 from shared.tools.context import Context, Root
-from shared.tools.files.writing import before, changing, digest, encoded, lock_of
+from shared.tools.files.writing import before, changing, digest, encoded
 from shared.tools.paths import checked, full
 from shared.tools.registry import Result
 
@@ -111,7 +111,7 @@ async def run_command(
     masked = await asyncio.to_thread(untracked, root.path, named(command)) if sandbox.mode == "bwrap" else []
     argv = sandbox.wrap(shell, root.path, writable=root.writable, masked=masked)
     done = await run(
-        argv, cwd=root.path, timeout=timeout, limit=STDOUT, error_limit=STDERR, lock=lock_of(here),
+        argv, cwd=root.path, timeout=timeout, limit=STDOUT, error_limit=STDERR, lock=here.worktree.lock,
         reserve=Reserve.of(root.path) if root.writable else None,
     )  # fmt: skip
     result: Result = {

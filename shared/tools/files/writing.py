@@ -8,22 +8,14 @@ from collections.abc import AsyncIterator
 
 from shared.errors import ToolError
 from shared.guard.files.jail import Jail
-from shared.guard.processes.process import Lock
 from shared.tools.context import Context
-
-
-def lock_of(context: Context) -> Lock | None:
-    """What fences the workspace of this turn, if it has one of its own."""
-    lock: Lock | None = context.extras.get("lock")
-    return lock
 
 
 @contextlib.asynccontextmanager
 async def changing(context: Context, jail: Jail, path: str) -> AsyncIterator[None]:
     """Around a change of one file: nobody else changes it, and the workspace is still ours."""
-    lock = lock_of(context)
-    if (announce := context.extras.get("changing")) is not None:
-        await announce(path)  # to the other tasks of the repository, before it is done
+    lock = context.worktree.lock
+    await context.worktree.changing(path)  # the other tasks of the repository hear of it before it is done
     async with jail.lock(path), lock.held() if lock else contextlib.nullcontext():
         yield
 

@@ -251,7 +251,7 @@ async def _commit(at: _Place, message: str) -> str | None:
 
 
 async def _push(at: _Place, branch: str) -> str:
-    name, bound = branch or await _current(at.git), at.here.extras.get("bound", {})
+    name, bound = branch or await _current(at.git), at.here.bound
     facts = {fact: bound[fact] for fact in ("commit", "address") if bound.get(fact)}
     await at.git.push(name, reach=checkouts.reach(at.here), **facts)
     return name

@@ -312,7 +312,7 @@ async def _set_branch(here: Context, project: Project, branch: str) -> list[str]
 
 
 def _home(here: Context) -> str | None:
-    return checkouts.repos(here).home_id if "repos" in here.extras else None
+    return here.repos.home_id if here.repos else None
 
 
 @category.tool(effect="pure", detail=_project, touches=touching("records"))
@@ -407,9 +407,9 @@ def _holds(folder: Path) -> bool:
 
 async def _clear_away(here: Context, row: Project) -> None:
     """Remove what nobody finds any more once the tasks are gone: merged branches, worktrees, an empty folder."""
-    if "repos" not in here.extras:
+    if here.repos is None:
         return
-    await pruning.prune(checkouts.repos(here), here.store, row.id, really=True)
+    await pruning.prune(here.repos, here.store, row.id, really=True)
     if row.workspace:
         with contextlib.suppress(OSError):  # it is not empty
             await asyncio.to_thread(Path(row.workspace).rmdir)

@@ -24,8 +24,8 @@ Description = Annotated[str, Field(max_length=500)]
 
 def _past(here: Context) -> History:
     """What this turn goes on from."""
-    past = here.extras.get("past")
-    if not isinstance(past, History) or here.session_id.startswith("command:"):
+    past = here.past
+    if past is None or here.session_id.startswith("command:"):
         raise ToolError(
             "only the turn of a conversation can do this",
             "this call stands beside its conversation",

@@ -69,5 +69,4 @@ async def submit_plan(
 
 def _is_approved_later(context: Context) -> bool:
     """Whether it is the work of a task to plan: what comes of it waits for the person."""
-    task = context.extras.get("task")
-    return task is not None and task.type == "plan"
+    return context.task is not None and context.task.type == "plan"

@@ -65,7 +65,7 @@ class _Wrapped:
     async def run(self, work: TaskWork) -> Any:
         engine, context = self._engine, self._context
         gate = engine.gate(self._turn, self._asked, context, work.live)
-        before = context.extras["changing"]
+        before = context.worktree.changing
 
         async def permit(tool: str, arguments: dict[str, Any], key: str) -> str:
             verdict = await gate.permission(

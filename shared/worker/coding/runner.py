@@ -29,7 +29,7 @@ from shared.tasks.names import slug
 from shared.tasks.worktree import receipt
 from shared.tasks.worktree.acquire import Worktree
 from shared.tasks.worktree.checks import CheckPlan, Ran
-from shared.tools.context import Context, Root
+from shared.tools.context import Context, Root, TaskWorktree
 from shared.turns.records import BegunRecord, FinalRecord
 from shared.turns.turn import Turn
 from shared.worker.coding import executor as executing
@@ -290,14 +290,9 @@ class TaskRunner:
             project_id=self.ticket.project,
             roots={root.name: root},
             say=self._say,
-            extras={
-                "sandbox": self.resources.sandbox,
-                "task": self.ticket.row,
-                "lock": tree.lock,
-                "commands": [],
-                "paused": self._paused,
-                "changing": self._aware.before,
-            },
+            sandbox=self.resources.sandbox,
+            task=self.ticket.row,
+            worktree=TaskWorktree(tree.lock, self._aware.before, self._paused),
         )
         return executing.choose(self.engine, self.turn, context, asked_by(self.request), work)
 

@@ -435,7 +435,7 @@ def _reason(records: Records, id: str) -> str:
 
 
 def _task(context: Context | None) -> str:
-    row = context.extras.get("task") if context else None
+    row = context.task if context else None
     return f"{row.slug} ({row.title})" if row is not None else ""
 
 

@@ -15,6 +15,7 @@ from shared.conversation import sessions
 from shared.errors import ConfigurationError, PromptDockError, ToolError
 from shared.guard.permissions import marks, presets
 from shared.guard.permissions.policy import Policy
+from shared.guard.sandbox.sandbox import Sandbox
 from shared.loop import Call, Done, Limits, Outcome, PublishEvent, Verdict, run
 from shared.loop.base import JoinedMessages
 from shared.models.base import Model, ModelMessage, Request
@@ -23,9 +24,8 @@ from shared.profiles.overrides import Overrides, changed
 from shared.profiles.profile import Profile
 from shared.settings import Settings
 from shared.store.origin import MADE
-from shared.tools.agents.own import Own
 from shared.tools.categories import CORE
-from shared.tools.context import Context
+from shared.tools.context import Context, Own, WorkerServices
 from shared.tools.execute import ToolExecutor
 from shared.tools.registry import Category, Registry, Tool, ToolSource
 from shared.tools.view import ToolView, ViewedModel
@@ -67,7 +67,8 @@ class AgentRunner:
     profile: Profile
     registry: Registry
     handler: ToolExecutor
-    extras: dict[str, Any] = field(default_factory=dict)  # what tools of conversations are handed beside
+    services: WorkerServices | None = None  # that tools of conversations are handed
+    sandbox: Sandbox | None = None  # that of conversations, where the agent that talks is not Chatter
     folder: Profile | None = None  # the profile as its folder says, where the agent changed itself since
     source: ToolSource | None = None  # of tools that are not in the catalog
     brought: tuple[str, ...] = ()  # tools of it that are shown from the start
@@ -203,7 +204,7 @@ class AgentRunner:
             live,
             tuple(context.roots),
             self.registry,
-            paused=context.extras.get("paused", _not_paused),
+            paused=context.worktree.paused,
         )
 
     async def think(
@@ -246,7 +247,7 @@ class AgentRunner:
             return await self.act(call, now(), turn, gate)
 
         resources = self.resources
-        task = context.extras.get("task")
+        task = context.task
         paying = "" if self.profile.kind == "coding" or task else asked.session or turn.session
         meter = Meter(
             self.ledger, resources.store, resources.settings, turn, context.project_id, task, paying
@@ -294,7 +295,7 @@ class AgentRunner:
     async def _ready(self, call: Call, tool: Tool, gate: PermissionGate, context: Context) -> Verdict:
         """Permission for a call that can be made; nobody is asked for another."""
         if tool.ready is not None and not call.again:
-            here = replace(context, extras={**context.extras, "own": self._own(gate, context)})
+            here = replace(context, own=self._own(gate, context))
             try:
                 await tool.ready(here, **tool.check(call.arguments))
             except PromptDockError as error:
@@ -366,13 +367,10 @@ class AgentRunner:
             foreign=lambda: marks.mark(turn.records),
             permissions=gate.policy.name,
             allowed_by=gate.allowed_by(call),
-            extras={
-                **context.extras,
-                "hidden": self.hidden,
-                "own": self._own(gate, context),
-                "bound": gate.facts.get(call.key, {}),
-                "models": self.resources.model,
-            },
+            hidden=self.hidden,
+            own=self._own(gate, context),
+            bound=gate.facts.get(call.key, {}),
+            models=self.resources.model,
         )
         await turn.ours()
         result = await self.handler.execute(call.tool, call.arguments, here, step_id=call.key)
@@ -411,10 +409,6 @@ def _runs(tool: Tool, call: Call) -> bool:
     except ToolError:
         return False
     return True
-
-
-def _not_paused(_waits: bool) -> None:
-    """Nobody counts the time of this turn."""
 
 
 def waiting_notice(

@@ -165,7 +165,8 @@ class ConsultRunner:
             roots=roots,
             say=self._say,
             cluster=colleagues,
-            extras={"sandbox": self.resources.sandbox, "task": self.ticket.row if self.ticket else None},
+            sandbox=self.resources.sandbox,
+            task=self.ticket.row if self.ticket else None,
         )
         there = [f"- {root.name} ({root.kind}), commit {root.commit[:12]}" for root in roots.values()]
         there += [

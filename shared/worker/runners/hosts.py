@@ -120,7 +120,7 @@ class RemoteHost:
             turn_id=request.id,
             store=self._store,
             project_id=str(request.payload.get("project") or "default"),
-            extras={"repos": self._repos},
+            repos=self._repos,
         )
         log.get().info("Reading for another home", tool=name, sender=request.sender)
         return await self._executor.execute(name, arguments, context, request.id)

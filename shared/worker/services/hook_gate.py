@@ -134,11 +134,11 @@ class HookGate:
         await self._tools.outbox.put([row])
 
     def _context(self) -> Context:
-        extras = {"sandbox": self._tools.sandbox, "repos": self._tools.repos}
         return replace(
             Context(AGENT, str(self._run.session_id), str(self._run.id), self._tools.store),
             project_id=self._project.slug,
-            extras=extras,
+            sandbox=self._tools.sandbox,
+            repos=self._tools.repos,
         )
 
 

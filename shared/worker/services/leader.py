@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any
 
 from shared.store.records import Hook
@@ -12,6 +13,7 @@ from shared.turns.lease import Lease
 from shared.turns.outbox import Outbox
 from shared.worker.changes import Changes
 from shared.worker.resources import Resources
+from shared.worker.runners import prompts
 from shared.worker.runners.agent import AgentRunner
 from shared.worker.services import hooks as hooking
 from shared.worker.services import idle, memory, retention
@@ -25,33 +27,43 @@ from shared.worker.services.scheduler import ACTOR, SchedulerService
 Services = Callable[[str], dict[str, Coroutine[Any, Any, None]]]  # by the name of the worker's instance
 
 
+def _hook_tools(engine: AgentRunner, instance: str = "") -> HookTools:
+    resources, connection = engine.resources, engine.resources.connection
+    return HookTools(
+        engine.handler,
+        resources.store,
+        Outbox(connection.bus, connection.names, resources.store, engine.profile.name, instance),
+        resources.authority,
+        resources.sandbox,
+        resources.repos,
+        frozenset(resources.settings.hook_hosts),
+    )
+
+
+@dataclass(frozen=True)
+class ConversationServices:
+    """What Chatter's tools are handed: how to speak to its services, and to see what is sent."""
+
+    engine: AgentRunner
+
+    async def show_prompt(self, agent: str) -> Result:
+        return await prompts.of(self.engine, agent)
+
+    async def fire_hook(self, hook: Hook, here: Context, key: str) -> Result:
+        return await hooking.fire(here, hook, key)
+
+    async def preview_hook(self, hook: Hook, key: str) -> Result:
+        return await hooking.preview(_hook_tools(self.engine), hook, key)
+
+
 def of_chatter(resources: Resources, engine: AgentRunner) -> Services:
-    """The services of a Chatter; its tools are handed what they need to speak to them."""
+    """The services of a Chatter."""
 
     connection = resources.connection
 
     def lease(name: str, instance: str, least: int = 0) -> Lease:
         ms = max(least, resources.settings.lease_ms)
         return Lease(connection.bus, connection.names, name, instance, ms)
-
-    def tools(instance: str) -> HookTools:
-        return HookTools(
-            engine.handler,
-            resources.store,
-            Outbox(connection.bus, connection.names, resources.store, engine.profile.name, instance),
-            resources.authority,
-            resources.sandbox,
-            resources.repos,
-            frozenset(resources.settings.hook_hosts),
-        )
-
-    async def preview(hook: Hook, key: str) -> Result:
-        return await hooking.preview(tools(""), hook, key)
-
-    async def fire(context: Context, hook: Hook, key: str) -> Result:
-        return await hooking.fire(context, hook, key)
-
-    engine.extras.update(fire_hook=fire, preview_hook=preview)
 
     def begin(instance: str) -> dict[str, Coroutine[Any, Any, None]]:
         changes = Changes(connection.bus, connection.names)
@@ -69,7 +81,7 @@ def of_chatter(resources: Resources, engine: AgentRunner) -> Services:
         remembering = MemoryService(
             *(connection, resources.store, tidies, engine.profile.name, resources.settings.memory_rest_ms)
         )
-        hooks = HookService(tools(instance), connection, lease(AGENT, instance), changes)
+        hooks = HookService(_hook_tools(engine, instance), connection, lease(AGENT, instance), changes)
         return {
             "changes": changes.run(),
             "scheduler": scheduler.run(),

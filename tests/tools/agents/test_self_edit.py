@@ -11,8 +11,9 @@ from shared.guard.permissions.presets import Policies, Preset
 from shared.profiles.overrides import over
 from shared.profiles.profile import Profile as Agent
 from shared.store.records import ProfileRow
-from shared.tools.agents.own import Own, permissions, slug
+from shared.tools.agents.own import permissions, slug
 from shared.tools.agents.self_edit import category
+from shared.tools.context import Own
 from tests.tools.bench import Bench, Result
 
 
@@ -34,7 +35,7 @@ class Person:
         self, tool: str, /, *, own: Own | None = None, who: str = "backend", **arguments: Any
     ) -> Result:
         step = str(arguments.pop("step", ""))
-        here = {"agent": who, "extras": {**self.bench.extras, "own": own or self.own()}}
+        here = {"agent": who, "own": own or self.own()}
         return await self.bench.run(tool, step=step, here=here, **arguments)
 
     async def refused(self, tool: str, /, **arguments: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -50,11 +51,11 @@ async def test_a_hook_is_fired_where_something_launches_hooks_and_not_while_it_r
     assert "nothing launches" in await bench.no("fire_hook", hook_id="nightly-check")
     fired: list[tuple[str, str]] = []
 
-    async def fire(_here: Any, hook: Hook, key: str) -> dict[str, Any]:
+    async def fire(hook: Hook, _here: Any, key: str) -> dict[str, Any]:
         fired.append((hook.slug, key))
         return {"fired": hook.slug, "status": "running"}
 
-    bench.extras["fire_hook"] = fire
+    bench.given["services"] = SimpleNamespace(fire_hook=fire)
     told = await bench.run("fire_hook", hook_id="nightly-check", step="t1.99")
     assert (told["status"], fired) == ("running", [("nightly-check", "t1.99")])
     [hook] = await bench.store.select(Hook)

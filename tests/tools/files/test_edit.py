@@ -112,6 +112,6 @@ async def test_in_a_task_the_workspace_of_the_task_is_what_is_changed(bench: Ben
 
 async def test_without_a_home_or_a_repository_the_tools_say_so(bench: Bench) -> None:
     assert "no repository or workspace" in await bench.no("write_file", path="a", content="x")
-    bench.extras.clear()
+    bench.given.clear()
     assert "no repository" in await bench.no("write_file", path="a", content="x")
     assert "no repository" in await bench.no("run_command", command="true", working_dir="a")

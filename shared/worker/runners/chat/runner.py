@@ -307,7 +307,10 @@ class ChatRunner:
             cluster=self._colleagues,
             consulted=lambda: self._consulted(past),
             talks=not decided,
-            extras={"repos": self.resources.repos, "past": past, **self.engine.extras},
+            repos=self.resources.repos,
+            sandbox=self.engine.sandbox,
+            services=self.engine.services,
+            past=past,
         )
         live = waiting_notice(self._live, self.output.say, self._spawn)
         if thoughts.wanted(self._given.said, self._speaker):
@@ -517,7 +520,10 @@ class ChatRunner:
             roles=self._roles,
             project_id=str(command.arguments.pop("project", None) or project),
             cluster=cluster,
-            extras={"repos": self.resources.repos, "past": past, **self.engine.extras},
+            repos=self.resources.repos,
+            sandbox=self.engine.sandbox,
+            services=self.engine.services,
+            past=past,
         )
         key = f"{self.turn.id}.1.1"
         again = self.turn.records.first(IntentRecord) is not None

@@ -86,7 +86,7 @@ async def _run_by(
         )
     chosen = await engine.working_as(profile, base).equipped()
     chosen.check()
-    return replace(chosen, extras={**engine.extras, "sandbox": engine.resources.sandbox})
+    return replace(chosen, sandbox=engine.resources.sandbox)
 
 
 async def _bound(store: Store, place: str) -> Channel | None:
