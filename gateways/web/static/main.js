@@ -35,7 +35,7 @@ function zone(name) {
 }
 
 addEventListener("popstate", () => {
-  if (location.pathname.startsWith("/chat/")) zone("talk");
+  if (location.pathname === "/" || location.pathname.startsWith("/chat/")) zone("talk");
   else go(location.pathname === "/" ? "/tasks" + location.search : location.href, { push: false });
 });
 

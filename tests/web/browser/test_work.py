@@ -100,6 +100,13 @@ def test_by_keyboard_alone_a_request_is_allowed_and_the_change_is_merged(opens: 
     here.is_sound()
 
 
+def test_a_phone_opens_with_the_conversation(opens: Opens) -> None:
+    here = opens("/", width=390, height=844, has_touch=True, is_mobile=True)
+    expect(here.page.locator("#say")).to_be_visible()
+    expect(here.page.locator("#work")).to_be_hidden()
+    expect(here.page.locator(".bottom a[aria-current]")).to_have_text("✎Chat")
+
+
 def test_on_a_phone_one_zone_is_shown_at_a_time_and_comments_on_lines_go_to_the_agent(opens: Opens) -> None:
     here = opens("/chat/phone", width=390, height=844, has_touch=True, is_mobile=True)
     page = here.page
