@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,7 +25,16 @@ def test_up_tells_on_what_it_stands_and_what_to_type_next(cluster: Person) -> No
     assert re.search(r"ok +store +SQLite home/promptdock\.db", told)
     assert re.search(r"! +model +DEMO", told)
     assert re.search(rf"ok +agents +{' '.join(AGENTS)} +ready in \d", told)
+    assert re.search(r"ok +web +http://127\.0\.0\.1:\d+", told)
     assert "Try " in told
+
+
+def test_the_page_that_up_tells_of_is_there_and_status_tells_of_it_too(cluster: Person) -> None:
+    address = cluster.reads("status")["web"]
+    assert address in (cluster.folder / "up.txt").read_text()
+    with urllib.request.urlopen(f"{address}/api/health", timeout=PATIENCE) as answer:
+        assert answer.status == 200
+    assert f"  web      {address}\n" in cluster.does("status")
 
 
 def test_a_taken_port_is_left_alone_and_the_matching_command_is_printed(cluster: Person) -> None:

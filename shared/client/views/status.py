@@ -16,7 +16,7 @@ from shared.bus.keys import CHATTER
 from shared.bus.presence import instance_of
 from shared.client.client import Client
 from shared.client.findings import Finding
-from shared.client.local import supervision
+from shared.client.local import supervision, web_address
 from shared.client.local.release import release as release
 from shared.client.text.safe import line
 from shared.client.text.times import ago
@@ -66,6 +66,7 @@ async def status(client: Client) -> dict[str, Any]:
         ],
         "store": next((str(card.get("store", "")) for card in cards), ""),
         "home": str(client.settings.home),
+        "web": web_address.found(client.settings.home),
         "expected": supervision.expected(client.settings.home),
         "supervised": (ours := supervision.running(client.settings.home)) is not None,
         "failed": dict(ours.failed) if ours else {},

@@ -72,6 +72,8 @@ def _whole(state: dict[str, Any]) -> None:
         screen.out(
             "  provider ", provider["told"] if provider["state"] == "ok" else screen.warning(provider["told"])
         )
+    if state["web"]:
+        screen.out(f"  web      {state['web']}")
     screen.out(f"  home     {state['home']}")
     screen.out()
     _table(state["agents"], state["queues"])
