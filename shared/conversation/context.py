@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
+from shared.conversation.exchange import RESTORED
 from shared.conversation.prompt import is_situation
 from shared.conversation.window import FOREIGN, record, surplus
 from shared.models.base import Block
@@ -173,7 +174,7 @@ def restored(row: SnapshotRow, by: str, turn: str, session: str, at: int) -> lis
     foreign = str(row.origin.get("foreign", ""))
     about = f"\n{row.summary}" if row.summary else ""
     said = f"[{by} loaded what was saved as {str(row.id)[:SHORT]} on {row.created_at:%Y-%m-%d %H:%M} UTC.]{about}"
-    source = "restored" if row.session_id == session else None
+    source = RESTORED if row.session_id == session else None
     kept = row.content[surplus(row.content, 2) :]
     copies = [
         {

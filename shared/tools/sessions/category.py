@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
+from shared.bus.messages import default_session
 from shared.errors import Missing, ToolError
 from shared.store.records import Session, SnapshotRow
 from shared.tools.context import Context
@@ -38,7 +39,8 @@ async def own(here: Context, key: str) -> Session:
         raise Missing(
             f"there is no conversation {key[:100]!r}", "", "list_sessions names those that there are"
         )
-    if rows[0].user_id not in (None, user) and key != here.session_id:
+    # One that names nobody may be an agent's, with what anybody asked it.
+    if rows[0].user_id != user and not (rows[0].user_id is None and key == default_session(user)):
         raise ToolError(f"the conversation {key[:100]!r} is not {user}'s", "it belongs to somebody else", "")
     return rows[0]
 

@@ -33,9 +33,9 @@ class ConversationCard:
 async def recent(
     client: Client, user: str = "", offset: int = 0, limit: int = PAGE
 ) -> list[ConversationCard]:
-    """The last used first; of one person, or of all. Reads the Store."""
+    """The last used first, without those that were put away; of one person, or of all. Reads the Store."""
     store = await client.store()
-    where: dict[str, Any] = {"agent": CHATTER} | ({"user_id": user} if user else {})
+    where: dict[str, Any] = {"agent": CHATTER, "archived": False} | ({"user_id": user} if user else {})
     order: Any = [("last_active_at", "desc")]
     rows = await store.select(Session, where, order=order, limit=limit, offset=offset)
     return [_card(row) for row in rows if _said_in(row.key)]
