@@ -69,7 +69,9 @@ _TABLE = {
     "hooks": Entry("hooks", "What runs by itself.", noun=True),
     "agents": Entry("agents", "The agents that are known.", noun=True),
     "project": Entry("project", "Projects, and on which one a conversation works.", noun=True),
-    "sessions": Entry("sessions", "Conversations: clear, save, and take up what was saved.", noun=True),
+    "sessions": Entry(
+        "sessions", "Your conversations: find, name, fork, clear, save them, and go on from them.", noun=True
+    ),
     "notes": Entry("notes", "Notes of a project, which its agents read as well.", noun=True),
     "memory": Entry("memory", "What is remembered of you, and for an answer.", noun=True),
 }

@@ -1,0 +1,109 @@
+"""A person's own conversations: a list, a search, what was said in one; and a file in parts that a message holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from shared.bus.messages import MAX_BYTES, default_session
+from shared.client.client import Client
+from shared.client.text.matching import pick
+from shared.conversation import exchange, listing
+from shared.conversation.exchange import SessionDocument, SessionLine
+from shared.errors import Denied, UsageError
+from shared.store.records import Session
+
+Card = dict[str, Any]
+Format = Literal["json", "markdown"]
+_PART = MAX_BYTES * 2 // 3  # bytes of a message that a part may take
+_ALL = 1000  # conversations among which a part of a name is looked for
+
+
+@dataclass(frozen=True)
+class OwnSession:
+    """A conversation of theirs, and all that was said in it."""
+
+    key: str
+    title: str
+    said: list[SessionLine]
+
+    def written(self, format: Format, newest: int = 0) -> str:
+        """As a document; only the `newest` messages, where it is not 0."""
+        write = exchange.as_json if format == "json" else exchange.as_markdown
+        return write(self.title, self.said[-newest:] if newest else self.said)
+
+
+async def listed(client: Client, user: str, archived: bool = False, limit: int = 20) -> list[Card]:
+    """The last used first; those that were put away, or the others. Reads the Store."""
+    rows = await listing.of_person(await client.store(), user, archived, limit)
+    return [_card(row) for row in rows]
+
+
+async def search(client: Client, user: str, words: str, limit: int = 20) -> list[Card]:
+    """Those in which any of these words was said, the best first, archived ones too. Reads the Store."""
+    found = await listing.search(await client.store(), user, words, limit)
+    return [{**_card(one.row), "found": one.line, "message_id": one.message_id} for one in found]
+
+
+async def meant(client: Client, user: str, typed: str) -> Session:
+    """The conversation of theirs that is meant: by its name, or by a part of it; their usual one by default."""
+    store = await client.store()
+    key = typed or default_session(user)
+    rows = await store.select(Session, {"key": key}, limit=1)
+    if not rows and typed:
+        mine = [row for on in (False, True) for row in await listing.of_person(store, user, on, _ALL)]
+        fix = "promptdock sessions list shows them"
+        key = pick(typed, (row.key for row in mine), "conversation", fix)
+        rows = [row for row in mine if row.key == key]
+    if not rows:
+        raise UsageError(f"nothing was said in {key!r} yet", "", "promptdock chat begins it")
+    if rows[0].user_id != user and not (rows[0].user_id is None and key == default_session(user)):
+        raise Denied(f"the conversation {key} is somebody else's", f"{user} did not begin it", "ask them")
+    return rows[0]
+
+
+async def read(client: Client, user: str, typed: str) -> OwnSession:
+    """What was said in one of theirs. Reads the Store."""
+    row = await meant(client, user, typed)
+    return OwnSession(row.key, row.title, list(await listing.messages(await client.store(), row.key)))
+
+
+def parts(text: str) -> Iterator[tuple[str, int]]:
+    """A file that is to be imported, in parts that a message holds, each with how many messages come before it.
+
+    UsageError before the first, where the file is none.
+    """
+    document = exchange.parse(text)
+    sizes = [_size(line) for line in document.said]
+    for number, size in enumerate(sizes, 1):
+        if size > _PART:
+            raise UsageError(
+                f"message {number} is too long to be imported", f"{size} bytes; at most {_PART}", "shorten it"
+            )
+    return _cut(document, sizes)
+
+
+def _cut(document: SessionDocument, sizes: list[int]) -> Iterator[tuple[str, int]]:
+    begin, taken = 0, 0
+    for number, size in enumerate(sizes):
+        if taken + size > _PART:
+            yield exchange.as_json(document.title, document.said[begin:number]), begin
+            begin, taken = number, 0
+        taken += size
+    yield exchange.as_json(document.title, document.said[begin:]), begin
+
+
+def _size(line: SessionLine) -> int:
+    """Bytes that a message takes inside of another one."""
+    return len(json.dumps(exchange.as_json("", [line])))
+
+
+def _card(row: Session) -> Card:
+    return {
+        "session_id": row.key,
+        "title": row.title or row.key,
+        "last_active": row.last_active_at.isoformat(),
+        "archived": row.archived,
+    }
