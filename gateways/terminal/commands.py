@@ -6,12 +6,16 @@ import os
 import shutil
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
+from uuid import uuid4
 
 from gateways.terminal import choosing
 from gateways.terminal.conversation import Conversation
+from shared.bus.messages import default_session
 from shared.client.local import key
+from shared.client.text import times
 from shared.client.text.safe import line
 from shared.client.views import lookup, memory, projects, status
+from shared.client.views.conversation import own
 from shared.client.views.tasks import tasks
 from shared.errors import PromptDockError
 
@@ -27,7 +31,6 @@ async def _help(_here: Conversation, _rest: str) -> str:
             f"{'/quit':18} leave; the agents go on",
             "Enter sends; Alt-Enter, or a backslash before Enter, begins a line.",
             "Ctrl-C stops the turn that runs, twice leaves.",
-            "Another conversation: leave, and open it with promptdock chat --session NAME.",
         ]
     )
 
@@ -206,6 +209,38 @@ async def _trust(here: Conversation, _rest: str) -> str:
     return "What was read in this conversation until now is trusted."
 
 
+async def _sessions(here: Conversation, rest: str) -> str:
+    if not rest:
+        found = await own.listed(here.client, here.user)
+        told = _table(
+            [
+                (
+                    f"{'*' if one['session_id'] == here.session else ' '} {one['session_id']}",
+                    f"{times.since(one['last_active'])} ago",
+                    line(str(one["title"]), 60),
+                )
+                for one in found
+            ]
+        )
+        return "\n".join([*told, "Another one: /sessions ID, or /new"])
+    usual = default_session(here.user)  # it can be spoken in, whether anything was said there or not
+    name = usual if rest == usual else (await own.meant(here.client, here.user, rest)).key
+    if name == here.session:
+        return f"This is {name}."
+    await here.go(name)
+    return f"You speak in {name} now."
+
+
+async def _new(here: Conversation, rest: str) -> str:
+    before = here.session
+    if rest:
+        key = str((await _called(here, "new_session", {"title": rest}))["session_id"])
+    else:  # it is called by the first words that are said there
+        key = f"talk-{uuid4().hex[-10:]}"
+    await here.go(key)
+    return f"You speak in {key} now. Back: /sessions {before}"
+
+
 async def _clear(here: Conversation, _rest: str) -> str:
     return await _said(here, "clear_context", {})
 
@@ -257,6 +292,8 @@ COMMANDS: dict[str, tuple[str, str, Command]] = {
     "/deny": ("[WHY]", "refuse it", _deny),
     "/inbox": ("", "all that waits for you, in all conversations", _inbox),
     "/answer": ("ID WORDS", "answer the question of a task, in words or by the number of an option", _answer),
+    "/sessions": ("[ID]", "your conversations, or go to one", _sessions),
+    "/new": ("[TITLE]", "begin another conversation, and go there", _new),
     "/clear": ("", "begin this conversation anew; its history stays", _clear),
     "/save": ("[ABOUT]", "save this conversation as it is", _save),
     "/restore": ("[ID]", "what is saved, or go on from it", _restore),

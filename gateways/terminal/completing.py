@@ -13,6 +13,7 @@ from gateways.terminal import choosing
 from gateways.terminal.commands import COMMANDS
 from gateways.terminal.conversation import Conversation
 from shared.client.text.safe import line
+from shared.client.views.conversation import own
 from shared.client.views.tasks import tasks
 from shared.errors import PromptDockError
 
@@ -63,6 +64,11 @@ class Offers(Completer):
             case "/task" | "/diff" | "/answer":
                 rows = await tasks.tasks(client, tasks.Filter(limit=20))
                 return [(str(row["id"]), f"{tasks.state(row)}  {row['title']}") for row in rows]
+            case "/sessions":
+                mine = await own.listed(client, self._here.user)
+                return [(str(one["session_id"]), str(one["title"])) for one in mine]
+            case "/restore":
+                return await own.saved(client, self._here.user)
             case "/model":
                 return await choosing.offers(self._here)
             case "/stop":

@@ -127,6 +127,16 @@ class Conversation:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._stack.aclose()
 
+    async def go(self, session: str) -> None:
+        """Leave this conversation, whose turn goes on, and open another one here."""
+        await self.client.mark(session)  # where it cannot be opened, this one stays
+        await self.__aexit__()
+        named = None if session == default_session(self.user) else session
+        fresh = Conversation(self.client, self.screen, self.user, named)
+        kept = ("spent", "model", "away")
+        vars(self).update({name: value for name, value in vars(fresh).items() if name not in kept})
+        await self.__aenter__()
+
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()):
             self.screen.error(

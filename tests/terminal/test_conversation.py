@@ -19,7 +19,7 @@ from shared.client.types import Sent
 from shared.client.views.status import Pulse, Working
 from shared.errors import BusUnreachable
 from shared.guard.permissions.requests import ApprovalRequest, Approvals, Decided
-from shared.store.records import ConversationMessage, Task, TaskEvent, TurnRow, project_key
+from shared.store.records import ConversationMessage, Session, Task, TaskEvent, TurnRow, project_key
 from shared.store.sqlite import SqliteStore
 from shared.turns.queue import Claim, Queue
 from tests.support.valkey import until
@@ -358,6 +358,35 @@ async def test_help_names_every_command_and_quit_leaves(here: Conversation, seen
     for name in ("/tasks", "/task", "/diff", "/approve", "/deny", "/status", "/agents", "/cost", "/quit"):
         assert name in seen.last("block")
     assert not await obey(here, "/quit")
+
+
+async def test_another_conversation_is_gone_to_and_begun_without_leaving(
+    here: Conversation, chatter: Chatter, seen: Seen
+) -> None:
+    here.client.settings.home.mkdir(exist_ok=True)
+    store = SqliteStore(here.client.settings.home / "promptdock.db")
+    await store.open()
+    rows = [("fence", "ada", "The fence"), ("evil", "eve", "Eve's")]
+    await store.upsert([Session(key=key, user_id=user, title=title) for key, user, title in rows])
+    await store.close()
+    await obey(here, "/sessions")
+    assert "The fence" in seen.last("block") and "Eve" not in seen.last("block")
+    await obey(here, "/sessions fen")
+    assert here.session == "fence" and "fence" in seen.last("block")
+    await chatter.says("complete", "It is blue", session_id="fence")
+    assert "It is blue" in seen.last("complete")
+    await obey(here, "hello")
+    assert (await chatter.heard())[-1]["session_id"] == "fence"
+    await obey(here, "/sessions evil")
+    assert here.session == "fence" and "somebody else's" in seen.last("error")
+    await obey(here, "/new")
+    assert here.session.startswith("talk-") and "/sessions fence" in seen.last("block")
+    assert not here.awaited, "what is awaited belongs to the other one"
+    told = len(seen.told)
+    await obey(here, "/sessions user:ada")
+    assert here.session == "user:ada" and len(seen.told) > told
+    await chatter.says("complete", "Back again")
+    assert "Back again" in seen.last("complete")
 
 
 async def test_with_nothing_stored_yet_a_command_says_what_to_do(here: Conversation, seen: Seen) -> None:

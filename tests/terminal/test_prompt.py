@@ -21,7 +21,7 @@ from gateways.terminal.conversation import Conversation
 from gateways.terminal.prompt import below, converse, reflow
 from shared.bus.messages import Output
 from shared.client.views import inbox
-from shared.store.records import Task, project_key
+from shared.store.records import Session, SnapshotRow, Task, project_key
 from shared.store.sqlite import SqliteStore
 from tests.support.valkey import until
 from tests.terminal.conftest import Chatter, Seen
@@ -54,6 +54,27 @@ async def test_ids_of_tasks_are_offered_with_their_titles_and_agents_that_are_as
     assert await _offered(here, "/task nothing") == {}
     here.work.take("consult", {"agent": "planner", "request_id": "r", "state": "sent"})
     assert (await _offered(here, "/stop ")).keys() == {"planner"}
+
+
+async def test_conversations_are_offered_with_their_titles_and_what_was_saved_with_what_it_is_about(
+    here: Conversation,
+) -> None:
+    here.client.settings.home.mkdir(exist_ok=True)
+    store = SqliteStore(here.client.settings.home / "promptdock.db")
+    await store.open()
+    kept = SnapshotRow(session_id="fence", user_id="ada", description="the fence")
+    await store.upsert(
+        [
+            Session(key="fence", user_id="ada", title="The fence"),
+            Session(key="evil", user_id="eve", title="Eve's"),
+            kept,
+            SnapshotRow(session_id="evil", user_id="eve", description="Eve's"),
+        ]
+    )
+    await store.close()
+    offered = await _offered(here, "/sessions ")
+    assert offered.keys() == {"fence"} and "The fence" in offered["fence"]
+    assert (await _offered(here, "/restore ")).keys() == {str(kept.id)[:8]}
 
 
 def _bar(here: Conversation) -> str:

@@ -11,9 +11,10 @@ from shared.bus.messages import MAX_BYTES, default_session
 from shared.client.client import Client
 from shared.client.text.matching import pick
 from shared.conversation import exchange, listing
+from shared.conversation.context import SHORT
 from shared.conversation.exchange import SessionDocument, SessionLine
 from shared.errors import Denied, UsageError
-from shared.store.records import Session
+from shared.store.records import Session, SnapshotRow
 
 Card = dict[str, Any]
 Format = Literal["json", "markdown"]
@@ -45,6 +46,14 @@ async def search(client: Client, user: str, words: str, limit: int = 20) -> list
     """Those in which any of these words was said, the best first, archived ones too. Reads the Store."""
     found = await listing.search(await client.store(), user, words, limit)
     return [{**_card(one.row), "found": one.line, "message_id": one.message_id} for one in found]
+
+
+async def saved(client: Client, user: str, limit: int = 20) -> list[tuple[str, str]]:
+    """Short ids of what they saved, the newest first, each with what it is about. Reads the Store."""
+    where: dict[str, Any] = {"kind": "saved", "user_id": user}
+    store = await client.store()
+    rows = await store.select(SnapshotRow, where, order=[("created_at", "desc")], limit=limit)
+    return [(str(row.id)[:SHORT], row.description) for row in rows]
 
 
 async def meant(client: Client, user: str, typed: str) -> Session:
