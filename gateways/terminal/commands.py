@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
-from uuid import uuid4
 
 from gateways.terminal import choosing
 from gateways.terminal.conversation import Conversation
@@ -236,7 +236,7 @@ async def _new(here: Conversation, rest: str) -> str:
     if rest:
         key = str((await _called(here, "new_session", {"title": rest}))["session_id"])
     else:  # it is called by the first words that are said there
-        key = f"talk-{uuid4().hex[-10:]}"
+        key = f"talk-{secrets.token_hex(8)}"
     await here.go(key)
     return f"You speak in {key} now. Back: /sessions {before}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -12,7 +13,7 @@ from shared.conversation import listing as known
 from shared.errors import Conflict, ToolError, UsageError
 from shared.guard.permissions.touching import touching
 from shared.store.origin import marked
-from shared.store.records import ConversationMessage, Session, new_id
+from shared.store.records import ConversationMessage, Session
 from shared.store.row import derived
 from shared.tools.context import Context
 from shared.tools.registry import Result
@@ -29,10 +30,16 @@ def _named(arguments: dict[str, Any]) -> str:
     return str(arguments.get("session_id") or "")
 
 
-def _key(here: Context, kind: str) -> str:
-    """The id of a conversation that this call makes; run again, it is the same."""
-    made = derived(kind, here.step_id) if here.step_id else new_id()
-    return f"{kind}-{made.hex[-10:]}"
+async def _key(here: Context, kind: str) -> str:
+    """The id of a conversation that this call makes; run again after a crash, it is the same.
+
+    It belongs to whom its first message is from: nobody else can guess it.
+    """
+    if here.intended and (kept := str(here.intended.get("session_id", ""))):
+        return kept
+    key = f"{kind}-{secrets.token_hex(8)}"
+    await here.intend({"session_id": key})
+    return key
 
 
 def _titled(title: str) -> str:
@@ -72,10 +79,11 @@ async def search_sessions(
     return {"sessions": cards, **marked([one.row for one in found])}
 
 
-@category.tool(effect="idempotent", touches=_RECORDS)
+@category.tool(effect="once", probes=True, touches=_RECORDS)
 async def new_session(here: Context, title: SessionTitle) -> Result:
     """Begin another conversation of the person's under a title; who opens it by its id speaks there."""
-    key, called = _key(here, "talk"), _titled(title)
+    called = _titled(title)
+    key = await _key(here, "talk")
     row = Session(
         id=derived("session", key),
         key=key,
@@ -107,7 +115,7 @@ async def archive_session(here: Context, session_id: SessionKey, archived: bool 
     return {"session_id": row.key, "title": row.title, "archived": archived}
 
 
-@category.tool(effect="idempotent", touches=_RECORDS, detail=_named)
+@category.tool(effect="once", probes=True, touches=_RECORDS, detail=_named)
 async def fork_session(
     here: Context,
     session_id: SessionKey,
@@ -119,7 +127,7 @@ async def fork_session(
     A message is named by its id as export_session and search_sessions give it, or by its number: #4.
     """
     whole = await family.own(here, session_id)
-    key = _key(here, "fork")
+    key = await _key(here, "fork")
     called = _titled(title or f"{whole.title or whole.key} (fork)")
     made, rows = await copies.fork(here.store, whole, message_id, key, called, family.person(here))
     await _insert(here, made, rows)
@@ -152,7 +160,7 @@ async def export_session(
     return found | ({"next": behind} if behind < len(said) else {})
 
 
-@category.tool(effect="idempotent", touches=_RECORDS, detail=_named)
+@category.tool(effect="once", probes=True, touches=_RECORDS, detail=_named)
 async def import_session(
     here: Context,
     content: Annotated[str, Field(min_length=1)],
@@ -170,7 +178,7 @@ async def import_session(
         document = exchange.parse(content)
     except UsageError as error:
         raise ToolError(error.what, error.why, error.fix) from None
-    key = session_id or _key(here, "imported")
+    key = session_id or await _key(here, "imported")
     called = _titled(title or document.title or "Imported conversation")
     origin = replace(here.origin, foreign=here.origin.foreign or _FROM_A_FILE)
     session, rows = copies.imported(document, key, called, user, origin.kept(), after)

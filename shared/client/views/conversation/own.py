@@ -10,13 +10,13 @@ from typing import Any, Literal
 from shared.bus.messages import MAX_BYTES, default_session
 from shared.client.client import Client
 from shared.client.text.matching import pick
+from shared.client.types import Card
 from shared.conversation import exchange, listing
 from shared.conversation.context import SHORT
 from shared.conversation.exchange import SessionDocument, SessionLine
 from shared.errors import Denied, UsageError
 from shared.store.records import Session, SnapshotRow
 
-Card = dict[str, Any]
 Format = Literal["json", "markdown"]
 _PART = MAX_BYTES * 2 // 3  # bytes of a message that a part may take
 _ALL = 1000  # conversations among which a part of a name is looked for
