@@ -7,7 +7,6 @@ waits for a Store.
 
 from __future__ import annotations
 
-import asyncio
 import posixpath
 import time
 from collections.abc import Awaitable, Callable, Collection
@@ -16,7 +15,7 @@ from typing import Any
 
 from shared import failpoints, log
 from shared.bus import messages
-from shared.errors import BusUnreachable, PromptDockError, StoreUnavailable, ToolError
+from shared.errors import PromptDockError, StoreUnavailable, ToolError
 from shared.guard.permissions import about, bound, grants, marks, safeguards
 from shared.guard.permissions.about import About
 from shared.guard.permissions.policy import SHELLS, Policy, Ruling, literal
@@ -33,12 +32,12 @@ from shared.tools.context import Context
 from shared.tools.registry import Registry, Tool
 from shared.turns.records import AskRecord, CheckRecord, Records, WaitsRecord
 from shared.turns.turn import Turn
+from shared.turns.waiting import wait_for
 from shared.worker import incidents
 from shared.worker.permissions.authority import Action, Authority
 from shared.worker.permissions.service import AUDITED, ApprovalService, decided_record
 
 FactsReader = Callable[[], Awaitable[dict[str, str]]]
-_LOOK = 2.0  # seconds after which an answer is looked for without a wake-up
 _PATHS = frozenset({"files", "coding", "repository"})  # categories whose detail is a path
 _ANEW = 5  # questions about one call that changes each time
 NOBODY = "a person must allow this, and there is nobody who could be asked"
@@ -343,26 +342,15 @@ class PermissionGate:
         return Decided(found.how, found.by, found.reason) if found else None
 
     async def _await(self, card: ApprovalRequest) -> Decided:
-        decision = await self.approvals.approvals.decision(card.id)
-        if decision is None:
-            await self.approvals.put(card)
-            self.live("approval", card.shown())
-            log.get().info("Waiting for permission", tool=card.tool, approval=card.id)
-        while decision is None:
-            left = card.expires_at - self.turn.claimed_at - self.turn.elapsed_ms()
-            if left <= 0:
-                return await self.approvals.decide(card, Decided("expired", at=card.expires_at))
-            try:
-                async with asyncio.timeout(min(_LOOK, left / 1000)):
-                    await self.turn.wake_up.wait()
-                await self.turn.look()
-            except TimeoutError:
-                pass
-            try:
-                decision = await self.approvals.approvals.decision(card.id)
-            except BusUnreachable:
-                await asyncio.sleep(_LOOK / 2)  # the answer is kept, there or with who sends it
-        return decision
+        approvals = self.approvals
+        if decision := await approvals.approvals.decision(card.id):
+            return decision
+        await approvals.put(card)
+        self.live("approval", card.shown())
+        log.get().info("Waiting for permission", tool=card.tool, approval=card.id)
+        until = time.monotonic() + (card.expires_at - self.turn.now()) / 1000
+        decision = await wait_for(self.turn, lambda: approvals.approvals.decision(card.id), until)
+        return decision or await approvals.decide(card, Decided("expired", at=card.expires_at))
 
     # -- notes -----------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import contextlib
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from typing import Any, Literal
 
 from shared import failpoints, log
 from shared.bus import messages
@@ -23,6 +23,7 @@ from shared.store.origin import Origin
 from shared.tasks.defaults import KINDS
 from shared.turns.queue import Mail, QueueEntry
 from shared.turns.turn import Turn
+from shared.turns.waiting import wait_for
 from shared.worker.connection import Connection
 from shared.worker.event_stream import EventStream as Tasks
 from shared.worker.runners import hosts, question
@@ -153,14 +154,8 @@ class Peers:
         await self._turn.step(calls=[key])
 
         async def answer(seconds: float) -> dict[str, Any] | None:
-            ends = time.monotonic() + seconds
-            while key not in self._answers and (left := ends - time.monotonic()) > 0:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(left):
-                        await self._turn.wake_up.wait()
-                await self._turn.look()
-                self._take_given(key)
-            payload = self._answers.get(key, {}).get("payload")
+            found = await wait_for(self._turn, lambda: self._heard(key), time.monotonic() + seconds, seconds)
+            payload = (found or {}).get("payload")
             if payload is None:
                 return None
             return {name: value for name, value in dict(payload).items() if name != "request_id"}
@@ -329,35 +324,39 @@ class Peers:
     async def _await(self, agent: str, key: str) -> dict[str, Any]:
         started = time.monotonic()
         patience = self._settings.tool_call_timeout_ms / 1000
-        look = min(5.0, LIFE_MS / 3000)
-        silent_since: float | None = None
-        self._take_given(key)  # a worker before us may have heard it
-        while key not in self._answers:
-            left = started + patience - time.monotonic()
-            if left <= 0:
-                return await self._gave_up(
-                    agent, key, started, "timeout", f"{agent} did not respond within timeout"
-                )
-            try:
-                async with asyncio.timeout(min(left, look)):
-                    await self._turn.wake_up.wait()
-            except TimeoutError:
-                here = await self._here(agent, key)
-                silent_since = None if here else silent_since or time.monotonic()
-                if silent_since and time.monotonic() - silent_since > LIFE_MS / 1000:
-                    return await self._gave_up(agent, key, started, "offline", f"{agent} went silent")
-                self._turn.wake_up.set()  # a bell can be missed: now and then look without one
-            await self._turn.look()
-            self._take_given(key)
-        return await self._answered(agent, key, started)
+        every = min(5.0, LIFE_MS / 3000)
+        looked, silent_since = started, 0.0
 
-    def _take_given(self, key: str) -> None:
+        async def heard() -> dict[str, Any] | Literal["silent"] | None:
+            nonlocal looked, silent_since
+            answer, now = await self._heard(key), time.monotonic()
+            if answer is not None or now - looked < every:
+                return answer
+            looked = now
+            silent_since = 0.0 if await self._here(agent, key) else silent_since or time.monotonic()
+            if silent_since and time.monotonic() - silent_since > LIFE_MS / 1000:
+                return "silent"
+            self._turn.wake_up.set()  # one can be missed: now and then look without it
+            return None
+
+        answer: dict[str, Any] | Literal["silent"] | None
+        answer = await wait_for(self._turn, heard, started + patience, every)
+        if answer is None:
+            return await self._gave_up(
+                agent, key, started, "timeout", f"{agent} did not respond within timeout"
+            )
+        if answer == "silent":
+            return await self._gave_up(agent, key, started, "offline", f"{agent} went silent")
+        return await self._answered(agent, key, started, answer)
+
+    async def _heard(self, key: str) -> dict[str, Any] | None:
+        """The answer, also one that a worker before us heard."""
         for entry in self._turn.given:
             if key not in self._answers and entry.channel == self._connection.names.agent(self._agent):
                 self.take(entry)
+        return self._answers.get(key)
 
-    async def _answered(self, agent: str, key: str, started: float) -> dict[str, Any]:
-        answer = self._answers[key]
+    async def _answered(self, agent: str, key: str, started: float, answer: dict[str, Any]) -> dict[str, Any]:
         failpoints.point("answer heard", self._turn.id)
         ms = int((time.monotonic() - started) * 1000)
         self._event(agent, key, "answered", ms)

@@ -6,7 +6,6 @@ gives it to; the worker that waits is rung, and one that takes the turn over fin
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from dataclasses import dataclass
@@ -16,19 +15,19 @@ from shared import log
 from shared.bus import messages
 from shared.bus.base import Bus
 from shared.bus.keys import CHATTER, CHATTER_OUTPUT, DAY, Names
-from shared.errors import BusUnreachable, StoreUnavailable, ToolError
+from shared.errors import StoreUnavailable, ToolError
 from shared.store.base import Store
 from shared.store.records import Task
 from shared.tasks import questions
 from shared.turns.records import AnsweredRecord, NoteRecord, QuestionRecord
 from shared.turns.routing import unsigned
 from shared.turns.turn import Turn
+from shared.turns.waiting import wait_for
 from shared.worker.connection import Connection
 from shared.worker.permissions.gate import Approver
 from shared.worker.runners.missed import news
 from shared.worker.runners.task_run import TaskRun
 
-_LOOK = 2.0  # seconds after which an answer is looked for without a wake-up
 _KEPT = 2 * DAY
 _MOST = 20  # questions of one person that are looked at
 
@@ -145,8 +144,8 @@ class TaskQuestion:
         detail = questions.detail(question)
         await self._ticket.move("question", key=f".{number}", question=asked, detail=detail)
         await self._lay(id, question, put.at)
-        until = put.at / 1000 + minutes * 60
-        text = await self._await(id, until)
+        left = put.at / 1000 + minutes * 60 - time.time()
+        text = await wait_for(self._turn, lambda: self._answer(id), time.monotonic() + left)
         if text is None:
             await self._connection.bus.command(
                 "HDEL", _key(self._connection.names, self._ticket.id), "question"
@@ -207,18 +206,7 @@ class TaskQuestion:
             demo=self._demo or None,
         )
 
-    async def _await(self, id: str, until: float) -> dict[str, Any] | None:
+    async def _answer(self, id: str) -> dict[str, Any] | None:
         key = _key(self._connection.names, self._ticket.id)
-        while True:
-            try:
-                if kept := await self._connection.bus.command("HGET", key, f"answer:{id}"):
-                    return dict(json.loads(kept))
-                if time.time() >= until:
-                    return None
-                async with asyncio.timeout(min(_LOOK, until - time.time())):
-                    await self._turn.wake_up.wait()
-                await self._turn.look()
-            except TimeoutError:
-                continue
-            except BusUnreachable:
-                await asyncio.sleep(_LOOK / 2)  # the answer is kept there, or with who sends it
+        kept = await self._connection.bus.command("HGET", key, f"answer:{id}")
+        return dict(json.loads(kept)) if kept else None
