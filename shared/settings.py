@@ -111,6 +111,7 @@ class Settings(BaseModel):
     budget_session: float | None = Field(None, alias="BUDGET_SESSION", ge=0)
     budget_day: float | None = Field(None, alias="BUDGET_DAY", ge=0)
     budget_memory: float = Field(0.5, alias="BUDGET_MEMORY", ge=0)
+    budget_titles: float = Field(0.05, alias="BUDGET_TITLES", ge=0)
     memory_rest_ms: int = Field(120_000, alias="MEMORY_REST", ge=1000)
 
     web_host: str = Field("127.0.0.1", alias="PROMPTDOCK_WEB_HOST")

@@ -62,7 +62,8 @@ Words = Annotated[Text, AfterValidator(_not_blank)]
 # Sessions that are a person's by their name; PLAIN is that of a person who does not sign.
 OWN, COMMANDS, PLAIN = "user:", "command:", "plain:"
 PERSONAL = (OWN, COMMANDS)
-RESERVED_SESSIONS = (*PERSONAL, "approval:", "asks:", "apart:", "summary:", "memory:")
+TITLES = "title:"  # in which conversations get their titles
+RESERVED_SESSIONS = (*PERSONAL, "approval:", "asks:", "apart:", "summary:", "memory:", TITLES)
 
 
 def default_session(user: str, kind: str = OWN) -> str:

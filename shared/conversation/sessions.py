@@ -23,6 +23,7 @@ SWITCHES = frozenset(
     {"set_active_project", "delete_project"}
 )  # tools whose results name the project from then on
 
+TITLED = "title"  # what a title is called on its way to the Store
 _TITLE = 60  # characters of a conversation's first words
 # What a turn sets on a session that is known; its title is that of its first.
 _TOUCHED = ("origin", "project_id", "talked", "clear_seq")
@@ -59,6 +60,13 @@ async def touch(store: Store, turns: list[dict[str, Any]]) -> None:
             known = await store.update(Session, changes, {"key": ("in", some)})
             fresh = [sessions[key] for key in set(some) - {row.key for row in known}]
             await _make(store, [Session(id=derived("session", values["key"]), **values) for values in fresh])
+
+
+async def entitle(store: Store, given: list[dict[str, Any]]) -> None:
+    """Titles that the model gave (from the outbox); one that a person gave stays."""
+    for values in given:
+        where = {"key": values["key"], "titled": "words"}
+        await store.update(Session, {"title": values["title"], "titled": "model"}, where)
 
 
 async def _make(store: Store, rows: list[Session]) -> None:

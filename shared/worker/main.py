@@ -111,7 +111,12 @@ async def make(resources: Resources, profile: Profile) -> Worker:
         resources,
         profile,
         lambda turn: runner(worker, turn),
-        {"task": apply_tasks, "session": sessions.touch, keeping.APPLIER: keeping.apply},
+        {
+            "task": apply_tasks,
+            "session": sessions.touch,
+            sessions.TITLED: sessions.entitle,
+            keeping.APPLIER: keeping.apply,
+        },
         lambda: engine.model,
         lambda instance: {
             **beside(instance),
@@ -170,6 +175,7 @@ def _chats(engine: AgentRunner) -> Callable[[Worker, Turn], Runner]:
     from shared.worker.runners.chat.drawing import DrawingRunner, draws
     from shared.worker.runners.chat.runner import ChatRunner
     from shared.worker.runners.chat.summary import SummaryRunner, condenses
+    from shared.worker.runners.chat.titling import TitleRunner, titles
     from shared.worker.runners.command import CommandRunner, apart
 
     names = engine.resources.connection.names
@@ -182,6 +188,8 @@ def _chats(engine: AgentRunner) -> Callable[[Worker, Turn], Runner]:
             return CommandRunner(names, turn)
         if draws(turn, human):
             return DrawingRunner(engine, turn)
+        if titles(turn, human):
+            return TitleRunner(engine, turn)
         return (
             SummaryRunner(engine, turn) if condenses(turn, human) else ChatRunner(engine, turn, worker.spawn)
         )

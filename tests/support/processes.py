@@ -134,6 +134,7 @@ class Site:
             "PROMPTDOCK_LEASE": "1500",
             "UNSIGNED_MAY": "all",  # most tests speak as a program that nobody has to believe
             "REDIS_URL": url,
+            "BUDGET_TITLES": "0",  # a call that most scripts of models know nothing of
             **environment,
         }
         self.workers: list[Worker] = []

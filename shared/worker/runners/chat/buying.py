@@ -10,6 +10,7 @@ from shared.conversation import sessions
 from shared.loop import final
 from shared.loop.transcript import answer_record
 from shared.models.base import Request
+from shared.settings import Settings
 from shared.turns.records import BoughtRecord, ModelRecord, PricedRecord
 from shared.turns.turn import Turn
 from shared.worker.budgets.meter import Meter, MeteredModel
@@ -24,12 +25,24 @@ def beside(answer: ModelRecord, text: str) -> BoughtRecord:
 
 
 async def buy(
-    engine: AgentRunner, turn: Turn, session: str, request: Request, made: Callable[[ModelRecord], Bought]
+    engine: AgentRunner,
+    turn: Turn,
+    session: str,
+    request: Request,
+    made: Callable[[ModelRecord], Bought],
+    settings: Settings | None = None,
+    account: str = "",
 ) -> Bought | None:
-    """One answer, in the journal before it is used, as `made` has it; None where no money is left. `session` pays."""
+    """One answer, in the journal before it is used, as `made` has it; None where no money is left.
+
+    `session` pays, or an account of its own, whose bound stands in `settings`.
+    """
     resources = engine.resources
     project = await sessions.active_project(resources.store, session)
-    meter = Meter(engine.ledger, resources.store, resources.settings, turn, project, None, session)
+    meter = Meter(
+        *(engine.ledger, resources.store, settings or resources.settings, turn, project, None),
+        account or session,
+    )
     await meter.open()
     if meter.over():
         return None

@@ -35,6 +35,7 @@ from shared.worker.runners.chat import (
     speaker,
     summary,
     thoughts,
+    titling,
     unfinished,
     warm,
     wording,
@@ -440,6 +441,8 @@ class ChatRunner:
         await self.output.close(status, content, added=added, past=past, live=live, parting=parting, **extra)
         if not parting and past.unsummarised(added):
             await summary.ask(self.turn.queue, self.turn.session, added[-1]["seq"])
+        if self._given.said and self.resources.settings.budget_titles and titling.second(past.window):
+            await titling.ask(self.turn.queue, self.turn.session)
         if memory.wanted(self._given) and self.resources.settings.budget_memory:
             rest = self.resources.settings.memory_rest_ms
             await drawing.plan(self.resources.connection, self.turn.session, rest)
