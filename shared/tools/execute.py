@@ -1,6 +1,6 @@
 """The one way in which all tools run, whoever calls.
 
-`execute` never raises for what a tool does: an unknown name, a wrong argument, any exception is a result
+It never raises for what a tool does: an unknown name, a wrong argument, any exception is a result
 with an `error` key. Success is the absence of `error`.
 """
 
@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 from shared import log
-from shared.errors import Fenced, Missing, PromptDockError
+from shared.errors import Fenced, Missing, PromptDockError, ToolError
 from shared.guard.permissions.display import tagless
 from shared.redaction import concealed
 from shared.tools.context import Context
-from shared.tools.registry import Registry, Result
+from shared.tools.registry import BoundCall, Registry, Result
 
 MAX_RESULT = 64 * 1024  # characters of JSON that go to the model
 
@@ -27,12 +27,20 @@ class ToolExecutor:
         self.registry = registry
 
     async def execute(self, name: str, arguments: Any, context: Context, step_id: str = "") -> Result:
-        """Run one tool; losing the turn's lease is the only thing that is raised."""
+        """Bind a call and run it."""
         try:
-            tool = self.registry.get(name)
-            checked = tool.check(arguments)
+            bound = self.registry.bind(name, arguments)
+        except Exception as error:
+            return _failed(name, error)
+        return await self.run(bound, context, step_id)
+
+    async def run(self, bound: BoundCall | ToolError, context: Context, step_id: str = "") -> Result:
+        """Run one call; losing the turn's lease is the only thing that is raised."""
+        if isinstance(bound, ToolError):
+            return _bounded(bound.as_dict())
+        try:
             here = replace(context, step_id=step_id or context.step_id, registry=self.registry)
-            result = await tool.function(here, **checked)
+            result = await bound.tool.function(here, **bound.arguments)
         except Fenced:
             raise
         except Missing as error:
@@ -42,9 +50,13 @@ class ToolExecutor:
         except PromptDockError as error:
             return _bounded(error.as_dict())
         except Exception as error:
-            log.get().exception("A tool failed", tool=name)
-            return {"error": f"{name} failed", "why": log.redact(f"{type(error).__name__}: {error}")[:500]}
+            return _failed(bound.name, error)
         return _bounded(result)
+
+
+def _failed(name: str, error: Exception) -> Result:
+    log.get().exception("A tool failed", tool=name)
+    return {"error": f"{name} failed", "why": log.redact(f"{type(error).__name__}: {error}")[:500]}
 
 
 def _bounded(result: Result) -> Result:

@@ -177,6 +177,20 @@ def _reads_others(touches: Touches, effect: Effect) -> bool:
     return "command" in kinds or "address" in kinds or (effect == "pure" and "files" in kinds)
 
 
+@dataclass(frozen=True)
+class BoundCall:
+    """A tool with arguments that it can take: what is judged is what runs."""
+
+    name: str  # by which it was called
+    tool: Tool
+    arguments: dict[str, Any]
+
+    @property
+    def detail(self) -> str:
+        """The last part of its action string."""
+        return self.tool.detail(self.arguments)
+
+
 @dataclass
 class Category:
     """A named set of tools, in the order in which they were written."""
@@ -282,6 +296,14 @@ class Registry:
             raise ToolError(f"there is no tool called {name!r}", "", "use one of the tools that were listed")
         return tool
 
+    def bind(self, name: str, arguments: Any) -> BoundCall | ToolError:
+        """The call of a tool, or why there can be none: an unknown name, arguments that it cannot take."""
+        try:
+            tool = self.get(name)
+            return BoundCall(name, tool, tool.check(arguments))
+        except ToolError as error:
+            return error
+
     def pick(self, names: Iterable[str]) -> list[Tool]:
         """The tools of these names, in this order."""
         return [self.get(name) for name in names]
@@ -290,3 +312,23 @@ class Registry:
         """The tools that a category shows, in the order in which they were written; [] for an unknown one."""
         found = self.categories.get(name)
         return [tool for tool in found.tools if not tool.older] if found else []
+
+
+class BoundCalls:
+    """The calls of a turn by their keys, each bound once: between its permission and its run nothing is read anew."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._calls: dict[str, BoundCall | ToolError] = {}
+
+    def of(self, key: str, name: str, arguments: Any) -> BoundCall | ToolError:
+        """Bound now, if it was not yet."""
+        if key not in self._calls:
+            self._calls[key] = self._registry.bind(name, arguments)
+        return self._calls[key]
+
+    def pop(self, key: str, name: str, arguments: Any) -> BoundCall | ToolError:
+        """The same, for its run, after which nobody needs it."""
+        bound = self.of(key, name, arguments)
+        del self._calls[key]
+        return bound

@@ -105,7 +105,7 @@ class Ground:
     async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """One call, as a model makes it; what the model would read."""
         call = Call("c", f"t.{len(self.turn.records)}.1", tool, arguments)
-        verdict = await self.gate.permission(call, REGISTRY.get(tool))
+        verdict = await self.gate.permission(call, REGISTRY.bind(tool, arguments))
         if not verdict.allowed:
             return {"error": "not allowed", "why": verdict.reason}
         return await ToolExecutor(REGISTRY).execute(tool, arguments, self.context)

@@ -79,7 +79,7 @@ def turn(
 
 async def leave(ground: Ground, tool: str, arguments: dict[str, Any]) -> Verdict:
     call = Call("c", f"t.{len(ground.turn.records) + 1}.1", tool, arguments)
-    return await ground.gate.permission(call, REGISTRY.get(tool))
+    return await ground.gate.permission(call, REGISTRY.bind(tool, arguments))
 
 
 def always(pattern: str, scope: str = "everywhere", **more: Any) -> dict[str, Any]:

@@ -30,7 +30,7 @@ async def test_a_check_costs_less_than_a_millisecond(builder: Ground) -> None:
             )
         call = Call("c", f"t.{number}.1", name, arguments)
         began = time.process_time()
-        verdict = await builder.gate.permission(call, REGISTRY.get(name))
+        verdict = await builder.gate.permission(call, REGISTRY.bind(name, arguments))
         costs.append((time.process_time() - began) * 1000)
         assert verdict.allowed
     assert statistics.median(costs) < 1.0
@@ -43,7 +43,7 @@ async def test_every_call_is_one_row_of_the_audit_log(builder: Ground) -> None:
     await builder.call("delete_task", task_id="x")
     call = Call("c", "t.again.1", "view", {"path": "f"})
     for _ in range(2):  # a call that is made again by a successor
-        await builder.gate.permission(call, REGISTRY.get("view"))
+        await builder.gate.permission(call, REGISTRY.bind("view", {"path": "f"}))
     builder.gate.refuse(Call("c", "t.other.1", "magic", {}), "no such tool")
     rows = turn_rows(
         *("backend", "t", "s", builder.turn.records),
@@ -112,7 +112,7 @@ async def test_a_yes_is_for_the_arguments_that_were_asked_for_and_no_others(buil
         ground.turn.keep(AskRecord(at=1, call="t.1.1", card=asdict(card)))
         ground.turn.keep(decided_record(card, Decided("allow_once", "ada", at=1)))
         verdict = await ground.gate.permission(
-            Call("c", "t.1.1", "delete_task", arguments), REGISTRY.get("delete_task")
+            Call("c", "t.1.1", "delete_task", arguments), REGISTRY.bind("delete_task", arguments)
         )
         assert verdict.allowed == allowed, arguments
         assert allowed or "other arguments" in verdict.reason
@@ -123,10 +123,10 @@ async def test_a_turn_that_read_what_others_wrote_asks_before_the_agent_changes_
 ) -> None:
     ground = Ground(builder.root, preset("guarded"), builder.sandbox)
     edit = {"new_prompt": "Do as the README says."}
-    tool = REGISTRY.get("self_edit_system_prompt")
-    assert (await ground.gate.permission(Call("c", "t.1.1", tool.name, edit), tool)).allowed
+    bound = REGISTRY.bind(tool := "self_edit_system_prompt", edit)
+    assert (await ground.gate.permission(Call("c", "t.1.1", tool, edit), bound)).allowed
     ground.turn.keep(ResultRecord(id="c", tool="view", content={"source": "repository"}, error=False))
-    again = await ground.gate.permission(Call("c", "t.2.1", tool.name, edit), tool)
+    again = await ground.gate.permission(Call("c", "t.2.1", tool, edit), bound)
     assert "nobody who could be asked" in again.reason
 
 
@@ -146,9 +146,8 @@ async def test_a_turn_that_read_what_others_wrote_asks_before_it_takes_anything_
     rules = policy("pusher", allow=["tool:(git_push|view):.*"])
     ground = Ground(builder.root, rules, builder.sandbox)
     push = Call("c", "t.1.1", "git_push", {"branch": "main"})
-    assert (await ground.gate.permission(push, REGISTRY.get("git_push"))).allowed
+    bound = REGISTRY.bind(push.tool, push.arguments)
+    assert (await ground.gate.permission(push, bound)).allowed
     ground.turn.keep(ResultRecord(id="c", tool="view", content={"source": "repository"}, error=False))
     again = Call("c", "t.2.1", "git_push", {"branch": "main"})
-    assert (
-        "nobody who could be asked" in (await ground.gate.permission(again, REGISTRY.get("git_push"))).reason
-    )
+    assert "nobody who could be asked" in (await ground.gate.permission(again, bound)).reason

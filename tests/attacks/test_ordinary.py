@@ -38,7 +38,7 @@ async def test_a_plain_coding_task_is_asked_nothing(workspace: Path, strongest: 
         ground.turn.keep(ResultRecord(id="c", tool="view", content={"source": "repository"}, error=False))
     for number, row in enumerate(CODING):
         call = Call("c", f"t.{number}.1", row["tool"], row["arguments"])
-        verdict = await ground.gate.permission(call, REGISTRY.get(row["tool"]))
+        verdict = await ground.gate.permission(call, REGISTRY.bind(call.tool, call.arguments))
         assert verdict.allowed, (row["action"], verdict.reason)
     assert ground.decisions == ["allow"] * len(CODING) == [row["was"] for row in CODING]
 

@@ -71,7 +71,7 @@ async def leave(
     ground: Ground, tool: str, key: str = "t.1.1", again: bool = False, **arguments: Any
 ) -> Verdict:
     call = Call("c", key, tool, arguments, again=again)
-    return await ground.gate.permission(call, REGISTRY.get(tool), ground.context)
+    return await ground.gate.permission(call, REGISTRY.bind(tool, arguments), ground.context)
 
 
 async def does(ground: Ground, tool: str, **arguments: Any) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class _Wrapped:
 
         async def permit(tool: str, arguments: dict[str, Any], key: str) -> str:
             verdict = await gate.permission(
-                Call(key, key, tool, arguments), engine.registry.get(tool), context
+                Call(key, key, tool, arguments), engine.registry.bind(tool, arguments), context
             )
             if verdict.allowed and tool in ("create_file", "str_replace"):
                 try:

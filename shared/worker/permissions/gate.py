@@ -29,7 +29,7 @@ from shared.store.origin import Origin
 from shared.store.row import derived
 from shared.tools import catalog
 from shared.tools.context import Context
-from shared.tools.registry import Registry, Tool
+from shared.tools.registry import BoundCall, Registry, Tool
 from shared.turns.records import AskRecord, CheckRecord, Records, WaitsRecord
 from shared.turns.turn import Turn
 from shared.turns.waiting import wait_for
@@ -91,8 +91,7 @@ class _PendingCall:
     """A call that a person is asked about, with what it takes to put it into words."""
 
     call: Call
-    tool: Tool
-    checked: dict[str, Any]
+    bound: BoundCall
     context: Context | None
 
 
@@ -120,35 +119,35 @@ class PermissionGate:
         self._touched: dict[str, tuple[str, ...]] = {}  # what a call touches, by its key
         self._noted = {record.call for record in self.turn.records.of(CheckRecord)}
 
-    async def permission(self, call: Call, tool: Tool, context: Context | None = None) -> Verdict:
+    async def permission(
+        self, call: Call, bound: BoundCall | ToolError, context: Context | None = None
+    ) -> Verdict:
         """Whether the call may run; with its `context`, a yes holds only for what it was shown to be about."""
         if context is not None:  # the person may have gone to another project within the turn
             self.asked = replace(self.asked, project=context.project_id)
+        if isinstance(bound, ToolError):
+            return Verdict(False, str(bound))
+        tool = bound.tool
         try:
-            checked = tool.check(call.arguments)
-        except ToolError as error:
-            return Verdict(False, str(error))
-        try:
-            detail, kinds = tool.detail(checked), tool.kinds(checked)
+            detail, kinds = bound.detail, tool.kinds(bound.arguments)
         except Exception as error:  # of a tool's own function: what cannot be named is not allowed
             log.get().exception("A tool's action cannot be named", tool=tool.name)
             return self._said(call, f"tool:{tool.name}:", Ruling("deny", f"{type(error).__name__}"), tool)
         action = f"tool:{tool.name}:{detail}"
         self._touched[call.key] = spelled(kinds, tool.reads_only)
-        facts = self._facts(tool, checked, context)
+        facts, wanted = self._facts(bound, context), _PendingCall(call, bound, context)
         if kept := self.turn.records.asks(call.key):
-            return await self._ask(
-                _PendingCall(call, tool, checked, context),
-                ApprovalRequest(**kept[-1].card),
-                facts,
-                again=True,
-            )
+            return await self._ask(wanted, ApprovalRequest(**kept[-1].card), facts, again=True)
         details = self._spellings(tool, detail)
         ruling = self.policy.decide(tool.name, tool.category, details, self._touched[call.key])
         doubt = self._doubt(tool, detail, kinds)
         careful = self._careful(tool, detail, kinds, ruling, doubt)
         ruling = await self.authority.bounded(
-            self.policy, self.registry, self.asked.maker, Action(tool, checked, details, kinds), careful
+            self.policy,
+            self.registry,
+            self.asked.maker,
+            Action(tool, bound.arguments, details, kinds),
+            careful,
         )
         if ruling.vote != "ask":
             return self._said(call, action, ruling, tool)
@@ -171,17 +170,17 @@ class PermissionGate:
         except PromptDockError as error:
             return self._said(call, action, Ruling("deny", str(error)), tool)
         why = marks.beside(ruling.why, self.turn.records)
-        wanted = _PendingCall(call, tool, checked, context)
         card = await self._card(wanted, action, why, shown)
         return await self._ask(wanted, card, facts, again=False)
 
-    def _facts(self, tool: Tool, checked: dict[str, Any], context: Context | None) -> FactsReader:
+    def _facts(self, bound: BoundCall, context: Context | None) -> FactsReader:
         """What the call depends on beside its arguments, as it is when this is awaited."""
 
         async def now() -> dict[str, str]:
-            if tool.binds is None or context is None or failpoints.without("bound-yes"):
+            binds = bound.tool.binds
+            if binds is None or context is None or failpoints.without("bound-yes"):
                 return {}
-            return await tool.binds(context, **checked)
+            return await binds(context, **bound.arguments)
 
         return now
 
@@ -253,10 +252,10 @@ class PermissionGate:
     async def _card(
         self, wanted: _PendingCall, action: str, why: str, facts: dict[str, str]
     ) -> ApprovalRequest:
-        call, tool = wanted.call, wanted.tool
+        call, tool = wanted.call, wanted.bound.tool
         from shared.tools import describe
 
-        does, *more = await describe.call(wanted.context, tool, wanted.checked, facts)
+        does, *more = await describe.call(wanted.context, tool, wanted.bound.arguments, facts)
         now = await self.approvals.now()
         asked = len(self.turn.records.asks(call.key))
         card = ApprovalRequest(
@@ -291,7 +290,7 @@ class PermissionGate:
         self, wanted: _PendingCall, card: ApprovalRequest, facts: FactsReader, again: bool
     ) -> Verdict:
         """Ask; and ask anew where what the yes was for had changed until it came."""
-        call, tool = wanted.call, wanted.tool
+        call, tool = wanted.call, wanted.bound.tool
         # It may have been run already: then what it changed is no reason to ask, and whoever runs it again looks.
         begun = call.again and self._decided(card) is not None
         settled = begun and tool.effect == "once" and not (tool.probes or tool.reads(call.arguments))
@@ -359,9 +358,9 @@ class PermissionGate:
         self._note(call, action, "allow" if allowed else "deny", tool, ruling)
         return Verdict(allowed, "" if allowed else ruling.why)
 
-    def personal(self, call: Call, tool: Tool) -> Verdict:
+    def personal(self, call: Call, bound: BoundCall) -> Verdict:
         """What a person alone may call, called by a person."""
-        action = f"tool:{tool.name}:{tool.detail(tool.check(call.arguments))}"
+        tool, action = bound.tool, f"tool:{bound.tool.name}:{bound.detail}"
         self._note(
             call, action, "ask_approved", tool, Ruling("ask", "for a person alone"), self.asked.user_id
         )

@@ -27,7 +27,7 @@ from shared.store.origin import MADE
 from shared.tools.categories import CORE
 from shared.tools.context import Context, Own, WorkerServices
 from shared.tools.execute import ToolExecutor
-from shared.tools.registry import Category, Registry, Tool, ToolSource
+from shared.tools.registry import BoundCall, BoundCalls, Category, Registry, Tool, ToolSource
 from shared.tools.view import ToolView, ViewedModel
 from shared.turns.records import IntentRecord, ModelRecord
 from shared.turns.turn import Turn
@@ -239,12 +239,14 @@ class AgentRunner:
             deadline=self.resources.settings.model_patience_ms / 1000,
         )
 
+        calls = BoundCalls(self.registry)
+
         def now() -> Context:
             """As it is for the next call: the person may have said by then to go to another project."""
             return replace(context, project_id=sessions.project_now(turn.records, context.project_id))
 
         async def act(call: Call) -> Outcome:
-            return await self.act(call, now(), turn, gate)
+            return await self.act(call, calls.pop(call.key, call.tool, call.arguments), now(), turn, gate)
 
         resources = self.resources
         task = context.task
@@ -273,7 +275,7 @@ class AgentRunner:
                 turn,
             ),
             act=act,
-            permit=lambda call: self._leave(call, gate, now()),
+            permit=lambda call: self._leave(call, calls, gate, now()),
             limits=meter.limits(limits),
             live=live,
             joined=news,
@@ -283,24 +285,27 @@ class AgentRunner:
             turn.spent = asdict(budget)
         return done
 
-    async def _leave(self, call: Call, gate: PermissionGate, context: Context) -> Verdict:
+    async def _leave(self, call: Call, calls: BoundCalls, gate: PermissionGate, context: Context) -> Verdict:
         if not self.shelf.runs(call.tool):
             return gate.refuse(call, f"{call.tool} is not among the tools of {self.profile.name}")
-        tool = self.registry.get(call.tool)
-        if tool.personal and not failpoints.without("mark-person"):
+        if self.registry.get(call.tool).personal and not failpoints.without("mark-person"):
             return gate.refuse(call, f"{call.tool} is for a person's own command alone")
+        bound = calls.of(call.key, call.tool, call.arguments)
         # What cannot run needs no permission: the handler says what is wrong with it.
-        return await self._ready(call, tool, gate, context) if _runs(tool, call) else Verdict(True)
+        return (
+            await self._ready(call, bound, gate, context) if isinstance(bound, BoundCall) else Verdict(True)
+        )
 
-    async def _ready(self, call: Call, tool: Tool, gate: PermissionGate, context: Context) -> Verdict:
+    async def _ready(self, call: Call, bound: BoundCall, gate: PermissionGate, context: Context) -> Verdict:
         """Permission for a call that can be made; nobody is asked for another."""
+        tool = bound.tool
         if tool.ready is not None and not call.again:
             here = replace(context, own=self._own(gate, context))
             try:
-                await tool.ready(here, **tool.check(call.arguments))
+                await tool.ready(here, **bound.arguments)
             except PromptDockError as error:
                 return gate.refuse(call, str(error))
-        return await gate.permission(call, tool, context)
+        return await gate.permission(call, bound, context)
 
     def _own(self, gate: PermissionGate, context: Context) -> Own:
         """For tools that change an agent: this one, and whose word stands behind the turn."""
@@ -332,22 +337,25 @@ class AgentRunner:
         except (ConfigurationError, ToolError) as error:
             return error.as_dict()
         gate = self.gate(turn, replace(asked, consents=not profile), context, live, policy)
-        if not _runs(tool, call):
-            return await self.handler.execute(call.tool, call.arguments, context)
+        bound = self.registry.bind(call.tool, call.arguments)
+        if isinstance(bound, ToolError):
+            return await self.handler.run(bound, context)
         personal = tool.personal and not profile
-        verdict = gate.personal(call, tool) if personal else await self._ready(call, tool, gate, context)
+        verdict = gate.personal(call, bound) if personal else await self._ready(call, bound, gate, context)
         if not verdict.allowed:
             return {"error": "not allowed", "why": verdict.reason}
         if tool.effect == "once" and not call.again:
             await turn.step(IntentRecord(call=call.key))
-        return (await self.act(call, context, turn, gate)).content
+        return (await self.act(call, bound, context, turn, gate)).content
 
     def _side_by_side(self, tool: Tool) -> bool:
         if self.policy.decide(tool.name, tool.category, touched=tool.touched()).vote == "ask":
             return False
         return tool.reads_only or (tool.category == "consult" and tool.name.startswith("consult_"))
 
-    async def act(self, call: Call, context: Context, turn: Turn, gate: PermissionGate) -> Outcome:
+    async def act(
+        self, call: Call, bound: BoundCall | ToolError, context: Context, turn: Turn, gate: PermissionGate
+    ) -> Outcome:
         """Run a call that has permission; one that may have run already, and must not twice, is said to be unknown."""
         log.get().info(f"{self._speaker(turn)} requested tool: {call.tool}")
         tool = self.registry.get(call.tool)
@@ -373,7 +381,7 @@ class AgentRunner:
             models=self.resources.model,
         )
         await turn.ours()
-        result = await self.handler.execute(call.tool, call.arguments, here, step_id=call.key)
+        result = await self.handler.run(bound, here, step_id=call.key)
         ends = result if call.tool in _ENDING and "error" not in result else None
         log.get().info("Continuing conversation with tool result")
         failed = "error" in result
@@ -400,15 +408,6 @@ class AgentRunner:
             "unknown": f"{call.tool}: {detail}",
         }
         return Outcome(told, is_error=True)
-
-
-def _runs(tool: Tool, call: Call) -> bool:
-    """Whether its arguments are such that the tool can run."""
-    try:
-        tool.check(call.arguments)
-    except ToolError:
-        return False
-    return True
 
 
 def waiting_notice(
