@@ -45,10 +45,11 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def bound(host: str, port: int, other: bool) -> socket.socket:
+def bound(host: str, port: int, other: bool, before: int = 0) -> socket.socket:
     """The socket to listen on; where the port is taken, and `other` is wanted, the next free one.
 
-    ConfigurationError where there is none.
+    `before` is where one that was killed has listened: pages that are open ask there. ConfigurationError where there
+    is none.
     """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -56,7 +57,7 @@ def bound(host: str, port: int, other: bool) -> socket.socket:
         raise ConfigurationError(
             f"the page cannot listen on {host!r}", str(error), "correct PROMPTDOCK_WEB_HOST"
         ) from error
-    for one in (port, 0) if other else (port,):
+    for one in ([before] if before else []) + ([port, 0] if other else [port]):
         found = socket.socket(family, socket.SOCK_STREAM)
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         # Of each connection: what a reader who does not read may keep waiting in the system.
@@ -68,6 +69,8 @@ def bound(host: str, port: int, other: bool) -> socket.socket:
             return found
         except OSError as error:
             found.close()
+            if one == before != 0:
+                continue
             if error.errno != errno.EADDRINUSE or one == 0 or not other:
                 raise ConfigurationError(
                     f"the page cannot listen on {host}:{port}",
@@ -81,7 +84,8 @@ async def serve(settings: Settings, other: bool = False) -> None:
     """Listen until told to end. `other`: on another port where ours is taken."""
     log.get().info("Web starting")
     app = create_app(settings)
-    listening = bound(settings.web_host, settings.web_port, other)
+    before = web_address.left(settings.home) if other else 0
+    listening = bound(settings.web_host, settings.web_port, other, before)
     port = listening.getsockname()[1]
     config = uvicorn.Config(
         app,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -245,3 +246,12 @@ def test_people_lie_in_a_file_of_their_owner_alone(tmp_path: Path) -> None:
     file.write_text("{")
     with pytest.raises(PromptDockError, match="cannot be read"):
         People(tmp_path).all()
+
+
+def test_one_that_was_killed_comes_back_where_its_pages_ask(place: Site) -> None:
+    port = free_port()
+    with socket.create_server(("127.0.0.1", port)):  # so that it listens elsewhere
+        first, url = serve(place, "--other-port", PROMPTDOCK_WEB_PORT=str(port))
+        first.kill()
+    _, again = serve(place, "--other-port", PROMPTDOCK_WEB_PORT=str(port))
+    assert again == url

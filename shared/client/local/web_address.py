@@ -46,6 +46,13 @@ def found(home: Path) -> str:
     return str(note.get("url", "")) if pid(home) else ""
 
 
+def left(home: Path) -> int:
+    """The port of one that was killed; 0 where it ended by itself, or listens."""
+    note = _read(home) or {}
+    port = note.get("port")
+    return port if isinstance(port, int) and 0 < port < 65536 and not pid(home) else 0
+
+
 def pid(home: Path) -> int:
     """The process that listens; 0 where none does."""
     note = _read(home) or {}
