@@ -23,6 +23,7 @@ from shared.client.local import supervision
 from shared.errors import PromptDockError
 from shared.guard.processes import running
 from shared.guard.processes.pid import birth
+from shared.guard.processes.plan import ClusterPlan
 from shared.settings import Settings
 from shared.worker import supervisor as supervise
 from shared.worker.supervisor import AGENTS, Supervisor
@@ -53,9 +54,12 @@ def _redis(home: Path) -> int:
     return supervision.redis_pid(home) or 0
 
 
+NONE = (*AGENTS, "web", "host")  # nothing runs but Redis
+
+
 def _started(home: Path) -> subprocess.Popen[bytes]:
     """A cluster without agents, once it has written down who it is."""
-    process = supervision.start(home, AGENTS)
+    process = supervision.start(home, NONE)
 
     def here() -> bool:
         assert process.poll() is None, supervision.log_file(home).read_text()
@@ -75,7 +79,7 @@ def _killed(home: Path) -> int:
 
 def test_a_new_cluster_is_what_was_asked_for_of_a_killed_one(home: Path) -> None:
     _killed(home)
-    asked = [f"--without {name}" for name in AGENTS]
+    asked = [f"--without {name}" for name in NONE]
     assert supervision.kept(home, supervision.PlanChange()) == asked
     assert supervision.kept(home, supervision.PlanChange(added=["chatter"])) == asked[1:]
     process = supervision.start(home)
@@ -123,7 +127,9 @@ def test_a_new_cluster_ends_what_a_killed_one_left_in_its_home(home: Path) -> No
 
 
 async def test_a_cluster_whose_home_is_deleted_ends_with_its_redis(home: Path) -> None:
-    cluster = asyncio.create_task(Supervisor(Settings(PROMPTDOCK_HOME=home), ()).run())
+    supervisor = Supervisor(Settings(PROMPTDOCK_HOME=home), ())
+    supervisor.plan = ClusterPlan((), NONE)
+    cluster = asyncio.create_task(supervisor.run())
     async with asyncio.timeout(20):
         while supervision.running(home) is None:
             await asyncio.sleep(0.01)
@@ -136,7 +142,9 @@ async def test_a_cluster_whose_home_is_deleted_ends_with_its_redis(home: Path) -
 
 
 async def test_a_cluster_whose_home_was_replaced_leaves_the_successor_alone(home: Path) -> None:
-    cluster = asyncio.create_task(Supervisor(Settings(PROMPTDOCK_HOME=home), ()).run())
+    supervisor = Supervisor(Settings(PROMPTDOCK_HOME=home), ())
+    supervisor.plan = ClusterPlan((), NONE)
+    cluster = asyncio.create_task(supervisor.run())
     async with asyncio.timeout(20):
         while supervision.running(home) is None:
             await asyncio.sleep(0.01)
