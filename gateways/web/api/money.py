@@ -11,6 +11,7 @@ from pydantic import Field
 from gateways.web.access import Line, Visitor
 from gateways.web.api.fields import Body
 from gateways.web.calls import call
+from shared.client.local import key as keys
 from shared.client.types import Card
 from shared.client.views import budgets as views
 from shared.client.views import models as model_views
@@ -29,6 +30,8 @@ class DayBudget(Body):
 async def models(client: Line, _visitor: Visitor, refresh: bool = False) -> dict[str, Any]:
     """Which models the settings choose, and those that each provider has; none without a key or an address."""
     settings = client.settings
+    if not keys.is_set(settings):  # nothing is asked, and the scripted one answers
+        return {"chosen": {}, "models": ["demo"], "providers": [], "demo": True}
     found = await model_views.listings(settings, refresh)
     providers = [
         {"name": one.provider, "state": one.state, "why": one.why, "models": list(one.models)}

@@ -61,7 +61,11 @@ def states(cards: Iterable[Card]) -> dict[str, dict[str, str]]:
     for card in cards:
         for one in card.get("mcp") or ():
             why = f": {one['why']}" if one.get("why") else ""
-            state = f"{one['tools']} tools" if one["state"] == "ready" else f"{one['state']}{why}"
+            state = (
+                f"{one['tools']} tool{'s' * (one['tools'] != 1)}"
+                if one["state"] == "ready"
+                else f"{one['state']}{why}"
+            )
             seen.setdefault(str(one["name"]), {})[str(card["agent"])] = line(state)
     return seen
 
