@@ -227,7 +227,6 @@ class Embedded:
             "appendfsync": "always",
             "save": "",
             "maxmemory-policy": "noeviction",
-            "hz": "4",  # how often it tidies up by itself; half of what it costs with nothing to do
             "protected-mode": "yes",
             "logfile": str(folder / "valkey.log"),
             "loglevel": "warning",
