@@ -500,8 +500,6 @@ class ChatRunner:
         if conversation.startswith(messages.COMMANDS):  # it is given beside the conversation that it is about
             conversation = messages.default_session(command.user_id)
         project = await sessions.active_project(self.resources.store, conversation)
-        # Nothing joins what changes the window: an outcome that comes meanwhile opens the next turn.
-        self.turn.alone = command.tool in context.TOOLS
         past = await self._look_back() if command.tool in context.TOOLS else None
         live, say = self._live, self.output.say
         cluster = Peers(
@@ -537,6 +535,7 @@ class ChatRunner:
         )
         parting = None
         if past and (change := context.asked(result)):
+            self.turn.alone = True  # an outcome that comes from now on opens the next turn
             try:
                 parting = await self._parting([change], past, [])
             except ToolError as error:
