@@ -25,6 +25,11 @@ def moment(iso: object, *, seconds: bool = False, brief: bool = False) -> str:
     return here.strftime(f"{day}%H:%M{':%S' if seconds else ''} %Z").rstrip()
 
 
+def clocked(seconds: float) -> str:
+    """A moment given in seconds since 1970, to the second, in the person's own time."""
+    return moment(datetime.fromtimestamp(seconds, UTC).isoformat(), seconds=True, brief=True)
+
+
 def ago(seconds: float) -> str:
     """A span of time in one word."""
     for size, name in ((86_400, "d"), (3600, "h"), (60, "min")):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -11,10 +12,14 @@ from shared import log
 from shared.bus import messages
 from shared.client.client import Client
 from shared.client.text.matching import pick
+from shared.client.text.times import clocked
 from shared.client.types import Sent
 from shared.client.views.pending import preview
 from shared.errors import BadMessage, UsageError
 from shared.redaction import redacted
+
+# What a worker writes where it joined a channel on which nobody had listened for a while: `queue.rejoin`.
+_GAP = re.compile(r"gap: .* between (\d+) and (\d+) ")
 
 
 @dataclass(frozen=True)
@@ -38,9 +43,24 @@ class Dead:
             "id": self.id,
             "session": self.session,
             "channel": self.channel,
-            "reason": log.redact(self.reason),
+            "reason": self._why(),
+            "kind": "gap" if self.gap else "message",
             "content": preview(self.data),
         }
+
+    @property
+    def gap(self) -> re.Match[str] | None:
+        """For a span in which nobody listened: no message, so nothing that could be posted again."""
+        return _GAP.match(self.reason)
+
+    def _why(self) -> str:
+        if not (gap := self.gap):
+            return log.redact(self.reason)
+        first, last = (clocked(int(ms) / 1000) for ms in gap.groups())
+        return (
+            f"nobody listened from {first} to {last}: what was published to {self.agent} in that time by a plain "
+            "PUBLISH is lost, if there was any; whoever sends by `promptdock` or a stream lost nothing"
+        )
 
 
 async def letters(client: Client, limit: int = 1000) -> list[Dead]:
@@ -86,6 +106,9 @@ async def drop(client: Client, name: str | None) -> int:
 async def replay(client: Client, name: str) -> Sent:
     """Post it again under a new id; it leaves the dead letters once it is accepted."""
     letter = await find(client, name)
+    if letter.gap:
+        fix = f"ask who sent something then to send it again; away with this note: promptdock dead drop {letter.key}"
+        raise UsageError(f"{letter.key} is no message", "it tells of a time in which nobody listened", fix)
     try:
         message = messages.read(letter.data)
     except BadMessage as error:

@@ -83,3 +83,20 @@ async def test_what_nobody_could_read_or_awaits_is_refused_and_stays(
     with pytest.raises(UsageError, match=why):
         await dead_letters.replay(client, "abc-1")
     assert await ids(client) == ["abc-1"]
+
+
+async def test_a_time_in_which_nobody_listened_is_told_as_such_and_cannot_be_posted_again(
+    client: Client,
+) -> None:
+    await put(client, "", "")
+    queue = client.names.queue("chatter")
+    reason = "gap: plain messages may have been lost between 1763880000000 and 1763880007000 (ms since 1970): nobody"
+    await client.bus.command("XADD", f"{queue}dead", "*", "reason", reason, "data", "")
+    [gap, _] = await dead_letters.letters(client)
+    card = gap.card()
+    assert card["kind"] == "gap"
+    assert "nobody listened from" in card["reason"]
+    assert "1763880000000" not in card["reason"]
+    with pytest.raises(UsageError, match="no message") as refused:
+        await dead_letters.replay(client, gap.key)
+    assert f"dead drop {gap.key}" in refused.value.fix
