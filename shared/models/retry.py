@@ -6,7 +6,6 @@ An adapter turns its library's errors into ours first; here only ModelOverloaded
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -14,9 +13,6 @@ from tenacity import (
     AsyncRetrying,
     RetryCallState,
     retry_if_exception_type,
-    stop_after_attempt,
-    stop_before_delay,
-    stop_never,
     wait_random_exponential,
 )
 
@@ -59,14 +55,19 @@ async def persist(
     words for a person, what happened, since when, and when it goes on. A wait that would pass the deadline is not
     begun. Raises ModelOverloaded, or at once whatever else `call` raises.
     """
-    since: list[float] = []
+    now = asyncio.get_running_loop().time  # one clock for the bound, for what is told and for the waits
+    started, since = now(), list[float]()
+    last = deadline if patience is None else min(deadline, patience)
+
+    def spent(state: RetryCallState) -> bool:
+        return state.attempt_number == tries or now() - started + state.upcoming_sleep >= last
 
     def before_sleep(state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
         what = error.what if isinstance(error, ModelOverloaded) else str(error)
         pause = max(1, round(state.upcoming_sleep))
-        since[:] = since or [time.monotonic()]
-        lasts = round(time.monotonic() - since[0])
+        since[:] = since or [now()]
+        lasts = round(now() - since[0])
         log.get().warning(
             "The model is tried again", why=str(error), tries=state.attempt_number, wait_s=pause
         )
@@ -75,13 +76,11 @@ async def persist(
 
     retrying = AsyncRetrying(
         retry=retry_if_exception_type(ModelOverloaded),
-        stop=(stop_after_attempt(tries) if tries else stop_never)
-        | stop_before_delay(deadline if patience is None else min(deadline, patience)),
+        stop=spent,
         wait=_pause(base),
         before_sleep=before_sleep,
         reraise=True,
     )
-    started = time.monotonic()
     try:
         async with asyncio.timeout(deadline):
             return await retrying(call)
@@ -89,7 +88,7 @@ async def persist(
         raise ModelOverloaded(f"the model gave no whole answer within {deadline:g} s", "", FIX) from error
     except ModelOverloaded as error:
         count = retrying.statistics.get("attempt_number", 1)
-        told = f"tried {count} times in {time.monotonic() - started:.0f} s" if count > 1 else "tried once"
+        told = f"tried {count} times in {now() - started:.0f} s" if count > 1 else "tried once"
         if error.retry_after is not None and error.retry_after >= 1:
             told += f"; it asks to be left alone for {error.retry_after:.0f} s"
         why = f"{error.why}; {told}" if error.why else told

@@ -8,6 +8,7 @@ import pytest
 
 from shared.errors import ModelError, ModelOverloaded
 from shared.models.retry import persist
+from tests.support.clock import own_clock
 
 
 class Flaky:
@@ -28,12 +29,14 @@ def busy(retry_after: float | None = None) -> ModelOverloaded:
     return ModelOverloaded("it is busy", "HTTP 529", "", retry_after)
 
 
+@own_clock
 async def test_an_answer_at_once_is_not_waited_for() -> None:
     call, told = Flaky(), list[str]()
     assert await persist(call, deadline=5, tell=told.append) == "ok"
     assert (call.calls, told) == (1, [])
 
 
+@own_clock
 async def test_every_wait_is_told_with_how_long_it_lasts_already() -> None:
     call, told = Flaky(busy(), busy(retry_after=1.0), busy()), list[str]()
     assert await persist(call, deadline=5, tell=told.append, base=0.01) == "ok"
@@ -41,12 +44,27 @@ async def test_every_wait_is_told_with_how_long_it_lasts_already() -> None:
     assert told[2] == "it is busy for 1 s now; trying again in 1 s"
 
 
+@own_clock
 async def test_an_overload_of_many_tries_is_outlasted() -> None:
     call = Flaky(*(busy() for _ in range(40)))
-    assert await persist(call, deadline=20, base=0.001) == "ok"
+    assert await persist(call, deadline=3600) == "ok"
     assert call.calls == 41
 
 
+@own_clock
+async def test_after_its_patience_nothing_is_begun_and_what_is_under_way_goes_on() -> None:
+    async def slow() -> str:
+        await asyncio.sleep(100)
+        return "late"
+
+    assert await persist(slow, deadline=600, patience=60) == "late"
+    began, call = asyncio.get_running_loop().time(), Flaky(*(busy() for _ in range(999)))
+    with pytest.raises(ModelOverloaded):
+        await persist(call, deadline=600, patience=60)
+    assert asyncio.get_running_loop().time() - began <= 60
+
+
+@own_clock
 async def test_the_deadline_is_the_end_and_the_last_failure_says_how_often_it_was_tried() -> None:
     call = Flaky(*(busy() for _ in range(10_000)))
     with pytest.raises(ModelOverloaded, match=r"HTTP 529; tried \d+ times in 0 s") as caught:
@@ -55,6 +73,7 @@ async def test_the_deadline_is_the_end_and_the_last_failure_says_how_often_it_wa
     assert caught.value.fix
 
 
+@own_clock
 async def test_so_many_tries_are_the_end_where_somebody_sits_and_waits() -> None:
     call = Flaky(*(busy() for _ in range(9)))
     with pytest.raises(ModelOverloaded, match="tried 4 times"):
@@ -62,6 +81,7 @@ async def test_so_many_tries_are_the_end_where_somebody_sits_and_waits() -> None
     assert call.calls == 4
 
 
+@own_clock
 async def test_what_is_no_overload_is_raised_at_once() -> None:
     call = Flaky(ModelError("wrong request"))
     with pytest.raises(ModelError, match="wrong request"):
@@ -69,6 +89,7 @@ async def test_what_is_no_overload_is_raised_at_once() -> None:
     assert call.calls == 1
 
 
+@own_clock
 async def test_a_wait_is_at_least_what_was_asked_for() -> None:
     loop = asyncio.get_running_loop()
     began = loop.time()
@@ -76,6 +97,7 @@ async def test_a_wait_is_at_least_what_was_asked_for() -> None:
     assert loop.time() - began >= 0.3
 
 
+@own_clock
 async def test_waits_differ_from_call_to_call() -> None:
     loop = asyncio.get_running_loop()
 
@@ -89,6 +111,7 @@ async def test_waits_differ_from_call_to_call() -> None:
     assert max(spans) < 1.0
 
 
+@own_clock
 async def test_a_deadline_ends_a_call_that_hangs() -> None:
     async def hang() -> str:
         await asyncio.Event().wait()
@@ -98,6 +121,7 @@ async def test_a_deadline_ends_a_call_that_hangs() -> None:
         await persist(hang, deadline=0.1)
 
 
+@own_clock
 async def test_a_wait_that_would_pass_the_deadline_is_not_begun() -> None:
     call = Flaky(busy(retry_after=60))
     with pytest.raises(ModelOverloaded, match="left alone for 60 s") as caught:
