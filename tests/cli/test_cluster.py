@@ -55,6 +55,18 @@ def test_a_second_up_says_that_it_is_running_already(cluster: Person) -> None:
     assert re.search(rf"ok +agents +{' '.join(AGENTS)}$", again, re.MULTILINE)
 
 
+def test_up_says_who_else_can_read_the_data_folder(cluster: Person) -> None:
+    home = cluster.folder / "home"
+    assert "can be read by others" not in cluster.does("up", "-d")
+    home.chmod(0o755)
+    try:
+        told = cluster.does("up", "-d")
+    finally:
+        home.chmod(0o700)
+    assert "can be read by others (mode 755)" in told
+    assert f"chmod 700 {home}" in told
+
+
 def test_status_shows_what_it_can_where_a_setting_is_wrong(cluster: Person) -> None:
     done = cluster.types("status", "--json", LOG_LEVEL="loud", REDIS_URL="nonsense")
     assert done.returncode == 0, done

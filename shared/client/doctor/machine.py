@@ -108,7 +108,11 @@ def files(settings: Settings, env_file: Path) -> Iterator[Finding]:
     """Who else may read the secrets and the history."""
     if env_file.exists():
         yield _private(".env", env_file, 0o600)
-    home = settings.home
+    yield from home_folder(settings.home)
+
+
+def home_folder(home: Path) -> Iterator[Finding]:
+    """Whether the data folder is there, can be written to, and is read by its owner alone."""
     existing = next(place for place in (home, *home.parents) if place.exists())
     fix = "set PROMPTDOCK_HOME to a folder that you may write to"
     if not existing.is_dir():

@@ -166,6 +166,9 @@ async def _facts(client: Client, seconds: float | None, missing: set[str]) -> No
         await _model(settings, state["model"])
     _agents(settings, seconds, missing)
     _web(settings)
+    for wrong in machine.home_folder(settings.home):
+        if wrong.level != "ok":
+            _line("!", "home", wrong.told, wrong.fix)
     if shared := status.other_homes(state["agents"]):
         _line("!", "homes", shared.told, runnable(shared.fix))
     message = shlex.quote(_EXAMPLE)
