@@ -95,6 +95,9 @@ def test_what_waits_for_a_permission_and_what_waits_behind_it_says_so(wire: Wire
     assert rows["status"]["waits_for"] == f"message {first}: delete"
     told = cli(place, "ask", "more", "--user", "ivy", "--timeout", "2")[1]["error"]
     assert "waits behind this" in told and asked["approval"]["action"] in told
+    assert f"approvals allow {asked['approval']['id'][:8]}" in told, (
+        "whoever gives up is told what ends the wait"
+    )
     wire.closing(answer(wire, asked, "deny", "ivy"))
 
 

@@ -184,7 +184,7 @@ async def _asked(
         raise TimedOut(
             f"no answer came in {request.timeout:g} s",
             f"message {message_id} is accepted and will still be answered",
-            "see what it waits for: promptdock pending",
+            await _remedy(client, session, request.user),
         ) from None
     finally:
         live.cancel()
@@ -225,6 +225,16 @@ async def _remind(
             )
             if prompt is not None:
                 await prompt.put(output)
+
+
+async def _remedy(client: Client, session: str, user: str) -> str:
+    """What a person can do for a message that has no answer in time."""
+    with contextlib.suppress(PromptDockError, TimeoutError):
+        async with asyncio.timeout(_STOP):
+            for output in await approvals.waiting(client, session, user):
+                id = approvals.request_id(output)[: approvals.SHORT]
+                return f"it waits for your permission: promptdock approvals allow {id} (or deny)"
+    return "see what it waits for: promptdock pending"
 
 
 def _accepted(request: Request, message_id: str, outcome: str) -> int:
