@@ -20,9 +20,9 @@ from shared.hooks import permission
 from shared.profiles.profile import Profile
 from shared.store.origin import MADE, PERSON, Origin, mark
 from shared.store.records import Hook, HookRun, Note, Project, Repo, Task, project_key
+from shared.tasks import command
 from shared.turns.outbox import Outbox
 from shared.turns.records import ResultRecord
-from shared.worker.coding import command
 from shared.worker.permissions.authority import Authority
 from shared.worker.permissions.gate import Approver
 from shared.worker.runners import inheriting

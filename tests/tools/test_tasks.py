@@ -9,9 +9,8 @@ import pytest
 from shared.guard.permissions.presets import preset
 from shared.store.records import Audit, Repo, Task, TaskEvent, TaskResult, Workspace
 from shared.store.row import new_id, now
-from shared.tasks import states
+from shared.tasks import command, states
 from shared.tools import catalog
-from shared.worker.coding import command
 from tests.support.guards import guarded
 from tests.tools.bench import Bench
 from tests.tools.ground import commit, git, write

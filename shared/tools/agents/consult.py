@@ -6,18 +6,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from shared.errors import Conflict, ToolError
+from shared.errors import ToolError
 from shared.guard.permissions.touching import touching
-from shared.store.records import Agent, Project, Repo, RepoKind, Task, TaskEvent
+from shared.store.records import Agent, Project, Repo, RepoKind, Task
 from shared.store.row import derived
-from shared.tasks import states
+from shared.tasks import command, states
+from shared.tasks.create import create
 from shared.tasks.defaults import KINDS, Kinds, best_for
 from shared.tasks.estimate import estimate, recall
 from shared.tasks.worktree import message
 from shared.tools import lookup
 from shared.tools.context import CONSULTED, ClusterCalls, Context
 from shared.tools.registry import Category, Result
-from shared.tools.tasks import names
 
 category = Category("consult", "Consult the other agents, assign tasks to them, and ask the person")
 
@@ -109,15 +109,7 @@ approved the task and Researcher has validated there are no conflicts."""
     target = await _repo_for(here, agent, await _kinds(here, agent), repo)
     expected = estimate(await recall(here.store), target.project_id, agent)
     task = await _write(here, agent, command_file, priority or "medium", target)
-    payload = {
-        "task_id": task.slug,
-        "title": task.title,
-        "command_file": command_file,
-        "priority": priority or "medium",
-        "repo": target.name,
-        "project": here.project_id,
-        "epoch": task.epoch,
-    }
+    payload = await command.payload(here.store, task, here.project_id) | {"command_file": command_file}
     place = await cluster.send(agent, payload, here.step_id)
     result: Result = {
         "task_id": task.slug,
@@ -202,7 +194,7 @@ async def _write(here: Context, agent: str, command_file: str, priority: Urgency
     person, conversation = here.owner
     task = Task(
         id=identity,
-        slug=names.slug(identity),
+        slug="",
         project_id=repo.project_id,
         title=message.title(command_file)[:120],
         description=command_file,
@@ -215,15 +207,8 @@ async def _write(here: Context, agent: str, command_file: str, priority: Urgency
         request_id=here.step_id,
         origin=here.origin.kept(),
     )
-    event = TaskEvent(
-        id=derived("task-event", here.step_id, "created"),
-        task_id=task.id,
-        project_id=repo.project_id,
-        event="created",
-        to_status="READY",
-        actor=here.agent,
-    )
-    return await _assigned(here, await _insert(here, task, event), agent)
+    [task] = await create(here.store, here.agent, [task])
+    return await _assigned(here, task, agent)
 
 
 async def _assigned(here: Context, task: Task, agent: str) -> Task:
@@ -233,13 +218,3 @@ async def _assigned(here: Context, task: Task, agent: str) -> Task:
         assignee=agent, request_id=here.step_id,
     )  # fmt: skip
     return moved or task
-
-
-async def _insert(here: Context, task: Task, event: TaskEvent) -> Task:
-    for attempt in range(1, 6):
-        try:
-            await here.store.insert(task, beside=[event])
-            return task
-        except Conflict:  # another task has this name
-            task = task.model_copy(update={"slug": names.slug(task.id, attempt)})
-    raise ToolError("no free name was found for the task", "", "try again")

@@ -22,6 +22,7 @@ from shared.store.records import (
     Workspace,
 )
 from shared.tasks import graph, states
+from shared.tasks.create import create
 from shared.tools import lookup
 from shared.tools.categories import tier
 from shared.tools.context import Context
@@ -101,7 +102,7 @@ async def create_task(
         user_id=person,
         origin=here.origin.kept(),
     )
-    task = await format.insert(here, task)
+    [task] = await create(here.store, here.agent, [task])
     for other in needs:
         task = await graph.connect(here.store, task, other, here.agent, f"{here.step_id}:{other.slug}")
     result: Result = {"created": task.slug, "title": task.title, "project_id": project.slug}

@@ -6,12 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 from uuid import UUID
 
-from shared.errors import Conflict, ToolError
 from shared.store.base import Store
-from shared.store.records import ProfileRow, Task, TaskDependency, TaskEvent, TaskStatus, derived
+from shared.store.records import ProfileRow, Task, TaskDependency, TaskStatus
 from shared.tasks import questions
-from shared.tools.context import Context
-from shared.tools.tasks import names
 
 Display = Literal["flat", "tree", "compact"]
 DONE = ("COMPLETED",)
@@ -100,30 +97,3 @@ def _told(task: Task, brief: bool) -> str:
 
 def _mark(status: TaskStatus) -> str:
     return _MARKS.get(status, "○")
-
-
-async def insert(here: Context, task: Task) -> Task:
-    """Write a new task under a name that is free, and that it was created; a replay finds what it wrote."""
-    rows = await here.store.select(Task, {"id": task.id}, limit=1)
-    if rows:
-        return rows[0]
-    for attempt in range(6):
-        fresh = task.model_copy(update={"slug": names.slug(task.id, attempt)})
-        try:
-            await here.store.insert(fresh, beside=[created(here, fresh)])
-        except Conflict:  # another task has this name
-            continue
-        return fresh
-    raise ToolError("no free name was found for the task", "", "try again")
-
-
-def created(here: Context, task: Task) -> TaskEvent:
-    """That a task was made: hooks and the event stream hear of it by this row. One for each task."""
-    return TaskEvent(
-        id=derived("task-event", str(task.id), "created"),
-        task_id=task.id,
-        project_id=task.project_id,
-        event="created",
-        to_status=task.status,
-        actor=here.agent,
-    )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -16,22 +16,16 @@ from shared.store.base import Store
 from shared.store.records import (
     Project,
     Repo,
-    Row,
     Task,
     TaskDependency,
-    TaskEvent,
     TaskResult,
     derived,
     project_key,
 )
+from shared.tasks.create import create, there
 from shared.tasks.defaults import KINDS, Kinds, best_for, for_all, named
 from shared.tools.context import Context
 from shared.tools.lookup import one_line, projects
-from shared.tools.tasks import format
-from shared.tools.tasks.names import slug
-
-_TRIES = 5
-R = TypeVar("R", bound=Row)
 
 
 class PlannedTask(BaseModel):
@@ -122,37 +116,24 @@ async def write(
     step = context.step_id or context.turn_id
     ids = [derived("plan", step, index) for index in range(len(tasks))]
     known_repos = await context.store.select(Repo, {"project_id": project}, order=[("name", "asc")])
-    written = await _there(context.store, Task, ids)  # then nothing is left to be refused
+    written = await there(context.store, Task, ids)  # then nothing is left to be refused
     repos: list[Repo | None] = [None] * len(tasks)
     if not written:
         repos = _repos(tasks, known_repos, await workers(context, tasks))
-    for attempt in range(_TRIES):
-        planned = [
-            _row(context, project, task, id, [ids[other] for other in task.depends_on], attempt).model_copy(
-                update={
-                    "repo_id": repo.id if repo else None,
-                    "parent_id": parent.id if parent else None,
-                    "origin": origin,
-                }
-            )
-            for id, task, repo in zip(ids, tasks, repos, strict=True)
-        ]
-        known = {row.id: row for row in await _there(context.store, Task, ids)}
-        history = [format.created(context, row) for row in planned]
-        missing: list[Row] = [row for row in planned if row.id not in known]
-        edges = [*_edges(ids, tasks), *(await _waiting(context.store, parent, ids) if parent else [])]
-        missing += await _missing(context.store, TaskDependency, edges)
-        missing += await _missing(context.store, TaskEvent, history)
-        try:
-            await context.store.upsert(missing)
-        except Conflict:
-            continue  # a name is taken, or another process wrote meanwhile
-        rows = {row.id: row for row in planned} | known
-        names = {repo.id: repo.name for repo in known_repos}
-        return [_told(index, rows[id], names) for index, id in enumerate(ids)]
-    raise ToolError(
-        "the plan's tasks could not be written", "other rows were in the way", "call submit_plan again"
-    )
+    edges = [*_edges(ids, tasks), *(await _waiting(context.store, parent, ids) if parent else [])]
+    planned = [
+        _row(context, project, task, id, bool(task.depends_on)).model_copy(
+            update={
+                "repo_id": repo.id if repo else None,
+                "parent_id": parent.id if parent else None,
+                "origin": origin,
+            }
+        )
+        for id, task, repo in zip(ids, tasks, repos, strict=True)
+    ]
+    rows = await create(context.store, context.agent, planned, edges)
+    names = {repo.id: repo.name for repo in known_repos}
+    return [_told(index, row, names) for index, row in enumerate(rows)]
 
 
 async def approved(context: Context, task: Task) -> list[dict[str, Any]]:
@@ -244,15 +225,6 @@ def _spread(
     ]
 
 
-async def _there(store: Store, kind: type[R], ids: list[UUID]) -> list[R]:
-    return await store.select(kind, {"id": ("in", ids)}) if ids else []
-
-
-async def _missing(store: Store, kind: type[R], rows: Sequence[R]) -> list[R]:
-    met = {row.id for row in await _there(store, kind, [row.id for row in rows])}
-    return [row for row in rows if row.id not in met]
-
-
 def _edges(ids: list[UUID], tasks: list[PlannedTask]) -> list[TaskDependency]:
     return [
         TaskDependency(id=derived("edge", str(id), str(ids[other])), task_id=id, depends_on_id=ids[other])
@@ -272,18 +244,16 @@ async def _project(context: Context) -> UUID:
     return project_key("default")
 
 
-def _row(
-    context: Context, project: UUID, task: PlannedTask, id: UUID, needs: list[UUID], attempt: int
-) -> Task:
+def _row(context: Context, project: UUID, task: PlannedTask, id: UUID, waits: bool) -> Task:
     person, conversation = context.owner
     return Task(
         id=id,
-        slug=slug(id, attempt),
+        slug="",
         project_id=project,
         title=one_line(task.title),
         description=task.description,
         acceptance=task.acceptance,
-        status="DEFINED" if needs else "READY",
+        status="DEFINED" if waits else "READY",
         priority=task.priority,
         plan={"checks": task.checks} if task.checks else {},
         assignee=task.agent,

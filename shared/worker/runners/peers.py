@@ -14,14 +14,16 @@ from shared.bus import messages
 from shared.bus.keys import BROADCAST, WIRE, is_agent
 from shared.bus.messages import now
 from shared.bus.presence import LIFE_MS
-from shared.errors import Busy, PromptDockError, ToolError
+from shared.errors import PromptDockError, ToolError
 from shared.guard.permissions import marks
 from shared.loop import PublishEvent
 from shared.profiles import profile
 from shared.settings import Settings
 from shared.store.origin import Origin
+from shared.tasks import command
 from shared.tasks.defaults import KINDS
-from shared.turns.queue import Mail, QueueEntry
+from shared.turns import requests
+from shared.turns.queue import QueueEntry
 from shared.turns.turn import Turn
 from shared.turns.waiting import wait_for
 from shared.worker.connection import Connection
@@ -282,31 +284,18 @@ class Peers:
             on_behalf_of=self._on_behalf(),
             origin=self._origin(),
         )
-        sig = self._connection.signer.sign(channel, request.fields())
-        data = request.model_copy(update={"sig": sig, "via": channel}).to_bytes()
         # The answer must find us: who waits is known before the question is out.
         await self._turn.queue.remember_asker(self._turn.session, self._who)
         await self._turn.step(calls=[key])
         failpoints.point("call registered", self._turn.id)
         log.get().info(f"Publishing to {channel} channel")
-        if len(data) > messages.MAX_BYTES:
-            raise PromptDockError(
-                "the request is too large", f"{len(data)} bytes", f"at most {messages.MAX_BYTES}"
-            )
-        deadline = -24 * 3_600_000 if kind == "task" else -max(patience, 900_000)
-        receipt = await self._connection.queue(agent).post(
-            Mail(key, key, channel, data, deadline=deadline), patience=60
-        )
-        if receipt.outcome == "busy":
-            raise Busy(
-                f"{agent} takes nothing more now",
-                f"{receipt.waiting} requests wait for it",
-                "try again later",
-            )
+        deadline = -command.DAY_MS if kind == "task" else -max(patience, 900_000)
+        queue = self._connection.queue(agent)
+        waiting = await requests.send(queue, self._connection.signer, request, deadline, patience=60)
         failpoints.point("request sent", self._turn.id)
         if kind == "question":
             self._event(agent, key, "sent")
-        return receipt.waiting
+        return waiting
 
     def _on_behalf(self) -> dict[str, Any] | None:
         """The person who set this off: whoever works on it asks them for permission."""

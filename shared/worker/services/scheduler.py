@@ -19,13 +19,12 @@ from shared.errors import Conflict, PromptDockError, ToolError
 from shared.plain import dollars
 from shared.store.base import Store
 from shared.store.records import Task, TaskEvent
-from shared.tasks import graph, states
+from shared.tasks import command, graph, states
 from shared.tasks.scheduler import RUNNING, Assignment, Decision, SchedulerSnapshot, Step, decide
 from shared.tools import lookup
 from shared.turns.lease import Lease
 from shared.worker.budgets.ledger import Ledger, today
 from shared.worker.changes import Changes
-from shared.worker.coding import command
 from shared.worker.connection import Connection
 from shared.worker.event_stream import EventStream
 from shared.worker.runners.missed import news
@@ -171,7 +170,7 @@ class SchedulerService:
         failpoints.point("assigned", task.slug)
         expected = self._overview.expected(task, assignment.agent)
         log.get().info(f"Task {task.slug} goes to {assignment.agent}", expected=expected.as_dict())
-        await self._post(moved)
+        await self._send(moved)
 
     async def _move(self, task: Task, event: str, epoch: int | None = None, **changes: Any) -> Task | None:
         """The task as it now is; None where somebody else was first."""
@@ -182,14 +181,15 @@ class SchedulerService:
             log.get().debug("A task was moved by somebody else", task=task.slug, why=str(error))
             return None
 
-    async def _post(self, task: Task) -> None:
+    async def _send(self, task: Task) -> None:
         project = self._overview.projects.get(str(task.project_id))
         route = command.TaskRoute(
             self._connection.queue(str(task.assignee)),
             self._connection.queue(CHATTER),
+            self._connection.signer,
             project.slug if project else "",
         )
-        await command.post(self._store, route, task)
+        await command.send(self._store, route, task)
 
     async def _lost(self) -> set[str]:
         """Tasks whose request nobody has any more. One that was assigned but never sent is sent now."""
@@ -204,7 +204,7 @@ class SchedulerService:
             if state == "accepted":
                 continue
             if not state and task.status == "ASSIGNED" and task.request_id.startswith("task:"):
-                await self._post(task)
+                await self._send(task)
                 continue
             running[id] = self._ended.get(id, time.monotonic())
             if time.monotonic() - running[id] > _GRACE * self._lease_ms / 1000:

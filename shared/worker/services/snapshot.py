@@ -16,13 +16,12 @@ from shared.profiles import profile
 from shared.profiles.profile import Profile
 from shared.store.base import Store
 from shared.store.records import Agent, ProfileRow, Project, Repo, Setting, Task, TaskDependency, TaskType
-from shared.tasks import budgets
+from shared.tasks import budgets, command
 from shared.tasks.defaults import KINDS
 from shared.tasks.estimate import Estimate, PastTask, estimate, recall
 from shared.tasks.scheduler import RUNNING, AgentSlot, SchedulerSnapshot, SchedulerTask, Share
 from shared.worker.budgets.ledger import Ledger, Window
 from shared.worker.changes import ChangeWatch
-from shared.worker.coding import command
 from shared.worker.connection import Connection
 
 READ = (Task, TaskDependency, Project, Repo, ProfileRow, Agent, Setting)  # the tables that it reads

@@ -1,4 +1,4 @@
-"""What a task's worker is sent: a command file complete in itself, made from the task's row and its forerunners."""
+"""What a task's worker is sent: a command file complete in itself, made from the task's row and those before it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from uuid import UUID
 
 from shared.bus import messages
 from shared.bus.keys import CHATTER
-from shared.errors import PromptDockError
+from shared.bus.signing import Signer
 from shared.store.base import Store
 from shared.store.origin import Origin, mark
 from shared.store.records import Repo, Setting, Task, TaskDependency, TaskResult
 from shared.tasks import graph
-from shared.turns.queue import Mail, Queue
+from shared.turns import requests
+from shared.turns.queue import Queue
 
 SESSION = "tasks"  # where the outcome of a task is told that nobody asked for in a conversation
 DAY_MS = 24 * 3_600_000
@@ -24,31 +25,25 @@ _WORD = {50: "high", 100: "medium", 200: "low"}
 class TaskRoute:
     """Where a task's request goes, and where its outcome is told."""
 
-    desk: Queue  # of the agent that does it
-    home: Queue  # Chatter's
+    queue: Queue  # of the agent that does it
+    replies: Queue  # Chatter's
+    signer: Signer
     project: str
 
 
-async def post(store: Store, route: TaskRoute, task: Task) -> None:
+async def send(store: Store, route: TaskRoute, task: Task) -> None:
     """Send an assigned task to its agent. Sent again, it is the same request."""
     key, session = str(task.request_id), task.session_id or SESSION
     who = {"user_id": task.user_id or "", "session_id": session}
-    await route.home.remember_asker(session, who, anew=False)
-    await route.home.expect_answer(key, session)
-    channel = route.desk.names.agent(route.desk.agent)
-    message = messages.AgentMessage.outgoing(
-        *(key, CHATTER, route.desk.agent, "task", await payload(store, task, route.project)),
+    await route.replies.remember_asker(session, who, anew=False)
+    await route.replies.expect_answer(key, session)
+    request = messages.AgentMessage.outgoing(
+        *(key, CHATTER, route.queue.agent, "task", await payload(store, task, route.project)),
         hops=1,
         on_behalf_of=who if task.user_id else None,
         origin=await origin(store, task),
-        via=channel,
     )
-    data = message.to_bytes()
-    if len(data) > messages.MAX_BYTES:
-        raise PromptDockError("the task is too large to be sent", f"{len(data)} bytes", "shorten it")
-    receipt = await route.desk.post(Mail(key, key, channel, data, deadline=-DAY_MS), patience=5)
-    if receipt.outcome == "busy":
-        raise PromptDockError(f"{route.desk.agent} takes nothing more now", "its queue is full")
+    await requests.send(route.queue, route.signer, request, deadline=-DAY_MS, patience=5)
 
 
 async def origin(store: Store, task: Task) -> dict[str, Any]:

@@ -1,0 +1,32 @@
+"""A request into another agent's queue: signed, no larger than a message may be, refused in words where it is full."""
+
+from __future__ import annotations
+
+from shared.bus import messages
+from shared.bus.signing import Signer
+from shared.errors import Busy, PromptDockError
+from shared.turns.queue import Mail, Queue
+
+
+async def send(
+    queue: Queue, signer: Signer, request: messages.AgentMessage, deadline: int, patience: float
+) -> int:
+    """Deliver it; how many wait before it. Sent again under the same id, it is the same request."""
+    channel = queue.names.agent(queue.agent)
+    sig = signer.sign(channel, request.fields())
+    data = request.model_copy(update={"sig": sig, "via": channel}).to_bytes()
+    if len(data) > messages.MAX_BYTES:
+        raise PromptDockError(
+            f"the request to {queue.agent} is too large",
+            f"{len(data)} bytes, of at most {messages.MAX_BYTES}",
+            "shorten it",
+        )
+    mail = Mail(request.id, request.id, channel, data, deadline=deadline)
+    receipt = await queue.post(mail, patience=patience)
+    if receipt.outcome == "busy":
+        raise Busy(
+            f"{queue.agent} takes nothing more now",
+            f"{receipt.waiting} requests wait for it",
+            "try again later",
+        )
+    return receipt.waiting
