@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -14,9 +13,9 @@ from shared.bus.keys import CHATTER
 from shared.bus.messages import Output
 from shared.client.client import Client
 from shared.client.types import Heard
-from shared.store.records import ConversationMessage
+from shared.conversation import reading
+from shared.store.records import Message
 
-_SENDER = re.compile(r"\[from [^\]]*\]: ?")  # as the model reads who spoke
 _WAITING = 1000  # messages that have not ended, of which one may be this person's
 _LOOKED = 20  # messages among which a person's last words and their answer are found
 
@@ -33,16 +32,13 @@ class Last:
 
 async def last(client: Client, session: str, user: str) -> Last | None:
     """The end of a conversation, as it is stored; None where it was not this person who spoke last."""
-    store = await client.store()
-    where = {"session_id": session}
-    rows = await store.select(ConversationMessage, where, order=[("seq", "desc")], limit=_LOOKED)
-    asked = next((row for row in rows if row.role == "user" and row.user_id), None)
-    if asked is None or asked.user_id != user:
+    items = (await reading.page(await client.store(), session, None, _LOOKED)).items
+    asked = next((item for item in reversed(items) if item.by_person), None)
+    if asked is None or asked.row.user_id != user:
         return None
-    answers = (_text(row) for row in rows if row.role == "assistant" and row.turn_id == asked.turn_id)
-    return Last(
-        asked.turn_id or "", _SENDER.sub("", _text(asked)), next(filter(None, answers), ""), asked.created_at
-    )
+    turn = asked.id if isinstance(asked.row, Message) else asked.turn
+    answers = (item.text for item in items if item.turn == turn and not item.by_person and not item.mark)
+    return Last(turn, asked.text, next(filter(None, answers), ""), asked.at)
 
 
 async def unanswered(client: Client, session: str, user: str) -> Last | None:
@@ -61,12 +57,6 @@ async def unanswered(client: Client, session: str, user: str) -> Last | None:
             said = log.redact(str(words["content"]))
             return Last(fields.get(b"id", b"").decode("utf-8", "replace"), said, "", at)
     return None
-
-
-def _text(row: ConversationMessage) -> str:
-    """What was said; notes of ours beside a person's words are the blocks behind the first."""
-    texts = [str(block.get("text", "")) for block in row.content if block.get("type") == "text"]
-    return (texts[0] if row.role == "user" else "\n".join(texts)).strip() if texts else ""
 
 
 async def missed(client: Client, session: str, user: str) -> list[Heard]:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
-from shared.conversation.exchange import RESTORED
+from shared.conversation.exchange import NOTED, RESTORED
 from shared.conversation.prompt import is_situation
 from shared.conversation.window import FOREIGN, record, surplus
 from shared.models.base import Block
@@ -20,6 +20,13 @@ from shared.store.row import derived
 from shared.turns.records import Record, Records
 
 TOOLS = frozenset({"clear_context", "save_context", "restore_context", "get_context"})
+# Tools that read of conversations what the turns before them have left.
+READS = frozenset(
+    {
+        "list_saved", "restore_context", "list_sessions", "search_sessions", "fork_session", "export_session",
+        "rename_session", "archive_session",
+    }
+)  # fmt: skip
 KEY = "context"  # of a tool's result, beside what it tells
 Does = Literal["clear", "save", "restore"]
 SHORT = 8  # letters by which people name what was saved
@@ -156,7 +163,10 @@ def _spoken(window: Sequence[Record]) -> str:
 def note(said: str, answered: str, turn: str, at: int, foreign: str) -> list[Record]:
     """A note of what was done, as the model reads it; it is numbered when the window begins anew."""
     pair = (("user", said), ("assistant", answered))
-    return [record(role, [{"type": "text", "text": text}], turn, 0, at, foreign) for role, text in pair]
+    return [
+        record(role, [{"type": "text", "text": text}], turn, 0, at, foreign, source=NOTED)
+        for role, text in pair
+    ]
 
 
 def cleared(by: str, turn: str, at: int, foreign: str) -> list[Record]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from shared.conversation.exchange import SessionDocument
+from shared.conversation.sessions import DEFAULT
 from shared.errors import Missing
+from shared.memory import episodes
+from shared.memory.episodes import TurnSide
 from shared.store.base import Store
-from shared.store.records import ConversationMessage, Row, Session, SnapshotRow, derived
+from shared.store.records import ConversationMessage, Memory, Message, Row, Session, SnapshotRow, derived, now
 
 IMPORTED = "imported"  # the source of a message that a file held
 _NONE = "list_sessions and export_session name what there is"
@@ -25,7 +29,7 @@ async def fork(
     rows = await store.select(ConversationMessage, {"session_id": whole.key}, order=order)
     if not rows:
         raise Missing(f"nothing was said in {whole.key[:100]!r} yet", "", "")
-    kept = rows[: _end(rows, at) + 1]
+    kept = rows[: await _end(store, whole.key, rows, at) + 1]
     last, clear = kept[-1].seq, _cleared(whole, rows)
     clear = clear if clear < last else 0
     session = Session(
@@ -40,11 +44,12 @@ async def fork(
         clear_seq=clear,
         talked=True,
     )
-    copies = [_copy(row, key) for row in kept]
+    made = now()
+    copies = [_copy(row, key, made + timedelta(microseconds=number)) for number, row in enumerate(kept)]
     return session, [*copies, *await _summary(store, whole, key, clear, last)]
 
 
-def _end(rows: Sequence[ConversationMessage], at: str) -> int:
+async def _end(store: Store, session: str, rows: Sequence[ConversationMessage], at: str) -> int:
     """Where the fork ends: behind the message that is named, and behind the results of what it calls."""
     end = len(rows) - 1
     if at:
@@ -55,10 +60,25 @@ def _end(rows: Sequence[ConversationMessage], at: str) -> int:
         )
         end = next(named, -1)
     if end < 0:
+        end = await _passed(store, session, rows, at)
+    if end < 0:
         raise Missing(f"there is no message {at[:100]!r} in this conversation", "", _NONE)
     if any(block.get("type") == "tool_use" for block in rows[end].content) and end + 1 < len(rows):
         end += 1
     return end
+
+
+async def _passed(store: Store, session: str, rows: Sequence[ConversationMessage], at: str) -> int:
+    """The end of the turn that a message belongs to which people read, and the model otherwise; -1 for none."""
+    turn = at.removesuffix(".end")
+    if not (ends := [number for number, row in enumerate(rows) if row.turn_id == turn]):
+        where = {"session_id": session, "message_id": at}
+        passed = await store.select(Message, where, limit=1)
+        # What joined a turn came behind its beginning.
+        ends = [
+            number for number, row in enumerate(rows) if passed and row.created_at <= passed[0].created_at
+        ]
+    return max(ends, default=-1)
 
 
 def _cleared(whole: Session, rows: Sequence[ConversationMessage]) -> int:
@@ -67,10 +87,11 @@ def _cleared(whole: Session, rows: Sequence[ConversationMessage]) -> int:
     return max(whole.clear_seq, *by_time, 0)
 
 
-def _copy(row: ConversationMessage, key: str) -> ConversationMessage:
+def _copy(row: ConversationMessage, key: str, at: datetime) -> ConversationMessage:
     # Made now, so that it is not swept away with what is old; when it was said stands beside.
     return ConversationMessage(
         id=derived("conversation", key, row.seq),
+        created_at=at,
         session_id=key,
         seq=row.seq,
         turn_id=f"{key}/{row.turn_id or row.seq}",
@@ -100,11 +121,13 @@ def imported(
     document: SessionDocument, key: str, title: str, user: str, origin: dict[str, Any], after: int = 0
 ) -> tuple[Session, list[Row]]:
     """The session of what a file held, and its messages, numbered behind `after`; written twice they are the same."""
+    at = now()
     rows: list[Row] = []
     for seq, line in enumerate(document.said, after + 1):
         rows.append(
             ConversationMessage(
                 id=derived("conversation", key, seq),
+                created_at=at + timedelta(microseconds=seq),
                 session_id=key,
                 seq=seq,
                 turn_id=f"{key}/{seq}",
@@ -127,3 +150,26 @@ def imported(
         talked=True,
     )
     return session, rows
+
+
+def remembered(
+    document: SessionDocument, session: Session, user: str, agent: str, after: int = 0
+) -> list[Memory]:
+    """What is remembered of it, as of what was said here."""
+    at = now()
+    said = [
+        TurnSide(
+            seq,
+            line.user_name or (user if line.role == "user" else agent if line.role == "assistant" else ""),
+            line.content,
+            (line.timestamp or at) + timedelta(microseconds=seq % 1000),
+            line.role,
+            line.id,
+            session.origin,
+        )
+        for seq, line in enumerate(document.said, after + 1)
+        if line.role in ("user", "assistant")
+    ]
+    return episodes.rows(
+        said, session=session.key, user_id=user, project=DEFAULT, turn_id=session.key, agent=agent
+    )

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from shared.errors import UsageError
-from shared.memory.recall import said
-from shared.store.records import ConversationMessage
 
 RESTORED = "restored"  # the source of a message that was loaded again where it had been said
+NOTED = "noted"  # the source of what the model is told was done; nobody said it
 _FORM = "{title?, messages: [{role, content, id?, user_name?, timestamp?}]}"
 _TOLD = 3  # faults of a file that are named
 
@@ -83,27 +82,6 @@ def _fault(fault: Any) -> str:
         case where_else:
             where = ".".join(map(str, where_else)) or "the file"
     return f"{where}: {fault['msg']}"
-
-
-def lines(rows: Iterable[ConversationMessage]) -> list[SessionLine]:
-    """What was said in these messages; calls of tools, and what they gave, are left out.
-
-    So are copies of what stands in the same conversation already.
-    """
-    found = []
-    for row in rows:
-        if row.source == RESTORED or not (text := said(row)).strip():
-            continue
-        found.append(
-            SessionLine(
-                role=row.role,
-                content=text,
-                id=row.source_message_id or str(row.id),
-                user_name=row.user_name,
-                timestamp=row.said_at or row.created_at,
-            )
-        )
-    return found
 
 
 def as_json(title: str, messages: Sequence[SessionLine]) -> str:

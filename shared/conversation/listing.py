@@ -1,13 +1,11 @@
-"""Which conversations a person has, which of them hold some words, and what was said in one."""
+"""Which conversations a person has, and which of them hold some words."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from shared.bus.messages import OWN, RESERVED_SESSIONS
-from shared.conversation.exchange import SessionLine, lines
 from shared.memory.recall import said
 from shared.store.base import Store
 from shared.store.query import IN_LIMIT
@@ -67,9 +65,3 @@ def _line(text: str, words: str) -> str:
     there = [one.strip() for one in text.splitlines() if one.strip()]
     best = max(there, key=lambda one: sum(word in one.casefold() for word in wanted), default="")
     return best[:_LINE]
-
-
-async def messages(store: Store, key: str) -> Sequence[SessionLine]:
-    """All that was said in a conversation, the oldest first."""
-    rows = await store.select(ConversationMessage, {"session_id": key}, order=[("seq", "asc")])
-    return lines(rows)

@@ -34,6 +34,7 @@ _KEPT = 64 * 1024  # bytes of what cannot be stored, in the dead letters
 _PLAIN = 4 << 20  # bytes of an entry up to which it stays JSON
 _OTHERS = 5.0  # seconds between two looks at queues that have workers of their own, or programs
 _SELDOM = 15.0  # seconds between them where many workers look
+_LOOK = 0.05  # seconds between two looks whether something is stored
 _REST = 3.0  # seconds between two looks at our own, where nothing is done
 _LOCK_MS = 3_000  # how long the rows of a dead drainer wait for another; two at once store the same twice
 Apply = Callable[[Store, list[dict[str, Any]]], Awaitable[None]]  # the changes of one batch, in order
@@ -292,6 +293,32 @@ class Outbox:
                 records.ConversationMessage, where, order=[("seq", "desc")], limit=1
             )
             await self._store.upsert([row.model_copy(update={"seq": last[0].seq + 1})])
+
+
+async def settled(bus: Bus, names: Names, agent: str, seconds: float = 1.5) -> None:
+    """Wait until what happened until now is stored, at most so long: who asks then reads what they just did."""
+    keys = names.keys(agent)
+    with contextlib.suppress(TimeoutError, PromptDockError):
+        async with asyncio.timeout(seconds):
+            ends = [await _newest(bus, stream) for stream in (keys.outbox, keys.outputs)]
+            while not await _stored(bus, keys, *ends):  # noqa: ASYNC110 - another process stores it
+                await asyncio.sleep(_LOOK)
+
+
+async def _newest(bus: Bus, stream: str) -> tuple[int, ...]:
+    found = await bus.command("XREVRANGE", stream, "+", "-", "COUNT", 1)
+    return _place(found[0][0]) if found else ()
+
+
+async def _stored(bus: Bus, keys: QueueKeys, rows: tuple[int, ...], said: tuple[int, ...]) -> bool:
+    first = await bus.command("XRANGE", keys.outbox, "-", "+", "COUNT", 1)
+    if first and _place(first[0][0]) <= rows:
+        return False
+    return not said or _place(await bus.command("GET", keys.stored_output) or b"0-0") >= said
+
+
+def _place(id: bytes) -> tuple[int, ...]:
+    return tuple(int(part) for part in id.split(b"-"))
 
 
 def _rows(agent: str, entry_id: str, flat: list[bytes]) -> list[Row | RowChange]:

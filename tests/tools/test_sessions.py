@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from shared.conversation import window
-from shared.store.records import ConversationMessage, Session, SnapshotRow
+from shared.memory import recall
+from shared.memory.scope import MemoryScope
+from shared.store.records import ConversationMessage, Memory, Message, Session, SnapshotRow
 from shared.store.row import now
 from tests.tools.bench import Bench
 
@@ -114,6 +116,40 @@ async def test_a_fork_at_a_call_holds_its_result_too(talks: Bench) -> None:
     told = await talks.ok("fork_session", session_id="fence", message_id="#2", title="At the call")
     found, _ = await window.recall(talks.store, told["session_id"])
     assert [item["content"][-1]["type"] for item in found] == ["text", "tool_use", "tool_result"]
+
+
+async def test_a_fork_is_named_by_an_answer_as_people_read_it(talks: Bench) -> None:
+    said = {"from_agent": "user", "to_agent": "chatter", "session_id": "fence"}
+    late = Message(message_id="joined", type="amend", created_at=AT + timedelta(seconds=3), **said)
+    await talks.store.upsert([late])
+    for at, messages in (("fence-2.end", 4), ("fence-1.end", 3), ("joined", 6)):
+        told = await talks.ok("fork_session", session_id="fence", message_id=at)
+        assert told["messages"] == messages, at
+    assert "no message" in await talks.no("fork_session", session_id="fence", message_id="evil.end")
+
+
+async def test_what_is_imported_is_remembered_unless_that_is_not_wanted(talks: Bench) -> None:
+    at = "2025-05-06T07:08:09Z"
+    lines = [
+        {"role": "user", "content": "The heron is called Ottokar", "id": "h1", "timestamp": at},
+        {"role": "assistant", "content": "Noted, Ottokar."},
+        {"role": "system", "content": "Be kind to Ottokar."},
+    ]
+    document = json.dumps({"messages": lines})
+    told = await talks.twice("import_session", content=document)
+    rows = await talks.store.select(Memory, {"session_id": told["session_id"]}, order=[("created_at", "asc")])
+    assert sorted((row.body, row.subject) for row in rows) == [
+        ("Noted, Ottokar.", "chatter"),
+        ("The heron is called Ottokar", "ada"),
+    ]
+    assert rows[0].created_at.isoformat().startswith("2025-05-06T07:08:09")
+    assert rows[0].detail["message_id"] == "h1"
+    assert {row.origin["foreign"] for row in rows} == {"an imported conversation"}
+    [found, *_] = await recall.search(talks.store, "heron", MemoryScope("ada"), 5)
+    assert found.session_id == told["session_id"]
+    assert await recall.search(talks.store, "heron", MemoryScope("eve"), 5) == []
+    silent = await talks.ok("import_session", content=document, use_memory=False)
+    assert not await talks.store.count(Memory, {"session_id": silent["session_id"]})
 
 
 async def test_a_fork_has_the_view_the_summary_and_the_mark_of_its_origin(talks: Bench) -> None:

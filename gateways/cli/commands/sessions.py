@@ -142,10 +142,11 @@ def import_(
     ],
     user: User,
     title: Annotated[str, typer.Option("--title", help="What it is called.")] = "",
+    no_memory: Annotated[bool, typer.Option("--no-memory", help="Remember nothing of it.")] = False,
     as_json: Json = False,
 ) -> NoReturn:
     """Make a conversation of a file; ids and times of its messages are kept."""
-    run(lambda settings: _import(settings, user, file, title, as_json))
+    run(lambda settings: _import(settings, user, file, title, not no_memory, as_json))
 
 
 @app.command("saved")
@@ -311,7 +312,7 @@ def _write(to: Path, text: str) -> None:
         raise UsageError(f"{to} cannot be written", why, "name a file that is not there") from None
 
 
-async def _import(settings: Settings, user: str, file: str, title: str, as_json: bool) -> None:
+async def _import(settings: Settings, user: str, file: str, title: str, memory: bool, as_json: bool) -> None:
     parts = own.parts(_read(file))
     more: dict[str, Any] = {"title": title}
     result: dict[str, Any] = {}
@@ -319,7 +320,9 @@ async def _import(settings: Settings, user: str, file: str, title: str, as_json:
         if result:
             more = {"session_id": result["session_id"], "after": after, "title": result["title"]}
         try:
-            result = await call(settings, "import_session", user, {"content": text, **more}, exact=True)
+            result = await call(
+                settings, "import_session", user, {"content": text, "use_memory": memory, **more}, exact=True
+            )
         except PromptDockError as error:
             if not result:
                 raise

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from shared.conversation import copies, exchange
+from shared.bus.keys import CHATTER
+from shared.conversation import copies, exchange, reading
 from shared.conversation import listing as known
 from shared.errors import Conflict, ToolError, UsageError
 from shared.guard.permissions.touching import touching
@@ -124,7 +125,8 @@ async def fork_session(
 ) -> Result:
     """Begin a conversation that goes on from a message of another one, the newest by default; that one stays as it is.
 
-    A message is named by its id as export_session and search_sessions give it, or by its number: #4.
+    A message is named by its id as export_session and search_sessions give it, or by its number: #4. An answer's
+    means all that was done for it.
     """
     whole = await family.own(here, session_id)
     key = await _key(here, "fork")
@@ -148,7 +150,7 @@ async def export_session(
     Calls of tools are left out. Of a long one it gives `limit` messages, and `next` is the offset of those behind.
     """
     row = await family.own(here, session_id)
-    said = await known.messages(here.store, row.key)
+    said = await reading.lines(here.store, row.key)
     part, behind = said[offset : offset + limit], offset + limit
     write = exchange.as_json if format == "json" else exchange.as_markdown
     found = {
@@ -167,11 +169,13 @@ async def import_session(
     title: SessionTitle = "",
     session_id: SessionKey = "",
     after: Annotated[int, Field(ge=0)] = 0,
+    use_memory: bool = True,
 ) -> Result:
     """Make a conversation of a JSON document: {title?, messages: [{role, content, id?, user_name?, timestamp?}]}.
 
-    Ids and times of the messages are kept. A long one comes in parts: those behind the first name the `session_id`
-    that the first gave, and in `after` how many messages came before.
+    Ids and times of the messages are kept, and they are remembered, unless `use_memory` is false. A long one comes in
+    parts: those behind the first name the `session_id` that the first gave, and in `after` how many messages came
+    before.
     """
     user = family.person(here)
     try:
@@ -182,11 +186,12 @@ async def import_session(
     called = _titled(title or document.title or "Imported conversation")
     origin = replace(here.origin, foreign=here.origin.foreign or _FROM_A_FILE)
     session, rows = copies.imported(document, key, called, user, origin.kept(), after)
+    memories = copies.remembered(document, session, user, CHATTER, after) if use_memory else []
     if session_id:
         await _go_on(here, session_id, after)
-        await here.store.upsert(rows)
+        await here.store.upsert([*rows, *memories])
     else:
-        await _insert(here, session, rows)
+        await _insert(here, session, [*rows, *memories])
     empty = len(document.messages) - len(rows)
     return {"session_id": key, "title": called, "messages": after + len(rows)} | (
         {"empty": empty} if empty else {}

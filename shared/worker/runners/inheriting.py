@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from shared.bus import messages
 from shared.conversation import window
+from shared.conversation.exchange import NOTED
 from shared.conversation.past import History
 from shared.guard.permissions import marks
 from shared.profiles.profile import Profile
@@ -53,6 +54,8 @@ def _note(turn: Turn, foreign: str, where: str) -> None:
 def noted(said: str, answered: str, turn: Turn, past: History, at: int, foreign: str) -> list[Record]:
     """What the conversation remembers of a turn without a model."""
     return [
-        window.record(role, [{"type": "text", "text": text}], turn.id, number, at, foreign, past.floor)
+        window.record(
+            role, [{"type": "text", "text": text}], turn.id, number, at, foreign, past.floor, source=NOTED
+        )
         for number, (role, text) in enumerate((("user", said), ("assistant", answered)), past.seq + 1)
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -83,6 +84,86 @@ async def test_a_long_conversation_is_read_page_by_page_and_nothing_is_lost_betw
             break
     assert sorted(texts) == sorted(f"text {number}" for number in range(100))
     assert len(texts) == len({*texts})
+
+
+def _kept(seq: int, text: str, turn: str = "", **more: Any) -> ConversationMessage:
+    """A message as the model reads it."""
+    fields = {
+        "session_id": "talk",
+        "seq": seq,
+        "role": "user",
+        "turn_id": turn or f"t{seq}",
+        "user_id": "ann",
+    }
+    fields["created_at"] = START + timedelta(microseconds=seq)
+    return ConversationMessage(content=[{"type": "text", "text": text}], **{**fields, **more})
+
+
+async def test_what_came_from_elsewhere_stands_above_what_was_said_here_with_its_own_times(
+    reader: Client,
+) -> None:
+    long_ago = START - timedelta(days=400)
+    await kept(
+        reader,
+        _kept(1, "[from Bob]: Blue?", "talk/x", user_name="Bob", said_at=long_ago, source_message_id="b1"),
+        _kept(2, "Blue.", "talk/x", role="assistant", user_id=None, said_at=long_ago),
+        message(3),
+        _kept(3, "[from ann]: text 3", "m3"),
+        message(4, "complete", "m3.end"),
+        _kept(4, "text 4", "m3", role="assistant"),
+    )
+    found = (await transcript(reader, "talk")).entries
+    assert [(one.kind, one.text) for one in found] == [
+        ("said", "Blue?"), ("answer", "Blue."), ("said", "text 3"), ("answer", "text 4"),
+    ]  # fmt: skip
+    assert (found[0].id, found[0].who, found[0].at) == ("b1", "Bob", long_ago)
+
+
+async def test_what_the_store_keeps_of_old_messages_is_read_where_they_are_deleted(reader: Client) -> None:
+    await kept(reader, _kept(1, "[from ann]: old", "m1"), _kept(2, "Answer", "m1", role="assistant"))
+    await kept(reader, message(5), _kept(5, "[from ann]: text 5", "m5"))
+    found = (await transcript(reader, "talk")).entries
+    assert [one.text for one in found] == ["old", "Answer", "text 5"]
+
+
+async def test_where_it_was_cleared_is_a_line_and_what_stands_above_stays(reader: Client) -> None:
+    step = {"tool": "clear_context", "arguments": {}, "content": {"clears": "when this turn ends"}}
+    await kept(
+        reader,
+        message(1),
+        message(2, "complete", "m1.end"),
+        message(3, "command"),
+        message(4, "complete", "m3.end", result={"cleared": 2}, content="Cleared."),
+        _kept(3, "[ann cleared the conversation]", "m3", source="noted"),
+        message(5),
+        message(6, "complete", "m5.end"),
+        TurnStep(turn_id="m5", agent="chatter", number=1, kind="result", detail=step),
+        _kept(8, "[from ann]: loaded again", "m7/m1", source="restored", said_at=START),
+    )
+    found = (await transcript(reader, "talk")).entries
+    assert [one.kind for one in found] == ["said", "answer", "mark", "said", "answer", "mark"]
+    assert (found[2].text, found[5].text) == ("Cleared.", "Cleared here.")
+
+
+async def test_an_imported_conversation_of_ten_thousand_messages_is_read_page_by_page(reader: Client) -> None:
+    texts = [f"line {number}" for number in range(10_000)]
+    await kept(reader, *(_kept(number, text, source="imported") for number, text in enumerate(texts, 1)))
+    begun = time.monotonic()
+    page = await transcript(reader, "talk")
+    took = time.monotonic() - begun
+    assert [one.text for one in page.entries][-1] == texts[-1] and took < 1, took
+    read = [one.text for one in page.entries]
+    while page.before:
+        page = await transcript(reader, "talk", page.before, 500)
+        read = [one.text for one in page.entries] + read
+    assert read == texts
+
+
+async def test_the_agent_that_answers_stands_beside_its_answer(reader: Client) -> None:
+    run = TurnRow(turn_id="m1", agent="poet", session_id="talk", state="complete", started_at=START)
+    await kept(reader, message(1), message(2, "complete", "m1.end", agent="poet"), run)
+    answer = (await transcript(reader, "talk")).entries[-1]
+    assert answer.who == "poet"
 
 
 async def test_a_question_is_open_until_somebody_says_something(reader: Client) -> None:

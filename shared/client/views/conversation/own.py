@@ -7,15 +7,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from shared.bus.keys import CHATTER
 from shared.bus.messages import MAX_BYTES, default_session
 from shared.client.client import Client
 from shared.client.text.matching import pick
 from shared.client.types import Card
-from shared.conversation import exchange, listing
+from shared.conversation import exchange, listing, reading
 from shared.conversation.context import SHORT
 from shared.conversation.exchange import SessionDocument, SessionLine
 from shared.errors import Denied, UsageError
 from shared.store.records import Session, SnapshotRow
+from shared.turns import outbox
 
 Format = Literal["json", "markdown"]
 _PART = MAX_BYTES * 2 // 3  # bytes of a message that a part may take
@@ -74,9 +76,15 @@ async def meant(client: Client, user: str, typed: str) -> Session:
 
 
 async def read(client: Client, user: str, typed: str) -> OwnSession:
-    """What was said in one of theirs. Reads the Store."""
+    """What was said in one of theirs until now. Reads the Store."""
+    await settled(client)
     row = await meant(client, user, typed)
-    return OwnSession(row.key, row.title, list(await listing.messages(await client.store(), row.key)))
+    return OwnSession(row.key, row.title, await reading.lines(await client.store(), row.key))
+
+
+async def settled(client: Client) -> None:
+    """Wait a moment until what was done just now can be read; not where the cluster is down."""
+    await outbox.settled(client.bus, client.names, CHATTER)
 
 
 def parts(text: str) -> Iterator[tuple[str, int]]:

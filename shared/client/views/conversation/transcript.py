@@ -1,12 +1,12 @@
 """A conversation as people read it, a page of it at a time: whatever surface it came by, with what became of it.
 
-It is read from the messages that passed, not from the window that the model is shown: nothing of it is summarised.
+Nothing of it is summarised; to what was said (`conversation/reading.py`) come the calls, the cost and the decisions.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -15,21 +15,21 @@ from shared.bus.keys import CHATTER
 from shared.client.client import Client
 from shared.client.text import times
 from shared.client.views.permissions import approvals
+from shared.conversation import reading
+from shared.conversation.reading import HistoryItem
 from shared.errors import PromptDockError, UsageError
 from shared.store.base import Store
 from shared.store.query import IN_LIMIT
-from shared.store.records import Approval, Message, TurnRow, TurnStep
+from shared.store.records import Approval, ConversationMessage, Message, TurnRow, TurnStep
 
 PAGE = 40  # entries that are read at once
-_PERSON = "user"  # who a person is in the messages of the Store
-_KINDS = (
-    "message", "amend", "complete", "error", "awaiting_input", "awaiting_approval", "task_update",
-)  # fmt: skip
-_AGAIN = ".away."  # in the id of what Chatter says again, which stands above already
+_CLOSES = ("complete", "error", "awaiting_input")
 _CONSULT = "consult_"
 _ANSWER = 20_000  # characters of what an agent answered that are shown
+_ASIDE = {"clear_context": "Cleared here.", "restore_context": "What was saved goes on here."}
 
-EntryKind = Literal["said", "answer", "error", "question", "approval", "update"]
+# mark: what was done with the conversation here, as clearing it
+EntryKind = Literal["said", "answer", "error", "question", "approval", "update", "mark"]
 
 
 @dataclass(frozen=True)
@@ -107,12 +107,11 @@ class TranscriptPage:
 async def transcript(client: Client, session: str, before: str = "", limit: int = PAGE) -> TranscriptPage:
     """The newest entries of a conversation, or those before a cursor. Reads the Store."""
     store = await client.store()
-    rows, more = await _rows(store, session, before, limit)
-    turns = [turn for row in rows if (turn := _turn(row))]
-    calls, ran = await _calls(store, turns), await _turns(store, turns)
-    permissions = await _permissions(client, rows)
-    entries = [_entry(row, calls, ran, permissions) for row in rows]
-    return TranscriptPage(session, _closed(entries), rows[0].created_at.isoformat() if more and rows else "")
+    if before and times.parsed(before) is None:
+        raise UsageError(f"{before[:80]!r} is no cursor of a conversation")
+    found = await reading.page(store, session, times.parsed(before), limit)
+    above = found.before.isoformat() if found.before else ""
+    return TranscriptPage(session, _closed(await _entries(client, store, found.items)), above)
 
 
 async def entries_of(client: Client, session: str, turn: str) -> list[TranscriptEntry]:
@@ -122,64 +121,62 @@ async def entries_of(client: Client, session: str, turn: str) -> list[Transcript
     rows = await store.select(
         Message, {"session_id": session, "message_id": ("in", ids)}, order=[("created_at", "asc")]
     )
-    rows = [row for row in rows if _is_persons(row)]
-    calls, ran = await _calls(store, [turn]), await _turns(store, [turn])
-    entries = [_entry(row, calls, ran, await _permissions(client, rows)) for row in rows]
+    rows = [row for row in rows if reading.is_read(row)]
+    entries = await _entries(client, store, [HistoryItem(row) for row in rows])
     if rows and rows[-1].type == "awaiting_input":
         later = {"session_id": session, "type": "message", "created_at": ("gt", rows[-1].created_at)}
         entries[-1] = replace(entries[-1], open=not await store.count(Message, later))
     return entries
 
 
-async def _rows(store: Store, session: str, before: str, limit: int) -> tuple[list[Message], bool]:
-    """Rows of that page, the oldest first, and whether there are earlier ones."""
-    where: dict[str, Any] = {"session_id": session, "type": ("in", list(_KINDS))}
-    if before:
-        if (moment := times.parsed(before)) is None:
-            raise UsageError(f"{before[:80]!r} is no cursor of a conversation")
-        where["created_at"] = ("lt", moment)
-    found = await store.select(Message, where, order=[("created_at", "desc")], limit=limit)
-    if len(found) == limit:  # several may have come in one moment, which no cursor parts
-        last = found[-1].created_at
-        known = {row.id for row in found}
-        same = await store.select(Message, where | {"created_at": last}, order=[("id", "desc")])
-        found += [row for row in same if row.id not in known]
-        more = await store.count(Message, where | {"created_at": ("lt", last)}) > 0
-    else:
-        more = False
-    return [row for row in reversed(found) if _is_persons(row)], more
-
-
-def _is_persons(row: Message) -> bool:
-    again = _AGAIN in (row.message_id or "")
-    return _PERSON in (row.from_agent, row.to_agent) and row.type in _KINDS and not again
-
-
-def _turn(row: Message) -> str:
-    """The turn that an output belongs to."""
-    if row.type not in ("complete", "error", "awaiting_input"):
-        return ""
-    return (row.message_id or "").removesuffix(".end")
-
-
-async def _turns(store: Store, turns: Sequence[str]) -> dict[str, TurnRow]:
-    found: dict[str, TurnRow] = {}
-    for some in _parts(turns):
-        for row in await store.select(TurnRow, {"turn_id": ("in", some), "agent": CHATTER}):
-            found[row.turn_id] = row
+async def _entries(client: Client, store: Store, items: Sequence[HistoryItem]) -> list[TranscriptEntry]:
+    rows = [item.row for item in items if isinstance(item.row, Message)]
+    turns = {one.turn: one.who for row in rows if row.type in _CLOSES and (one := HistoryItem(row))}
+    calls, ran = await _calls(store, turns), await _turns(store, turns)
+    permissions = await _permissions(client, rows)
+    found: list[TranscriptEntry] = []
+    for item in items:
+        if isinstance(item.row, ConversationMessage):
+            found.append(_kept(item, item.row))
+            continue
+        entry = _entry(item, item.row, calls, ran, permissions)
+        found += [entry, *_marks(entry)]
     return found
 
 
-async def _calls(store: Store, turns: Sequence[str]) -> dict[str, tuple[CallRecord, ...]]:
+def _kept(item: HistoryItem, row: ConversationMessage) -> TranscriptEntry:
+    """What did not pass here: it came from another conversation, or a file, or it is old."""
+    kind: EntryKind = "mark" if item.mark else "answer" if row.role == "assistant" else "said"
+    return TranscriptEntry(item.id, item.at, kind, item.text, item.who or CHATTER, row.source or "")
+
+
+def _marks(entry: TranscriptEntry) -> Iterator[TranscriptEntry]:
+    """Where a turn of the model's did something with the conversation."""
+    for number, call in enumerate(entry.calls):
+        if call.tool in _ASIDE and not call.failed and entry.kind != "mark":
+            yield TranscriptEntry(f"{entry.id}.mark{number}", entry.at, "mark", _ASIDE[call.tool])
+
+
+async def _turns(store: Store, turns: Mapping[str, str]) -> dict[str, TurnRow]:
+    found: dict[str, TurnRow] = {}
+    for some in _parts(turns):
+        for row in await store.select(TurnRow, {"turn_id": ("in", some)}):
+            if row.agent == turns[row.turn_id]:
+                found[row.turn_id] = row
+    return found
+
+
+async def _calls(store: Store, turns: Mapping[str, str]) -> dict[str, tuple[CallRecord, ...]]:
     found: dict[str, list[CallRecord]] = {}
     for some in _parts(turns):
-        where = {"turn_id": ("in", some), "agent": CHATTER, "kind": "result"}
+        where = {"turn_id": ("in", some), "kind": "result"}
         for step in await store.select(TurnStep, where, order=[("number", "asc")]):
-            found.setdefault(step.turn_id, []).append(_call(step))
+            if step.agent == turns[step.turn_id]:
+                found.setdefault(step.turn_id, []).append(_call(step))
     return {turn: tuple(calls) for turn, calls in found.items()}
 
 
-def _parts(turns: Sequence[str]) -> Iterable[list[str]]:
+def _parts(turns: Iterable[str]) -> Iterable[list[str]]:
     unique = list(dict.fromkeys(turns))
     return (unique[at : at + IN_LIMIT] for at in range(0, len(unique), IN_LIMIT))
 
@@ -256,38 +253,30 @@ def permission_of(card: dict[str, Any]) -> Permission:
 
 
 def _entry(
+    item: HistoryItem,
     row: Message,
     calls: dict[str, tuple[CallRecord, ...]],
     ran: dict[str, TurnRow],
     permissions: dict[str, Permission],
 ) -> TranscriptEntry:
-    payload, turn = row.payload, _turn(row)
-    text = str(payload.get("content") or "")
-    if row.from_agent == _PERSON:
-        who = str(payload.get("user_name") or row.user_id or "")
-        source = str(payload.get("source") or "redis-cli")
-        return TranscriptEntry(
-            row.message_id or str(row.id),
-            row.created_at,
-            "said",
-            text,
-            who,
-            source,
-            turn=row.message_id or "",
-        )
+    payload = row.payload
+    if row.from_agent == reading.PERSON:
+        source, turn = str(payload.get("source") or "redis-cli"), row.message_id or ""
+        return TranscriptEntry(item.id, item.at, "said", item.text, item.who, source, turn=turn)
+    turn = item.turn if row.type in _CLOSES else ""
     kind: EntryKind = {
         "error": "error", "awaiting_input": "question", "awaiting_approval": "approval", "task_update": "update",
-    }.get(row.type, "answer")  # type: ignore[assignment]  # fmt: skip
+    }.get(row.type, "mark" if item.mark else "answer")  # type: ignore[assignment]  # fmt: skip
     usage, task = _object(payload.get("usage")), _object(payload.get("task"))
     receipt = _object(task.get("receipt"))
     card = payload.get("approval")
     turned = ran.get(turn)
     return TranscriptEntry(
-        id=row.message_id or str(row.id),
-        at=row.created_at,
+        id=item.id,
+        at=item.at,
         kind=kind,
-        text=text,
-        who=CHATTER,
+        text=item.text,
+        who=item.who,
         turn=turn or str(payload.get("in_reply_to") or ""),
         demo=bool(payload.get("demo")),
         model=str(payload.get("model") or ""),

@@ -19,6 +19,7 @@ from shared.loop.transcript import Transcript
 from shared.models.base import ModelMessage
 from shared.tools.approvals.trust import CONVERSATION
 from shared.tools.context import Context
+from shared.turns import outbox
 from shared.turns.records import IntentRecord, NoteRecord, Record, SettlesRecord
 from shared.turns.turn import Turn
 from shared.worker import incidents
@@ -499,6 +500,9 @@ class ChatRunner:
         conversation = self.turn.session
         if conversation.startswith(messages.COMMANDS):  # it is given beside the conversation that it is about
             conversation = messages.default_session(command.user_id)
+        if command.tool in context.READS:  # what a person did a moment ago is there for them
+            bus, names = self.resources.connection.bus, self.resources.connection.names
+            await outbox.settled(bus, names, self.turn.queue.agent)
         project = await sessions.active_project(self.resources.store, conversation)
         past = await self._look_back() if command.tool in context.TOOLS else None
         live, say = self._live, self.output.say
