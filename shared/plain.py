@@ -74,6 +74,26 @@ def _left_out(marks: int) -> str:
 
 _NAMES = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
+# What pydantic says in words of its own or of Python's.
+_MUST = {
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+    "dataclass_type": "must be an object",
+    "dict_type": "must be an object",
+    "list_type": "must be a list",
+    "string_type": "must be text",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_parsing_size": "must be a smaller number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a number that ends",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "string_unicode": "must be text in UTF-8",
+}
+
 
 def complaints(items: Iterable[Any]) -> list[str]:
     """What a model of pydantic found wrong (its `errors()`), in words: the place, and what must be there."""
@@ -89,6 +109,11 @@ def complaint(item: Any) -> str:
         return "is no field that there is"
     if kind == "string_pattern_mismatch":
         return "holds a character that it may not hold"
+    if kind in _MUST:
+        return _MUST[kind]
+    if kind == "json_invalid":
+        said = str((item.get("ctx") or {}).get("error") or "")
+        return f"is no JSON: {said[:1].lower()}{said[1:]}" if said else "is no JSON"
     if kind == "too_short" and "characters" not in told:
         return f"must have at least {item['ctx']['min_length']} characters"
     told = told.removeprefix("Value error, ")

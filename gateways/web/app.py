@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 
 from gateways.web import api, api_docs, doors, errors, metrics, sign_in
 from gateways.web.access import Access
@@ -39,9 +40,10 @@ def create_app(settings: Settings) -> FastAPI:
         openapi_url="/api/openapi.json",
     )
     app.state.settings, app.state.access, app.state.client, app.state.hub = settings, access, client, hub
-    errors.install(app)
+    pages = _pages()
+    errors.install(app, pages.failed if pages else None)
     own = (sign_in.router, api_docs.router, metrics.router)
-    for router in (*api.ROUTERS, *doors.ROUTERS, *own, *_pages()):
+    for router in (*api.ROUTERS, *doors.ROUTERS, *own, *([pages.router] if pages else ())):
         app.include_router(router)
     app.state.metrics = metrics.Metrics(hub)
     app.add_middleware(Guard, access=access)
@@ -49,10 +51,6 @@ def create_app(settings: Settings) -> FastAPI:
     return app
 
 
-def _pages() -> tuple[APIRouter, ...]:
-    """The page, which stands on all that is here."""
-    if find_spec("gateways.web.pages") is None:
-        return ()
-    found = import_module("gateways.web.pages").router
-    assert isinstance(found, APIRouter)
-    return (found,)
+def _pages() -> Any:
+    """The page, which stands on all that is here: its `router`, and `failed` for what goes wrong."""
+    return import_module("gateways.web.pages") if find_spec("gateways.web.pages") else None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -13,6 +13,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from shared import log
+from shared.client.text.safe import complaint
 from shared.errors import (
     BadMessage,
     Busy,
@@ -46,6 +47,7 @@ _AGAIN = 5  # seconds after which a caller who was refused for a bound may try a
 _FIXES = {
     400: "send the request as GET /api/docs describes it",
     401: "send Authorization: Bearer with PROMPTDOCK_WEB_TOKEN, or sign in",
+    403: "ask the owner",
     404: "GET /api/docs lists all addresses",
     405: "GET /api/docs lists the methods of each address",
     413: "send less, or send it by reference",
@@ -53,14 +55,24 @@ _FIXES = {
 }
 
 
+# A page that shows an error with what stands around every view.
+Framed: TypeAlias = Callable[[Request, PromptDockError, int], Awaitable[Response]]
+
+
 class HttpError(PromptDockError):
-    """An error with the number that HTTP has for it."""
+    """An error with the number that HTTP has for it; `field` is the part of the request that is wrong."""
 
     def __init__(
-        self, status: int, what: str, why: str = "", fix: str = "", headers: Mapping[str, str] | None = None
+        self,
+        status: int,
+        what: str,
+        why: str = "",
+        fix: str = "",
+        headers: Mapping[str, str] | None = None,
+        field: str = "",
     ) -> None:
         super().__init__(what, why, fix)
-        self.status, self.headers = status, dict(headers or {})
+        self.status, self.headers, self.field = status, dict(headers or {}), field
 
 
 def status_of(error: PromptDockError) -> int:
@@ -85,16 +97,24 @@ def answer(request: Request, error: PromptDockError, headers: Mapping[str, str] 
         more.setdefault("Retry-After", str(_AGAIN))
     path = request.url.path
     if path.startswith("/v1/") or path == "/v1":
-        told = {"message": error.told(), "type": _openai_kind(status), "param": None, "code": None}
-        return JSONResponse({"error": told}, status, more)
+        return JSONResponse({"error": openai(error)}, _OPENAI_STATUS.get(status, status), more)
     if for_programs(path):
         return JSONResponse(error.as_dict(), status, more)
     return HTMLResponse(_page(error), status, more)
 
 
-def _openai_kind(status: int) -> str:
-    kinds = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
-    return kinds.get(status, "invalid_request_error" if status < 500 else "server_error")
+# As OpenAI's API answers: what cannot be understood is a 400 there, and clients look at `type` and `code`.
+_OPENAI_STATUS = {422: 400}
+_OPENAI_KINDS = {403: "permission_error", 429: "rate_limit_error"}
+_OPENAI_CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
+
+
+def openai(error: PromptDockError) -> dict[str, Any]:
+    """The error as clients of OpenAI read it, also in the middle of a stream."""
+    status, field = status_of(error), getattr(error, "field", "")
+    code = "model_not_found" if (status, field) == (404, "model") else _OPENAI_CODES.get(status)
+    kind = _OPENAI_KINDS.get(status, "invalid_request_error" if status < 500 else "server_error")
+    return {"message": error.told(), "type": kind, "param": field or None, "code": code}
 
 
 def _page(error: PromptDockError) -> str:
@@ -110,23 +130,36 @@ def _page(error: PromptDockError) -> str:
     )
 
 
-def install(app: FastAPI) -> None:
-    """Hand all that is raised below to `answer`."""
+def install(app: FastAPI, framed: Framed | None = None) -> None:
+    """Hand all that is raised below to `answer`, or to `framed` where somebody looks at a page."""
+
+    async def told(
+        request: Request, error: PromptDockError, headers: Mapping[str, str] | None = None
+    ) -> Response:
+        status, looks = status_of(error), request.method == "GET" and not for_programs(request.url.path)
+        if framed and looks and status < 500 and getattr(request.state, "person", None):
+            try:
+                return await framed(request, error, status)
+            except Exception as broken:  # then the page that needs nothing
+                log.get().warning("A page of an error could not be made", exc_info=broken)
+        return answer(request, error, headers)
 
     async def ours(request: Request, error: Exception) -> Response:
         assert isinstance(error, PromptDockError)
         if status_of(error) >= 500:
             log.get().warning("A request failed", path=request.url.path, why=str(error))
-        return answer(request, error)
+        return await told(request, error)
 
     async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        return answer(request, HttpError(422, "the request cannot be understood", _complaints(error)))
+        why, field = _complaints(error)
+        return await told(request, HttpError(422, "the request cannot be understood", why, field=field))
 
     async def http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        fix = _FIXES.get(error.status_code, "")
-        return answer(request, HttpError(error.status_code, _what(request, error), "", fix), error.headers)
+        what, status = _what(request, error), error.status_code
+        fix = _FIXES.get(status, "") if for_programs(request.url.path) else ""
+        return await told(request, HttpError(status, what, "", fix), error.headers)
 
     async def broken(request: Request, _error: Exception) -> Response:
         return answer(
@@ -153,14 +186,18 @@ def _what(request: Request, error: HTTPException) -> str:
     return str(error.detail)
 
 
-def _complaints(error: RequestValidationError) -> str:
-    told = []
-    for item in list(error.errors())[:4]:
-        place = ".".join(str(part) for part in item.get("loc", ()) if part not in ("body", "query", "path"))
-        told.append(f"{place or 'body'}: {_plainly(item)}")
-    return "; ".join(told)
+def _complaints(error: RequestValidationError) -> tuple[str, str]:
+    """What is wrong, in words, and the first place where it is."""
+    items = list(error.errors())[:4]
+    places = [_place(item) for item in items]
+    told = [
+        f"{place or 'the body'} {complaint(item)[:300]}" for place, item in zip(places, items, strict=True)
+    ]
+    return "; ".join(told), places[0]
 
 
-def _plainly(item: dict[str, Any]) -> str:
-    words = str(item.get("msg", "it cannot be used")).removeprefix("Value error, ")
-    return words[:1].lower() + words[1:300]
+def _place(item: Mapping[str, Any]) -> str:
+    """By the names that the sender wrote: of text that is no JSON there are none."""
+    if item.get("type") == "json_invalid":
+        return ""
+    return ".".join(str(part)[:80] for part in item.get("loc", ()) if part not in ("body", "query", "path"))

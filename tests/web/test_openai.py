@@ -135,8 +135,16 @@ def test_what_cannot_be_honoured_is_refused_in_words(
 
 
 def test_a_model_that_there_is_not_names_those_that_there_are(sdk: openai.OpenAI) -> None:
-    with pytest.raises(openai.NotFoundError, match=MODEL):
+    with pytest.raises(openai.NotFoundError, match=MODEL) as raised:
         sdk.chat.completions.create(model="gpt-5", messages=[user("Hello")])
+    assert (raised.value.code, raised.value.param) == ("model_not_found", "model")
+
+
+def test_what_cannot_be_understood_is_a_bad_request_that_names_its_field(sdk: openai.OpenAI) -> None:
+    wrong: Any = [{"role": "wizard", "content": "Hello"}]
+    with pytest.raises(openai.BadRequestError, match="role") as raised:
+        sdk.chat.completions.create(model=MODEL, messages=wrong)
+    assert (raised.value.type, raised.value.param) == ("invalid_request_error", "messages.0.role")
 
 
 def test_an_error_of_the_model_is_an_error_of_the_client(sdk: openai.OpenAI) -> None:

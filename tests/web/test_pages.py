@@ -72,6 +72,9 @@ def test_what_is_not_there_is_said_in_words(web: httpx.Client, view: str, status
     answer = web.get(view)
     assert answer.status_code == status, answer.text[:300]
     assert "<h1>" in answer.text
+    assert 'id="say"' in answer.text and 'id="view"' in answer.text  # inside the page, which goes on
+    part = web.get(view, headers={"x-part": "work"})
+    assert part.status_code == status and 'id="say"' not in part.text
 
 
 def test_what_changes_something_takes_no_get_and_nothing_from_elsewhere(web: httpx.Client) -> None:

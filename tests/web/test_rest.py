@@ -72,6 +72,8 @@ def test_a_task_is_made_listed_shown_and_ended(web: httpx.Client) -> None:
     assert task not in [one["id"] for one in web.get("/api/tasks").json()["tasks"]]
     assert web.post(f"/api/tasks/{task}/explode").status_code == 422
     assert web.get("/api/tasks/no-such-task").status_code == 404
+    unknown = web.get("/api/turns/zzz")
+    assert unknown.status_code == 404 and unknown.json()["error"] == "there is no turn 'zzz'"
 
 
 def test_notes_are_written_found_read_and_deleted(web: httpx.Client) -> None:

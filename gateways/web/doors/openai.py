@@ -16,6 +16,7 @@ from fastapi.sse import format_sse_event
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from gateways.web import errors
 from gateways.web.access import Line, Person, Visitor
 from gateways.web.api.chat import answer_of, last, opened
 from gateways.web.calls import call
@@ -159,7 +160,9 @@ async def _check_agent(client: Client, name: str) -> None:
     names = sorted(one.name for one in await agents.known(client))
     if name not in names:
         there = ", ".join(PREFIX + one for one in names)
-        raise HttpError(404, f"there is no model {name[:100]!r}", f"there are: {there}", "name one of them")
+        raise HttpError(
+            404, f"there is no model {name[:100]!r}", f"there are: {there}", "name one of them", field="model"
+        )
 
 
 async def _of_agent(completion: _Completion, client: Client) -> Response:
@@ -202,7 +205,7 @@ async def _consulted(completion: _Completion, consulting: Any) -> AsyncIterator[
         try:
             yield _piece(completion, {"content": _said(work.result())})
         except PromptDockError as error:
-            yield _error(error.told())
+            yield _data({"error": errors.openai(error)})
         else:
             yield _piece(completion, {}, "stop")
         yield format_sse_event(data_str="[DONE]")

@@ -12,6 +12,7 @@ from gateways.web.pages import (
     hooks,
     inbox,
     live,
+    lost,
     memory,
     models,
     notes,
@@ -28,6 +29,8 @@ _VIEWS = (
     *(static, talk, live, answers, tasks, inbox, trace, sessions, notes, hooks, memory, agents, profiles),
     *(models, budgets, health, palette),
 )
+
+failed = lost.failed  # for what goes wrong at an address of the page
 
 router = APIRouter(include_in_schema=False)
 for one in _VIEWS:

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from shared.plain import LONGEST as LONGEST
+from shared.plain import complaint as complaint
 from shared.plain import dollars as dollars
 
 # Whole escape sequences first (CSI, then OSC and its kin up to their end), so that no rest of them is shown.

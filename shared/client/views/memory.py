@@ -63,7 +63,7 @@ async def why(client: Client, user: str, turn: str, session: str = "") -> Card:
     rows = await store.select(TurnRow, where, order=[("created_at", "desc")], limit=_RECENT)
     turns = [row for row in rows if not (row.session_id or "").startswith(_ASIDE)]
     if not turns:
-        what = f"{turn!r} names no turn of {user}" if turn else f"there is no turn of {user} yet"
+        what = f"there is no turn {turn!r} of {user}" if turn else f"there is no turn of {user} yet"
         raise UsageError(what, "", "the id of a message, as ask --json prints it; or none, for the last one")
     steps = await store.select(TurnStep, {"turn_id": turns[0].turn_id, "kind": bundle.KIND}, limit=1)
     told = steps[0].detail if steps else {}

@@ -62,7 +62,7 @@ async def _named(client: Client, name: str, user: str) -> Sequence[TurnRow]:
 
 def _nothing(name: str, why: str) -> UsageError:
     fix = "the id of a message, as ask --json prints it, or of a task"
-    return UsageError(f"{name!r} names no turn", why, fix)
+    return UsageError(f"there is no turn {name!r}", why, fix)
 
 
 async def _part(client: Client, name: str) -> Task:
