@@ -24,6 +24,7 @@ from pydantic import (
     field_validator,
 )
 
+from shared.bus.images import MAX_IMAGES, Image
 from shared.bus.keys import WIRE
 from shared.errors import BadMessage
 from shared.plain import complaint
@@ -136,7 +137,7 @@ class Human(Envelope):
 
 
 class Said(Human):
-    """A person's words."""
+    """A person's words, and pictures beside them."""
 
     type: Literal["message"] = "message"
     content: Words
@@ -151,6 +152,7 @@ class Said(Human):
     notes: bool = False
     force: bool = False
     source: str | None = None
+    images: Annotated[list[Image], Field(max_length=MAX_IMAGES)] = []
 
     @property
     def session(self) -> str:

@@ -41,6 +41,7 @@ class Asking:
     mode: Literal["simple", "full"] = "simple"
     project_id: str | None = None
     force: bool = False
+    images: Sequence[dict[str, str]] = ()
 
 
 @dataclass(frozen=True)
@@ -207,6 +208,7 @@ async def converse(client: Client, hub: Fanout, question: Asking) -> AsyncGenera
             use_memory=None if question.use_memory else False,
             mode=None if question.mode == "simple" else question.mode,
             project_id=question.project_id,
+            images=list(question.images) or None,
         )
         ids = {"session_id": question.session, "message_id": question.id, "task_id": question.id}
         yield TurnEvent("accepted", {**ids, "outcome": sent.outcome, "waiting": sent.waiting})

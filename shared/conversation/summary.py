@@ -106,6 +106,8 @@ def _told(block: Block) -> str:
             return f"(calls {block['name']} {block.get('input') or ''})"[:_RESULT]
         case "tool_result":
             return f"(result: {_plain(block.get('content'))[:_RESULT]})"
+        case "image":
+            return "(a picture)"
     return ""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from shared.models import sight
 from shared.models.base import ModelMessage
 from shared.store.base import Store
 from shared.store.origin import mark
@@ -18,8 +19,8 @@ FLOOR = (
 
 
 def messages(window: list[Record]) -> list[ModelMessage]:
-    """The window in the provider's form."""
-    return [{"role": record["role"], "content": record["content"]} for record in window]
+    """The window in the provider's form, with the newest of its pictures."""
+    return sight.newest({"role": record["role"], "content": record["content"]} for record in window)
 
 
 def surplus(window: list[Record], added: int, keep: int = KEEP) -> int:

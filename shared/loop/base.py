@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from shared.models.base import Block, Usage
-from shared.turns.records import JournalRecord, Records
+from shared.turns.records import JournalRecord, NoteRecord, Records
 
 
 class Journal(Protocol):
@@ -58,7 +58,8 @@ class Verdict:
 Act = Callable[[Call], Awaitable[Outcome]]
 AskPermission = Callable[[Call], Awaitable[Verdict]]
 PublishEvent = Callable[[str, dict[str, Any]], None]  # kind of event, payload; must not block
-JoinedMessages = Callable[[], Awaitable[list[str]]]  # words that came for this turn meanwhile
+# Words that came for this turn meanwhile; those with pictures beside them as a note.
+JoinedMessages = Callable[[], Awaitable[Sequence[str | NoteRecord]]]
 
 
 @dataclass(frozen=True)

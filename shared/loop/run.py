@@ -73,8 +73,8 @@ async def run(
             await _act(hands, script)
         if script.ends is not None:
             return _told(hands, script, "question")
-        for text in await joined():
-            await _record(hands, script, NoteRecord(text=text))
+        for said in await joined():
+            await _record(hands, script, NoteRecord(text=said) if isinstance(said, str) else said)
         if script.answered:
             return _told(hands, script, "refusal" if script.refused else "answer")
         if spent := _money(script, limits):

@@ -94,7 +94,7 @@ class Transcript:
         self.cut = 0  # in a row: answers that were not whole
         self._calls: list[Call] = []
         self._results: dict[str, ResultRecord] = {}
-        self._notes: list[str] = []
+        self._notes: list[Block] = []
         self._previous: tuple[str, str, str] | None = None
         for record in records:
             self.add(record, again=True)
@@ -107,7 +107,7 @@ class Transcript:
             case ResultRecord():
                 self._result(record)
             case NoteRecord():
-                self._notes.append(record.text)
+                self._notes += [{"type": "text", "text": record.text}, *record.images]
                 self.ends = None  # a question that was answered within the turn does not end it
 
     @property
@@ -136,7 +136,7 @@ class Transcript:
         """What this turn adds to the conversation, as it must be sent now."""
         said = [*self.messages]
         if self._notes and not self.pending:
-            said.append({"role": "user", "content": [{"type": "text", "text": text} for text in self._notes]})
+            said.append({"role": "user", "content": [*self._notes]})
         return said
 
     def _model(self, record: ModelRecord, again: bool) -> None:
@@ -187,12 +187,11 @@ class Transcript:
             self.messages.append({"role": "user", "content": blocks})
             self._settled = True
         if self._notes:
-            notes = [{"type": "text", "text": text} for text in self._notes]
+            notes, self._notes = self._notes, []
             if self.messages and self.messages[-1]["role"] == "user":
                 self.messages[-1]["content"].extend(notes)
             else:
                 self.messages.append({"role": "user", "content": notes})
-            self._notes = []
             self._settled = True
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from shared.errors import ModelError, ModelOverloaded, ModelUnusable, PromptDockError
-from shared.models import chat
+from shared.models import chat, sight
 from shared.models.base import Answer, Block, Delta, OnDelta, Request, Usage
 from shared.models.loading import load
 from shared.models.remote import RemoteModel, hooks
@@ -37,6 +38,7 @@ class OllamaModel(RemoteModel):
     def __init__(self, *args: Any, context: int = CONTEXT, **fields: Any) -> None:
         super().__init__(*args, **fields)
         self._context = context
+        self._seeing: dict[str, bool] = {}  # models that were asked for
         address = (self._base_url or PROVIDER).rstrip("/")
         self._address = address.removesuffix("/v1").removesuffix("/api")
 
@@ -55,8 +57,23 @@ class OllamaModel(RemoteModel):
             newest = sorted(rows, key=lambda row: str(row.get("modified_at", "")), reverse=True)
             return [str(row["name"]) for row in newest][:limit]
 
+    async def _sees(self, client: AsyncClient, model: str) -> bool:
+        """Whether that model takes pictures; asked once. A server that does not say so is believed to."""
+        if model not in self._seeing:
+            answer = await client.post("/api/show", json={"model": model}, headers=self._headers())
+            told = answer.json() if answer.status_code == 200 else {}
+            self._seeing[model] = "vision" in told.get("capabilities", ["vision"])
+        return self._seeing[model]
+
     async def _ask(self, request: Request, emit: OnDelta) -> Answer:
         client = await self._open()
+        notes: tuple[str, ...] = ()
+        if sight.pictured(request.messages):
+            async with self._ours():
+                blind = not await self._sees(client, request.model)
+            if blind:
+                request = replace(request, messages=sight.unseen(request.messages))
+                notes = (sight.cannot_see(request.model),)
         text, thought, calls, last = [], [], [], None
         asked = client.stream("POST", "/api/chat", json=self._body(request), headers=self._headers())
         async with self._ours(), asked as answer:
@@ -79,7 +96,8 @@ class OllamaModel(RemoteModel):
                 last = piece if piece.done else last
         if last is None:
             raise self._cut("the stream ended before it was done")
-        return _answer(request, "".join(text), "".join(thought), calls, last)
+        made = _answer(request, "".join(text), "".join(thought), calls, last)
+        return replace(made, notes=notes)
 
     def _body(self, request: Request) -> dict[str, Any]:
         said = chat.parted(request.messages, request.model)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from shared.errors import ConfigurationError, ModelError, ModelOverloaded, ModelUnusable, PromptDockError
-from shared.models import chat
+from shared.models import chat, sight
 from shared.models.base import Answer, Block, Delta, OnDelta, Request, Usage
 from shared.models.loading import load
 from shared.models.prices import priced
@@ -26,6 +27,9 @@ NO_KEY = "none"  # for servers of one's own that ask for none; the SDK wants one
 LENGTH, LENGTH_BEFORE = "max_completion_tokens", "max_tokens"  # as OpenAI calls it, and as most others do
 # What some models and servers refuse, and can be done without or said in another way.
 _SPARED = ("temperature", "stream_options", LENGTH, LENGTH_BEFORE)
+_SIGHT = "images"  # what models without sight refuse; no parameter, but spared like one
+# Words about the picture itself: another model would not take it either.
+_UNREADABLE = re.compile(r"(?i)\b(too large|corrupt|could not (be )?(decode|process|parse)|failed to|empty)")
 _BROKE = ("insufficient_quota", "billing_hard_limit_reached")
 _THOUGHTS = ("reasoning_content", "reasoning")  # fields beside the words, as servers call them
 
@@ -111,7 +115,7 @@ class OpenAIModel(RemoteModel):
 
     async def _ask(self, request: Request, emit: OnDelta) -> Answer:
         client = await self._open()
-        for _ in _SPARED:
+        for _ in (*_SPARED, _SIGHT):
             sent = self._parameters(request)
             try:
                 return await self._once(client, request, sent, emit)
@@ -144,7 +148,8 @@ class OpenAIModel(RemoteModel):
     def _parameters(self, request: Request) -> dict[str, Any]:
         """The request as the SDK takes it, without what this model refused before."""
         refused = self._refused[request.model]
-        said = chat.parted(request.messages, request.model)
+        shown = sight.unseen(request.messages) if _SIGHT in refused else request.messages
+        said = chat.parted(shown, request.model)
         system = "\n\n".join(part for part in request.system if part.strip())
         first = [{"role": "system", "content": system}] if system else []
         body: dict[str, Any] = {
@@ -164,9 +169,12 @@ class OpenAIModel(RemoteModel):
         return body
 
     def _notes(self, request: Request) -> tuple[str, ...]:
-        if request.temperature is None or "temperature" not in self._refused[request.model]:
-            return ()
-        return (no_temperature(request.model, request.temperature),)
+        refused, notes = self._refused[request.model], list[str]()
+        if request.temperature is not None and "temperature" in refused:
+            notes.append(no_temperature(request.model, request.temperature))
+        if _SIGHT in refused and sight.pictured(request.messages):
+            notes.append(sight.cannot_see(request.model))
+        return tuple(notes)
 
     async def _open(self) -> AsyncOpenAI:
         if self._client is None:
@@ -261,6 +269,8 @@ def _words(error: APIError) -> str:
 
 def _spared(error: APIStatusError, sent: Block) -> str:
     """The parameter that is refused, if it is one that can be spared; "" where it is not."""
+    if "image" in error.message.lower() and '"image_url"' in json.dumps(sent.get("messages", ())):
+        return "" if _UNREADABLE.search(error.message) else _SIGHT
     here = [name for name in _SPARED if name in sent]
     if error.param:
         return error.param if error.param in here else ""

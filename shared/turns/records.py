@@ -122,6 +122,7 @@ class NoteRecord(_Kind):
 
     k: Literal["note"] = "note"
     text: AnyText
+    images: list[AnyObject] = []  # blocks of pictures that came with them
 
 
 class IntentRecord(_Kind):

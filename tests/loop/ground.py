@@ -9,7 +9,7 @@ from typing import Any
 
 from shared.loop import Call, Done, Limits, Outcome, Verdict, run
 from shared.models.base import Answer, Delta, Model, OnDelta, Request, StopReason, Usage
-from shared.turns.records import JournalRecord, Records, read
+from shared.turns.records import JournalRecord, NoteRecord, Records, read
 
 
 class Crash(Exception):
@@ -85,7 +85,9 @@ class World:
     book: Book = field(default_factory=Book)
     results: dict[str, Outcome] = field(default_factory=dict)
     denied: dict[str, str] = field(default_factory=dict)
-    notes: list[tuple[int, str]] = field(default_factory=list)  # after how many model calls, words
+    notes: list[tuple[int, str | NoteRecord]] = field(
+        default_factory=list
+    )  # after how many model calls, words
     limits: Limits = field(default_factory=Limits)
     together: frozenset[str] = frozenset()
     ran: list[Call] = field(default_factory=list)
@@ -103,7 +105,7 @@ class World:
     async def permit(self, call: Call) -> Verdict:
         return Verdict(call.tool not in self.denied, self.denied.get(call.tool, ""))
 
-    async def joined(self) -> list[str]:
+    async def joined(self) -> list[str | NoteRecord]:
         came = [words for after, words in self.notes if after <= len(self.model.asked)]
         self.notes = [note for note in self.notes if note[0] > len(self.model.asked)]
         return came

@@ -11,7 +11,9 @@ from shared.loop import Call, Limits, Outcome
 from shared.loop.run import CUT_IN_A_ROW
 from shared.loop.transcript import CONTINUE
 from shared.models.base import Answer, Usage
+from shared.turns.records import NoteRecord
 from tests.loop.ground import World, calls, text
+from tests.support.pictures import picture
 
 
 async def test_an_answer_of_words_ends_the_turn_with_them() -> None:
@@ -231,6 +233,17 @@ async def test_words_that_join_between_two_rounds_stand_behind_the_results() -> 
     world = World([calls("look"), text("Blue then")], notes=[(1, "make it blue")])
     assert (await world.turn()).text == "Blue then"
     assert world.sent()[-1] == ("user", ["id-look", "make it blue"])
+
+
+async def test_a_picture_that_joins_with_words_stands_behind_them_also_for_who_takes_over() -> None:
+    block = picture().block()
+    note = NoteRecord(text="this one", images=[block])
+    world = World([calls("look"), text("A square")], notes=[(1, note)])
+    assert (await world.turn()).text == "A square"
+    assert world.model.asked[-1].messages[-1]["content"][1:] == [{"type": "text", "text": "this one"}, block]
+    again = World([text("not asked"), text("A square")], book=world.book.reopen())
+    assert (await again.turn()).text == "A square"
+    assert again.model.asked[-1].messages[-1]["content"][1:] == [{"type": "text", "text": "this one"}, block]
 
 
 async def test_words_that_join_while_the_answer_is_made_get_an_answer_as_well() -> None:

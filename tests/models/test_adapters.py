@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from tests.support.chat_api import ChatApi
 from tests.support.messages_api import MessagesApi
 from tests.support.messages_script import Step
 from tests.support.ollama_api import OllamaApi
+from tests.support.pictures import picture
 
 PLAN = ToolSpec("consult_planner", "Ask the Planner", {"type": "object", "properties": {}})
 CALLS: tuple[dict[str, Any], ...] = (
@@ -256,3 +258,33 @@ async def test_what_a_model_used_costs_what_it_costs(kind: Kind, make: Make) -> 
         return
     assert (usage.input, usage.output, usage.cache_read) == (1000, 200, 30_000)
     assert 0.002 < usage.cost < 0.05
+
+
+LOOK = (
+    {"role": "user", "content": [{"type": "text", "text": "What is this?"}, picture().block()]},
+)  # fmt: skip
+
+
+async def test_a_picture_goes_to_a_model_that_sees(kind: Kind, make: Make) -> None:
+    sees = {"sees": (kind.model,)} if kind.server is OllamaApi else {}
+    with kind.server([Step(text="A square.")], **sees) as api:
+        answer = await make(api).answer(replace(_ask(kind), messages=LOOK))
+    assert picture().data in json.dumps(api.requests[0]) and answer.notes == ()
+
+
+async def test_a_model_that_cannot_see_answers_the_words_and_the_person_is_told(
+    kind: Kind, make: Make
+) -> None:
+    if kind.server is MessagesApi:
+        pytest.skip("every model of Anthropic sees")
+    blind = {"refuses": ("images",)} if kind.server is ChatApi else {}
+    with kind.server([Step(text="I cannot see it."), Step(text="Still not.")], **blind) as api:
+        model = make(api)
+        for _ in range(2):
+            answer = await model.answer(replace(_ask(kind), messages=LOOK))
+            [note] = answer.notes
+            assert note.startswith(f"{kind.model} cannot see")
+        assert "cannot see it" in json.dumps(api.requests[-1]) and picture().data not in json.dumps(
+            api.requests[-1]
+        )
+        assert len(api.requests) == (3 if kind.server is ChatApi else 2), "it is found out once"

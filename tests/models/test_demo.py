@@ -23,6 +23,7 @@ from shared.tools.tasks import planning, plans
 from shared.worker.runners import question
 from tests.models.conftest import heard
 from tests.support.messages_check import complaint
+from tests.support.pictures import picture
 
 CHATTER = ("consult_planner", "consult_researcher", "assign_task", "check_agent_status", "escalate_to_human")
 PLAN = {"plan": {"summary": "s", "tasks": [{"title": "Add the route", "agent": "backend", "depends_on": []}]}}
@@ -735,3 +736,15 @@ async def test_where_several_repositories_fit_the_person_is_shown_how_to_name_on
     await talk.reply({"error": "the plan was refused"}, FOUND)
     said = text(await talk.reply(refused))
     assert "“Build a fence in the repository bank”" in said
+
+
+async def test_it_says_that_it_cannot_see_a_picture_and_answers_the_words() -> None:
+    talk = Talk()
+    talk.messages.append(
+        {"role": "user", "content": [{"type": "text", "text": "[from Ann]: Hello"}, picture().block()]}
+    )
+    seen = await talk.ask()
+    assert seen.notes == (
+        "the demo model cannot see pictures: it was told that one came along, not what is in it",
+    )
+    assert (await talk.say("and now?")).notes == ()

@@ -92,7 +92,7 @@ async def test_images_are_sent_where_blocks_have_them(make: Make) -> None:
         await make(api).answer(type(ask())(**request))
         parts = api.requests[0]["messages"][-1]["content"]
     assert parts[1] == {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
-    with OllamaApi() as served:
+    with OllamaApi(sees=(ask().model,)) as served:
         model = OllamaModel(lambda: "", base_url=served.url)
         await model.answer(type(ask())(**request))
         await model.close()

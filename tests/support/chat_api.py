@@ -32,6 +32,8 @@ class ChatApi(MessagesApi):
     def complaint(self, body: Body) -> str:
         if found := [name for name in self.refuses if name in body]:
             return f"Unsupported parameter: '{found[0]}' is not supported with this model."
+        if "images" in self.refuses and '"image_url"' in json.dumps(body["messages"]):
+            return "Invalid content type. image_url is only supported by certain models."
         return complaint(body)
 
     def neutral(self, body: Body) -> Body:

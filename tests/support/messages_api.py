@@ -144,6 +144,9 @@ class MessagesApi:
         elif exchange.path == self.lists_at:
             await JSONResponse(self.listing())(scope, receive, send)
             return
+        elif (told := self.other(exchange)) is not None:
+            await JSONResponse(told)(scope, receive, send)
+            return
         elif exchange.path != self.answers_at:
             step = Step(status=404, message=f"there is no {exchange.path}")
         elif why := self.complaint(exchange.body):
@@ -177,6 +180,10 @@ class MessagesApi:
             return  # without the end of the body the server closes the connection
         await send({"type": "http.response.body", "body": b""})
         exchange.whole = not step.fault
+
+    def other(self, exchange: Exchange) -> Body | None:
+        """The answer at an address of this provider alone."""
+        return None
 
     def complaint(self, body: Body) -> str:
         """Why the real API would answer this request with 400; "" where it would not."""

@@ -9,7 +9,7 @@ from typing import Any
 from starlette.responses import JSONResponse
 
 from tests.support.chat_api import neutral
-from tests.support.messages_api import MessagesApi, headers
+from tests.support.messages_api import Exchange, MessagesApi, headers
 from tests.support.messages_script import Body, Step
 
 MODELS = ("qwen3:8b", "llama3.2:latest")
@@ -23,11 +23,21 @@ class OllamaApi(MessagesApi):
     answers_at, lists_at = "/api/chat", "/api/tags"
     content_type = b"application/x-ndjson"
 
-    def __init__(self, *args: Any, thinks: tuple[str, ...] = (), **fields: Any) -> None:
+    def __init__(
+        self, *args: Any, thinks: tuple[str, ...] = (), sees: tuple[str, ...] = (), **fields: Any
+    ) -> None:
         super().__init__(*args, **{"models": MODELS, **fields})
-        self.thinks = thinks
+        self.thinks, self.sees = thinks, sees
+
+    def other(self, exchange: Exchange) -> dict[str, Any] | None:
+        if exchange.path != "/api/show":
+            return None
+        seeing = exchange.body["model"] in self.sees
+        return {"capabilities": ["completion", "tools", *(["vision"] if seeing else [])]}
 
     def complaint(self, body: Body) -> str:
+        if any("images" in one for one in body["messages"]) and body["model"] not in self.sees:
+            return "this model is missing data required for image input"
         for place, message in enumerate(body["messages"]):
             if not isinstance(message.get("content", ""), str):
                 return f"json: cannot unmarshal array into messages.{place}.content of type string"

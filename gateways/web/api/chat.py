@@ -14,6 +14,7 @@ from starlette.requests import Request
 from gateways.web.access import Line, Person, Visitor
 from gateways.web.errors import HttpError
 from gateways.web.events import COMMENT, EVERY, EventStream, data_of
+from shared.bus.images import MAX_IMAGES, Image
 from shared.bus.messages import SessionId, Words
 from shared.client.client import Client
 from shared.client.turn import Asking, TurnEvent, converse
@@ -47,6 +48,9 @@ class ChatRequest(BaseModel):
         None, description="The project to work on."
     )
     force: bool = Field(False, description="Also what would be asked back first.")
+    images: Annotated[list[Image], Field(max_length=MAX_IMAGES)] = Field(
+        [], description="Pictures as base64: PNG, JPEG, GIF or WebP, 176 KB together."
+    )
 
     def question(self, person: Person, mode: Literal["simple", "full"] = "simple") -> Asking:
         """As it is said on the bus."""
@@ -63,6 +67,7 @@ class ChatRequest(BaseModel):
             mode=mode,
             project_id=self.project_id,
             force=self.force,
+            images=[image.model_dump() for image in self.images],
         )
 
 

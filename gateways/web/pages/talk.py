@@ -13,16 +13,19 @@ from gateways.web.errors import HttpError
 from gateways.web.pages import tasks
 from gateways.web.pages.frame import Here, Seat, back, entries_shown, given
 from gateways.web.render import words
+from shared.bus.images import MAX_IMAGE_BYTES, MAX_IMAGES, Image, image_of
 from shared.bus.messages import MAX_BYTES, default_session
 from shared.client.fanout import is_cursor
 from shared.client.types import Sent
 from shared.client.views import pending, status, visible
 from shared.client.views.conversation import running
 from shared.client.views.conversation.transcript import entries_of, transcript
+from shared.client.views.conversation.transcript import image_of as stored_image
 from shared.errors import BadMessage, PromptDockError
 
 router = APIRouter()
 _SOURCE = "web"
+_LOOK = "(a picture)"  # what is said where nothing else is
 
 
 @router.get("/")
@@ -77,12 +80,25 @@ async def pulse(here: Here, agent: str, request: str) -> Response:
     return JSONResponse({"doing": doing, "silent": silent})
 
 
+@router.get("/chat/{session:path}/image/{message}/{number}")
+async def picture(here: Here, message: str, number: int) -> Response:
+    """A picture that came with a message; what a message holds never changes."""
+    await visible.session(here.client, here.person.sight, here.session)
+    found = (
+        await stored_image(here.client, here.session, message, number) if 0 <= number < MAX_IMAGES else None
+    )
+    if found is None:
+        raise HttpError(404, "there is no such picture")
+    kept = {"cache-control": "private, max-age=31536000, immutable"}
+    return Response(found.content, media_type=found.media_type, headers=kept)
+
+
 @router.post("/chat/{session:path}/say")
 async def say(here: Here) -> Response:
     """Send words; with files, these come behind them as text."""
     await visible.session(here.client, here.person.sight, here.session)
     form = await here.request.form(max_files=10, max_part_size=2 * MAX_BYTES)
-    text = await _whole(form)
+    text, images = await _whole(form)
     try:
         sent = await here.client.say(
             text,
@@ -93,6 +109,7 @@ async def say(here: Here) -> Response:
             force=bool(given(form, "force")),
             source=_SOURCE,
             roles=list(here.person.roles) or None,
+            images=images or None,
         )
         note = await _note(here, sent)
     except PromptDockError as error:
@@ -104,17 +121,31 @@ async def say(here: Here) -> Response:
     return back(here, _address(here), "", note)
 
 
-async def _whole(form: Any) -> str:
-    """The words, and behind them the files that came along."""
-    parts = [given(form, "text", MAX_BYTES)]
+async def _whole(form: Any) -> tuple[str, list[dict[str, str]]]:
+    """The words with the text files that came along behind them, and the pictures."""
+    parts, images = [given(form, "text", MAX_BYTES)], list[Image]()
     for one in form.getlist("file"):
         if isinstance(one, str) or not one.filename:
             continue
         content = await one.read()
-        if b"\0" in content:
-            raise BadMessage(f"{one.filename[:100]} is no text", "only text files can be sent", "")
-        parts.append(fenced(one.filename, content.decode("utf-8", "replace")))
-    return "\n\n".join(part for part in parts if part)
+        if image := image_of(content):
+            images.append(image)
+        elif b"\0" in content:
+            raise BadMessage(
+                f"{one.filename[:100]} cannot be sent",
+                "it is neither text nor a PNG, JPEG, GIF or WebP picture",
+            )
+        else:
+            parts.append(fenced(one.filename, content.decode("utf-8", "replace")))
+    size = sum(len(image.data) * 3 // 4 for image in images)
+    if len(images) > MAX_IMAGES or size > MAX_IMAGE_BYTES:
+        raise BadMessage(
+            "the pictures cannot be sent together",
+            f"{len(images)} of {size // 1024} KB; {MAX_IMAGES} of {MAX_IMAGE_BYTES // 1024} KB together are the most",
+            "send fewer or smaller ones",
+        )
+    words = "\n\n".join(part for part in parts if part)
+    return words or (_LOOK if images else ""), [image.model_dump() for image in images]
 
 
 def fenced(name: str, content: str) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from shared.errors import ModelUnusable
+from shared.models import sight
 from shared.models.base import Answer, Block, Delta, Model, OnDelta, Request, Usage
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class DemoModel(Model):
             await asyncio.sleep(0)
         content = tuple(_blocks(move, request))
         asked = "" if request.model in ("", NAME) else request.model
+        notes = [f"no provider is configured: the demo model answered, not {asked}"] if asked else []
+        notes += [sight.cannot_see("the demo model")] if sight.pictured(request.messages[-1:]) else []
         return Answer(
             content=content,
             stop_reason="tool_use" if move.calls else "end_turn",
@@ -51,7 +54,7 @@ class DemoModel(Model):
             model=NAME,
             demo=True,
             provider=NAME,
-            notes=(f"no provider is configured: the demo model answered, not {asked}",) if asked else (),
+            notes=tuple(notes),
         )
 
     async def models(self) -> list[str]:
@@ -84,5 +87,6 @@ def _pieces(text: str) -> Iterator[str]:
 
 def _usage(request: Request, content: tuple[Block, ...]) -> Usage:
     """Rough counts, so that budgets and displays have something to show; the price is nothing."""
-    asked = sum(len(part) for part in request.system) + len(json.dumps(request.messages))
+    seen = json.dumps(sight.unseen(request.messages))
+    asked = sum(len(part) for part in request.system) + len(seen)
     return Usage(input=asked // _CHARACTERS, output=len(json.dumps(content)) // _CHARACTERS)

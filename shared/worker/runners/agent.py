@@ -29,7 +29,7 @@ from shared.tools.context import Context, Own, WorkerServices
 from shared.tools.execute import ToolExecutor
 from shared.tools.registry import BoundCall, BoundCalls, Category, Registry, Tool, ToolSource
 from shared.tools.view import ToolView, ViewedModel
-from shared.turns.records import IntentRecord, ModelRecord
+from shared.turns.records import IntentRecord, ModelRecord, NoteRecord
 from shared.turns.turn import Turn
 from shared.worker import incidents
 from shared.worker.budgets.ledger import Ledger
@@ -256,7 +256,7 @@ class AgentRunner:
         )
         await meter.open()
 
-        async def news() -> list[str]:
+        async def news() -> Sequence[str | NoteRecord]:
             await meter.next()
             return await joined()
 

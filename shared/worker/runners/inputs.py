@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from typing import Any
 
 from shared.bus import messages
 from shared.errors import BadMessage
@@ -73,6 +74,11 @@ def words(given: TurnInput) -> list[str]:
 def said(message: messages.Said | messages.Amend) -> str:
     """One person's words."""
     return tagless(conceal(f"[from {message.user_name or message.user_id}]: {message.content}"))
+
+
+def pictures(message: messages.Said | messages.Amend) -> list[dict[str, Any]]:
+    """The pictures of one person's words, as a model is sent them."""
+    return [image.block() for image in message.images] if isinstance(message, messages.Said) else []
 
 
 def awaited(turn_id: str, records: Records) -> set[str]:

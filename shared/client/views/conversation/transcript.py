@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
+from shared.bus.images import Image
 from shared.bus.keys import CHATTER
 from shared.client.client import Client
 from shared.client.text import times
@@ -93,6 +94,8 @@ class TranscriptEntry:
     tokens_in: int = 0
     tokens_out: int = 0
     cost: float = 0.0
+    footer: tuple[str, ...] = ()  # lines beside an answer: how it came about
+    images: int = 0  # pictures that came with the words
 
 
 @dataclass(frozen=True)
@@ -262,7 +265,10 @@ def _entry(
     payload = row.payload
     if row.from_agent == reading.PERSON:
         source, turn = str(payload.get("source") or "redis-cli"), row.message_id or ""
-        return TranscriptEntry(item.id, item.at, "said", item.text, item.who, source, turn=turn)
+        images = len(_images(payload))
+        return TranscriptEntry(
+            item.id, item.at, "said", item.text, item.who, source, turn=turn, images=images
+        )
     turn = item.turn if row.type in _CLOSES else ""
     kind: EntryKind = {
         "error": "error", "awaiting_input": "question", "awaiting_approval": "approval", "task_update": "update",
@@ -292,7 +298,24 @@ def _entry(
         tokens_in=int(usage.get("input") or 0),
         tokens_out=int(usage.get("output") or 0),
         cost=float(usage.get("cost") or 0),
+        footer=tuple(map(str, payload.get("footer") or ())),
     )
+
+
+async def image_of(client: Client, session: str, message: str, number: int) -> Image | None:
+    """One picture of a message of that conversation."""
+    where = {"session_id": session, "message_id": message, "type": "message"}
+    rows = await (await client.store()).select(Message, where, limit=1)
+    found = _images(rows[0].payload) if rows else []
+    try:
+        return Image.model_validate(found[number])
+    except (IndexError, ValueError):
+        return None
+
+
+def _images(payload: dict[str, Any]) -> list[Any]:
+    images = payload.get("images")
+    return images if isinstance(images, list) else []
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ records of the journal, written together with these notes, so that a successor g
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +17,7 @@ from shared.loop import PublishEvent
 from shared.loop.base import JoinedMessages
 from shared.loop.transcript import Transcript
 from shared.tools.tasks.planning import PLAN
-from shared.turns.records import PlanRecord, StepRecord
+from shared.turns.records import NoteRecord, PlanRecord, StepRecord
 from shared.turns.turn import Turn
 from shared.worker.runners.agent import AgentRunner
 from shared.worker.runners.peers import Peers, Say
@@ -118,7 +119,7 @@ class _Steps:
         self._turn, self._live, self._say, self._joined, self._by = turn, live, say, joined, by
         self._fresh = True
 
-    async def joined(self) -> list[str]:
+    async def joined(self) -> Sequence[str | NoteRecord]:
         words = await self._joined()
         plan = self._turn.records.last_result(PLAN)
         if words or plan is None or plan["strategy"] == "direct":

@@ -16,7 +16,7 @@ from shared.errors import BadMessage, Missing, PromptDockError, ToolError, Usage
 from shared.guard.permissions import marks
 from shared.loop import Call, Done, PublishEvent, final
 from shared.loop.transcript import Transcript
-from shared.models.base import ModelMessage
+from shared.models.base import Block, ModelMessage
 from shared.tools.approvals.trust import CONVERSATION
 from shared.tools.context import Context
 from shared.turns import outbox
@@ -44,7 +44,7 @@ from shared.worker.runners.chat import (
 from shared.worker.runners.chat.keeping import WindowKeeper
 from shared.worker.runners.chat.output import TurnOutput
 from shared.worker.runners.consult import asked_for
-from shared.worker.runners.inputs import awaited, said, sort, words
+from shared.worker.runners.inputs import awaited, pictures, said, sort, words
 from shared.worker.runners.peers import Peers
 
 
@@ -69,6 +69,7 @@ class ChatRunner:
         self._colleagues: Peers | None = None
         self._past: History | None = None
         self._opening: list[str] = []
+        self._pictures: list[Block] = []  # that came with the words of the opening
         self._model: str | None = None  # that is named for this turn or this conversation
         self._open: list[str] = []  # the questions of tasks that these words may answer
         self._shared = False  # words of somebody else joined the turn
@@ -134,7 +135,7 @@ class ChatRunner:
         opening = self._opening or [*words(self._given)]
         if not opening:
             return {}
-        kept = unfinished.messages(self.turn, opening, how, error)
+        kept = unfinished.messages(self.turn, self._opened(opening), how, error)
         return {"added": self._window(kept, self._past.seq), "past": self._past}
 
     @property
@@ -156,8 +157,8 @@ class ChatRunner:
         others = self._late()
         if not await self._speaks():
             return
-        if self._given.said and self._given.said[0].notes and self._given.said[0].mode == "full":
-            await self.output.close("error", wording.TWO_WAYS, code=UsageError.exit_code)
+        if self._given.said and (wrong := wording.crossed(self._given.said[0])):
+            await self.output.close("error", wrong, code=UsageError.exit_code)
             return
         past = await self._look_back()
         for answer in tasks:
@@ -177,6 +178,7 @@ class ChatRunner:
         # What joined the turn before its worker died is in the journal already.
         noted = {note.text for note in self.turn.records.of(NoteRecord)}
         opening = self._opening = [*opening[:1], *(text for text in opening[1:] if text not in noted)]
+        self._pictures = [one for m in self._given.said if said(m) in opening for one in pictures(m)]
         named, project = await asyncio.gather(self._named(), self._project(), return_exceptions=True)
         if isinstance(named, BaseException):
             raise named
@@ -191,7 +193,7 @@ class ChatRunner:
         news = prompt.news(await self._around(project), shown)
         remembered = await memory.lines(self.resources.store, self.turn, self._given, project, past)
         opening.append(situation.of(self.turn, project, [*self._open, *remembered], news))
-        user = {"role": "user", "content": [{"type": "text", "text": text} for text in opening]}
+        user = self._opened(opening)
         done = await self._think(past, [*shown, user], project, decided=bool(note))
         await self._finish(done, opening, past)
 
@@ -269,6 +271,7 @@ class ChatRunner:
         task, bus, names = kept.task, self.resources.connection.bus, self.resources.connection.names
         status: messages.Status = "complete"
         told = f"Your answer is with task {task}."
+        told += f" {wording.UNSENT_PICTURES}" if said.images else ""
         try:
             await question.answer(bus, names, task, said.user_id, said.content, said.id or "")
         except ToolError as error:
@@ -354,10 +357,10 @@ class ChatRunner:
         self._live("chunk", {"content": told, "part": max(1, len(self.turn.records.answers) + 1)})
         return thoughts.answered(done, told)
 
-    async def _joined(self) -> list[str]:
+    async def _joined(self) -> Sequence[str | NoteRecord]:
         """Words for this turn that came while it ran."""
         await self.turn.look()
-        words: list[str] = []
+        words: list[str | NoteRecord] = []
         for entry in self.turn.joined():
             if self._colleagues and entry.channel != self._human and self._colleagues.take(entry):
                 continue
@@ -378,8 +381,10 @@ class ChatRunner:
                     if self._colleagues:
                         self._colleagues.late(answer)
             self._share_roles([*more.said, *more.amends])
-            words.extend(said(message) for message in more.said)
-            words.extend(said(message) for message in more.amends)
+            spoken: list[messages.Said | messages.Amend] = [*more.said, *more.amends]
+            for message in spoken:
+                beside = pictures(message)
+                words.append(NoteRecord(text=said(message), images=beside) if beside else said(message))
             for stop in more.stops:
                 if stop.request_id:
                     self.stop_request(stop.request_id)
@@ -398,9 +403,14 @@ class ChatRunner:
         if told := self._colleagues.progress(request_id, text) if self._colleagues else "":
             await self.output.say(told)
 
+    def _opened(self, opening: Sequence[str]) -> ModelMessage:
+        """What the turn begins with; the pictures stand behind the words that they came with."""
+        texts = [{"type": "text", "text": text} for text in opening]
+        return {"role": "user", "content": [*texts[:1], *self._pictures, *texts[1:]]}
+
     async def _finish(self, done: Done, opening: list[str], past: History) -> None:
         log.get().info("Publishing response..." if not done.tools else "Publishing final response")
-        user = {"role": "user", "content": [{"type": "text", "text": text} for text in opening]}
+        user = self._opened(opening)
         added = self._window([user, *done.messages], past.seq)
         added[-1][warm.FIELD] = warm.after(self.turn, past)
         parting = await self._parting(context.changes(self.turn.records), past, added)

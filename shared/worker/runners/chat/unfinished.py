@@ -14,7 +14,7 @@ _LONG = 2_000  # characters of words that the provider did not take
 
 
 def messages(
-    turn: Turn, opening: Sequence[str], how: str, error: PromptDockError | None
+    turn: Turn, opening: ModelMessage, how: str, error: PromptDockError | None
 ) -> list[ModelMessage]:
     """The messages, the last of which says how it ended, as a note of the assistant."""
     script = Transcript(turn.id, turn.records)
@@ -23,9 +23,10 @@ def messages(
         # Sent again as it is, it would be refused again, and every turn after this one with it.
         ran = ", ".join(dict.fromkeys(script.tools))
         told = [f"[Tools that ran in it: {ran}.]"] if ran else []
-        cut = [text if len(text) <= _LONG else f"{text[:_LONG]} […]" for text in opening]
+        texts = [str(block["text"]) for block in opening["content"] if block["type"] == "text"]
+        cut = [text if len(text) <= _LONG else f"{text[:_LONG]} […]" for text in texts]
         return [_said("user", cut), _said("assistant", [*told, note["content"][0]["text"]])]
-    return [_said("user", opening), *script.left(), note]
+    return [opening, *script.left(), note]
 
 
 def _said(role: str, texts: Sequence[str]) -> dict[str, Any]:

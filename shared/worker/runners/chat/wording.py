@@ -8,11 +8,20 @@ from typing import Any
 from shared.bus import messages
 from shared.tools.context import CONSULTED
 
-TWO_WAYS = (
+_TWO_WAYS = (
     "The message asks for two things: notes files its words, mode full has them worked on. Send it with one of "
     "them."
 )
+_NO_PICTURES = "Notes hold words alone: no picture can be filed into one. Send the words without it."
+UNSENT_PICTURES = "The pictures beside it were not handed on: an answer to a task is words alone."
 _BRANCHES = 4  # that are in the way, and named
+
+
+def crossed(said: messages.Said) -> str:
+    """Why a message asks for what does not go together; "" where it does."""
+    if said.notes and said.mode == "full":
+        return _TWO_WAYS
+    return _NO_PICTURES if said.notes and said.images else ""
 
 
 def consulted(history: list[dict[str, Any]]) -> set[str]:
