@@ -266,7 +266,7 @@ LOOK = (
 
 
 async def test_a_picture_goes_to_a_model_that_sees(kind: Kind, make: Make) -> None:
-    sees = {"sees": (kind.model,)} if kind.server is OllamaApi else {}
+    sees: dict[str, Any] = {"sees": (kind.model,)} if kind.server is OllamaApi else {}
     with kind.server([Step(text="A square.")], **sees) as api:
         answer = await make(api).answer(replace(_ask(kind), messages=LOOK))
     assert picture().data in json.dumps(api.requests[0]) and answer.notes == ()
@@ -277,7 +277,7 @@ async def test_a_model_that_cannot_see_answers_the_words_and_the_person_is_told(
 ) -> None:
     if kind.server is MessagesApi:
         pytest.skip("every model of Anthropic sees")
-    blind = {"refuses": ("images",)} if kind.server is ChatApi else {}
+    blind: dict[str, Any] = {"refuses": ("images",)} if kind.server is ChatApi else {}
     with kind.server([Step(text="I cannot see it."), Step(text="Still not.")], **blind) as api:
         model = make(api)
         for _ in range(2):
