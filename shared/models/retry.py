@@ -56,7 +56,7 @@ async def persist(
     begun. Raises ModelOverloaded, or at once whatever else `call` raises.
     """
     now = asyncio.get_running_loop().time  # one clock for the bound, for what is told and for the waits
-    started, since = now(), list[float]()
+    started, since, seen = now(), list[float](), list[str]()
     last = deadline if patience is None else min(deadline, patience)
 
     def spent(state: RetryCallState) -> bool:
@@ -67,6 +67,7 @@ async def persist(
         what = error.what if isinstance(error, ModelOverloaded) else str(error)
         pause = max(1, round(state.upcoming_sleep))
         since[:] = since or [now()]
+        seen[:] = [str(error)]
         lasts = round(now() - since[0])
         log.get().warning(
             "The model is tried again", why=str(error), tries=state.attempt_number, wait_s=pause
@@ -85,7 +86,8 @@ async def persist(
         async with asyncio.timeout(deadline):
             return await retrying(call)
     except TimeoutError as error:
-        raise ModelOverloaded(f"the model gave no whole answer within {deadline:g} s", "", FIX) from error
+        before = f"before that: {seen[0]}" if seen else ""
+        raise ModelOverloaded(f"the model gave no whole answer within {deadline:g} s", before, FIX) from error
     except ModelOverloaded as error:
         count = retrying.statistics.get("attempt_number", 1)
         told = f"tried {count} times in {now() - started:.0f} s" if count > 1 else "tried once"

@@ -122,6 +122,21 @@ async def test_a_deadline_ends_a_call_that_hangs() -> None:
 
 
 @own_clock
+async def test_whoever_hangs_after_a_failure_is_told_of_with_that_failure() -> None:
+    once = iter([busy()])
+
+    async def hangs() -> str:
+        for failure in once:
+            raise failure
+        await asyncio.sleep(3600)
+        return "late"
+
+    with pytest.raises(ModelOverloaded, match="no whole answer within 60 s") as ended:
+        await persist(hangs, deadline=60)
+    assert "before that: it is busy" in ended.value.why
+
+
+@own_clock
 async def test_a_wait_that_would_pass_the_deadline_is_not_begun() -> None:
     call = Flaky(busy(retry_after=60))
     with pytest.raises(ModelOverloaded, match="left alone for 60 s") as caught:
