@@ -11,6 +11,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from importlib import resources
 from typing import Any
 
 Argument = str | bytes | int | float
@@ -30,6 +31,11 @@ class Script:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sha", hashlib.sha1(self.source.encode()).hexdigest())
+
+    @classmethod
+    def read(cls, package: str, name: str) -> Script:
+        """The script in the file `name.lua` of a package."""
+        return cls(name, resources.files(package).joinpath(f"{name}.lua").read_text("utf-8"))
 
 
 class Listener(ABC):

@@ -12,6 +12,7 @@ CHATTER_OUTPUT = "chatter-output"
 STATUS = "agent:status"
 BROADCAST = "broadcast"
 CHATTER = "chatter"
+TASKS = "@tasks"  # the topic of live events that tell of tasks: no session's id begins with @
 # What anybody may publish and hear; patterns of an ACL.
 PUBLIC = (HUMAN_INPUT, CHATTER_OUTPUT, "agent:*", "events:*", BROADCAST)
 
@@ -100,6 +101,22 @@ class QueueKeys:
         return f"{self.prefix}events:{session}"
 
 
+class SpendingKeys:
+    """The keys of the ledger, all under its prefix."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.projects = f"{prefix}project"  # a hash: dollars of all time
+
+    def day(self, day: str) -> str:
+        """The hash of a day's totals."""
+        return f"{self.prefix}day:{day}"
+
+    def raised(self, scope: str, name: str) -> str:
+        """By how much a person raised a budget."""
+        return f"{self.prefix}raised:{scope}:{name}"
+
+
 class Names:
     """Names under one namespace; the empty one gives the contract's channel names."""
 
@@ -149,9 +166,9 @@ class Names:
         """The prefix of a lease's keys: no agent's name begins with @."""
         return f"{self.root}{{@{name}}}:"
 
-    def spending(self) -> str:
-        """The prefix of the totals of what was spent."""
-        return f"{self.root}{{@money}}:"
+    def spending(self) -> SpendingKeys:
+        """The totals of what was spent."""
+        return SpendingKeys(f"{self.root}{{@money}}:")
 
     def model_asker(self, provider: str) -> str:
         """Set while somebody asks a provider which models it has."""

@@ -17,13 +17,15 @@ from types import TracebackType
 from typing import Any
 
 from shared import log
-from shared.bus.keys import CHATTER, CHATTER_OUTPUT, HUMAN_INPUT, STATUS
+from shared.bus.keys import CHATTER, CHATTER_OUTPUT, HUMAN_INPUT, STATUS, TASKS
 from shared.bus.messages import Output
 from shared.client import feed
 from shared.client.client import Client
 from shared.errors import BusUnreachable, PromptDockError
 
-OUTPUTS, TASKS = "@outputs", "@tasks"  # topics that are no session's: no session's id begins with @
+__all__ = ["OUTPUTS", "TASKS", "Fanout", "Moment", "Reader", "before", "is_cursor", "presence_card"]
+
+OUTPUTS = "@outputs"  # a topic that is no session's: no session's id begins with @
 _COUNT = 500  # entries of one read
 _MOMENT = 0.004  # seconds in which events are gathered
 _LOOK = 2.0  # seconds after which all is looked at, also where nothing was heard

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -50,9 +51,30 @@ FLOW: dict[str, dict[str, str]] = {
 }
 ENDED = ("COMPLETED", "FAILED", "BLOCKED")
 REVIEW = "awaiting_approval"  # how work came out that is done and waits for a person's look
+# How the work on a task came out -> the events by which it gets there.
+OUTCOMES = {
+    "completed": ["completed", "passed"],
+    REVIEW: ["completed", "needs_review"],
+    "unproved": ["completed", "checks_failed"],
+    "failed": ["started", "failed"],  # what failed at its very beginning was begun, too
+    "lasting": ["started", "failed", "given_up"],  # no other try would change it
+    "unproved for good": ["completed", "checks_failed", "given_up"],
+    "timeout": ["timeout"],
+    "stopped": ["stopped"],
+    "paused": ["unanswered"],
+    "held": ["paused"],
+    "spent": ["budget_spent"],
+    "planned": ["plan_made"],
+}
 RESUME = timedelta(hours=1)  # a paused task that nobody gave a time goes on after this
 _TRIES = 5
 _TERM = 1 << 32  # turns of one assignment are numbered below this
+
+
+def after(events: Sequence[str]) -> str:
+    """The state to which events lead, whatever was before them."""
+    [to] = set(FLOW[events[-1]].values())
+    return to
 
 
 def next_epoch(task: Task) -> int:

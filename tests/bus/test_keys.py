@@ -71,7 +71,7 @@ def test_keys_keep_the_names_under_which_data_lies_in_redis() -> None:
     }
     assert laid == {key: key.removeprefix("pd:test:{chatter}:") for key in laid}
     assert names.lease("leader") == "pd:test:{@leader}:"
-    assert names.spending() == "pd:test:{@money}:"
+    assert names.spending().prefix == "pd:test:{@money}:"
     assert names.question("t") == "pd:test:question:t"
     assert names.host_request("h", "r") == "pd:test:home:h:r"
     assert names.changed_path("web", "a.py") == "pd:test:paths:web:f0de093a8c24f6a3ed1c71a2"

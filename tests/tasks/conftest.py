@@ -13,7 +13,9 @@ from shared.guard.sandbox.sandbox import Sandbox
 from shared.store.records import Repo
 from shared.store.row import new_id
 from shared.tasks.worktree.mirrors import Mirrors
+from tests.support.valkey import names, redis, valkey
 
+__all__ = ["names", "redis", "valkey"]
 PROJECT = new_id()
 
 

@@ -33,7 +33,7 @@ def _part(name: str) -> str:
 
 
 def _script(name: str) -> Script:
-    text = _FILES.joinpath(f"{name}.lua").read_text("utf-8")
+    text = Script.read(__name__, name).source
     return Script(name, _INCLUDE.sub(lambda line: "".join(map(_part, line[1].split())), text))
 
 

@@ -10,55 +10,9 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from shared.bus.base import Bus, Script
+from shared.bus.base import Bus
 from shared.bus.keys import DAY, Names
-
-# id day cost tokens project task session -> 1 counted | 0 known
-_CHARGE = Script(
-    "charge",
-    """#!lua
-local K, day, cost, tokens = KEYS[1], ARGV[2], ARGV[3], ARGV[4]
-if redis.call('SADD', K..'seen:'..day, ARGV[1]) == 0 then return 0 end
-redis.call('EXPIRE', K..'seen:'..day, 259200)
-redis.call('HINCRBYFLOAT', K..'day:'..day, 'cost', cost)
-if ARGV[5] ~= '' then
-  redis.call('HINCRBYFLOAT', K..'day:'..day, 'tokens:'..ARGV[5], tokens)
-  redis.call('HINCRBY', K..'day:'..day, 'calls:'..ARGV[5], 1)
-  redis.call('HINCRBYFLOAT', K..'project', ARGV[5], cost)
-end
-redis.call('EXPIRE', K..'day:'..day, 3456000)
-for i, kind in ipairs({'task:', 'session:'}) do
-  if ARGV[5 + i] ~= '' then
-    redis.call('INCRBYFLOAT', K..kind..ARGV[5 + i], cost)
-    redis.call('EXPIRE', K..kind..ARGV[5 + i], 7776000)
-  end
-end
-return 1
-""",
-)
-
-# day project task session -> {day, project, task, session, raised for the day, raised for the session}
-_SPENT = Script(
-    "spent",
-    """#!lua
-local K = KEYS[1]
-return {redis.call('HGET', K..'day:'..ARGV[1], 'cost') or '0', redis.call('HGET', K..'project', ARGV[2]) or '0',
-  redis.call('GET', K..'task:'..ARGV[3]) or '0', redis.call('GET', K..'session:'..ARGV[4]) or '0',
-  redis.call('GET', K..'raised:day:'..ARGV[1]) or '0', redis.call('GET', K..'raised:session:'..ARGV[4]) or '0'}
-""",
-)
-
-# scope dollars key
-_ALLOW = Script(
-    "allow",
-    """#!lua
-local K = KEYS[1]
-if not redis.call('SET', K..'allowed:'..ARGV[1]..':'..ARGV[3], 1, 'NX', 'EX', 7776000) then return 0 end
-redis.call('INCRBYFLOAT', K..'raised:'..ARGV[1], ARGV[2])
-redis.call('EXPIRE', K..'raised:'..ARGV[1], 7776000)
-return 1
-""",
-)
+from shared.worker.budgets import scripts
 
 
 @dataclass(frozen=True)
@@ -98,7 +52,7 @@ class Ledger:
     """The totals of one cluster. Projects and tasks are named by the ids of their rows."""
 
     def __init__(self, bus: Bus, names: Names) -> None:
-        self._bus, self._key = bus, names.spending()
+        self._bus, self._keys = bus, names.spending()
 
     async def charge(
         self,
@@ -113,19 +67,21 @@ class Ledger:
     ) -> bool:
         """Count a call; False for one that was counted before."""
         scopes = (project, task, session)
-        done = await self._bus.script(_CHARGE, self._key, call, today(at), f"{cost:.9f}", tokens, *scopes)
+        done = await self._bus.script(
+            scripts.CHARGE, self._keys.prefix, call, today(at), f"{cost:.9f}", tokens, *scopes
+        )
         return bool(done)
 
     async def spent(self, project: str = "", task: str = "", session: str = "") -> Spent:
         """What was spent so far."""
-        found = await self._bus.script(_SPENT, self._key, today(), project, task, session)
+        found = await self._bus.script(scripts.SPENT, self._keys.prefix, today(), project, task, session)
         return Spent(*(float(value) for value in found))
 
     async def window(self) -> Window:
         """The day so far."""
-        day = _pairs(await self._bus.command("HGETALL", f"{self._key}day:{today()}"))
-        raised = await self._bus.command("GET", f"{self._key}raised:day:{today()}")
-        ever = _pairs(await self._bus.command("HGETALL", f"{self._key}project"))
+        day = _pairs(await self._bus.command("HGETALL", self._keys.day(today())))
+        raised = await self._bus.command("GET", self._keys.raised("day", today()))
+        ever = _pairs(await self._bus.command("HGETALL", self._keys.projects))
         parts = {name: value for name, value in day.items() if ":" in name}
         return Window(
             day.get("cost", 0.0),
@@ -137,7 +93,7 @@ class Ledger:
 
     async def allow(self, scope: str, name: str, dollars: float, key: str) -> None:
         """A person raises a budget: of the `day`, or of a `session`; one `key` raises once."""
-        await self._bus.script(_ALLOW, self._key, f"{scope}:{name}", f"{dollars:.6f}", key)
+        await self._bus.script(scripts.ALLOW, self._keys.prefix, f"{scope}:{name}", f"{dollars:.6f}", key)
 
 
 def _pairs(flat: list[bytes]) -> dict[str, float]:

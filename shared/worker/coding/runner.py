@@ -11,6 +11,7 @@ from typing import Any
 from shared import log
 from shared.bus import messages
 from shared.bus.activity import stream_of
+from shared.bus.event_stream import EventStream
 from shared.conversation import prompt
 from shared.errors import (
     BadMessage,
@@ -36,7 +37,6 @@ from shared.worker.coding import executor as executing
 from shared.worker.coding.overlap import OverlapWatch
 from shared.worker.coding.resolve import Resolver
 from shared.worker.coding.verify import Verifier
-from shared.worker.event_stream import EventStream
 from shared.worker.permissions.gate import asked_by
 from shared.worker.runners import closing, inheriting, situation
 from shared.worker.runners.agent import AgentRunner, beside, model_name, waiting_notice
@@ -170,7 +170,7 @@ class TaskRunner:
         self._aware = OverlapWatch(self.resources.connection, repo, self.ticket.id, tree)
         inheriting.task(self.turn, self.engine.profile, self.request, self.ticket.id, repo.name)
         await self.ticket.move("started", branch=tree.branch, base_commit=tree.base, repo_id=repo.id)
-        await self.ticket.event("started")
+        await self.ticket.news("started")
         await self._say(f"Working on {tree.branch} in {repo.name}", always=True)
 
     async def _carry(self) -> tuple[TaskOutcome, list[Ran]]:
@@ -213,7 +213,7 @@ class TaskRunner:
             return []
         await self._say(f"Running its checks ({plan.origin}): {', '.join(plan.commands)[:300]}", always=True)
         live("checks", {"commands": list(plan.commands)})  # the newest event is what the agent does now
-        await self.ticket.event("verifying")
+        await self.ticket.news("verifying")
         return await self._proof.check(plan, self.resources.sandbox)
 
     async def _asked(self, question: dict[str, Any]) -> str:
@@ -454,7 +454,7 @@ class TaskRunner:
         payload = await self.ticket.judged(payload)
         kind: Any = "error" if payload.get("error") else "response"
         await self.engine.replies.deliver(self.request, kind, payload)
-        await self.ticket.event(str(payload["status"]))
+        await self.ticket.news(str(payload["status"]))
         state = "complete" if kind == "response" else "error"
         more = await self.ticket.ends(payload)
         await closing.close(

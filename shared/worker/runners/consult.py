@@ -8,6 +8,7 @@ from typing import Any
 from shared import failpoints, log
 from shared.bus import messages
 from shared.bus.activity import stream_of
+from shared.bus.event_stream import EventStream
 from shared.conversation import prompt, sessions
 from shared.errors import Missing, PromptDockError
 from shared.loop import Done
@@ -15,7 +16,6 @@ from shared.tools.context import Context, Root
 from shared.tools.research import report
 from shared.turns.records import FinalRecord
 from shared.turns.turn import Turn
-from shared.worker.event_stream import EventStream
 from shared.worker.permissions.gate import asked_by
 from shared.worker.runners import closing, inheriting, situation
 from shared.worker.runners.agent import AgentRunner, beside, waiting_notice

@@ -22,12 +22,12 @@ from shared.settings import Settings
 from shared.store.origin import Origin
 from shared.tasks import command
 from shared.tasks.defaults import KINDS
+from shared.tasks.events import TaskEvents
 from shared.turns import requests
 from shared.turns.queue import QueueEntry
 from shared.turns.turn import Turn
 from shared.turns.waiting import wait_for
 from shared.worker.connection import Connection
-from shared.worker.event_stream import EventStream as Tasks
 from shared.worker.runners import hosts, question
 
 MAX_HOPS = 4
@@ -173,9 +173,8 @@ class Peers:
             raise ToolError(_nobody(agent)["error"], "", "get_agents names them")
         waiting = await self._post(agent, "task", payload, key)
         await self._say(f"Assigned task {payload.get('task_id', key)} to {agent.capitalize()}.")
-        tasks = Tasks(self._connection.bus, self._connection.names, "@tasks")
-        tasks("task", {"task_id": payload.get("task_id"), "state": "assigned", "agent": agent})
-        await tasks.close()
+        async with TaskEvents(self._connection.bus, self._connection.names) as events:
+            events.news(str(payload.get("task_id") or key), "assigned", agent)
         return waiting
 
     async def works_on(self, agent: str) -> frozenset[str] | None:

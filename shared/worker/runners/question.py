@@ -177,7 +177,7 @@ class TaskQuestion:
             await self._connection.queue(CHATTER).announce(
                 channel, output.text(channel), output.session_id, keep
             )
-        await self._ticket.event("question", question=question.get("asked"))
+        await self._ticket.news("question", question=question.get("asked"))
         log.get().info("Waiting for the person's answer", task=self._ticket.id)
 
     @property

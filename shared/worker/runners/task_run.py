@@ -16,35 +16,17 @@ from shared.store.records import Project, Repo, Task, TaskResult
 from shared.store.row import derived, now
 from shared.tasks import scheduler, states
 from shared.tasks.defaults import KINDS, Kinds, best_for, named
+from shared.tasks.events import TaskEvents
 from shared.tasks.worktree import bases, message
 from shared.tasks.worktree.receipt import CheckRun, Receipt, verdict
 from shared.turns.outbox import RowChange
 from shared.turns.turn import Turn
 from shared.worker.budgets.ledger import tomorrow
 from shared.worker.connection import Connection
-from shared.worker.event_stream import EventStream
 
 Payload = dict[str, Any]
 _TRIED = 50  # attempts of a task that are looked at
 _RESUMES = timedelta(hours=8)  # after which a task that waits for an answer is tried again without it
-
-REVIEW = states.REVIEW
-
-# How a task came out -> what that is to the state machine.
-_EVENTS = {
-    "completed": ["completed", "passed"],
-    REVIEW: ["completed", "needs_review"],
-    "unproved": ["completed", "checks_failed"],
-    "failed": ["started", "failed"],  # what failed at its very beginning was begun, too
-    "lasting": ["started", "failed", "given_up"],  # no other try would change it
-    "unproved for good": ["completed", "checks_failed", "given_up"],
-    "timeout": ["timeout"],
-    "stopped": ["stopped"],
-    "paused": ["unanswered"],
-    "held": ["paused"],
-    "spent": ["budget_spent"],
-    "planned": ["plan_made"],
-}
 
 
 def _checked(result: TaskResult) -> list[Payload]:
@@ -52,7 +34,7 @@ def _checked(result: TaskResult) -> list[Payload]:
 
 
 async def apply_tasks(store: Store, changes: list[Payload]) -> None:
-    """Carry tasks over, from the archive: one that cannot be is no other's fault."""
+    """Carry tasks over, from the outbox: one that cannot be is no other's fault."""
     for values in changes:
         try:
             await states.move(
@@ -62,7 +44,7 @@ async def apply_tasks(store: Store, changes: list[Payload]) -> None:
                 values["actor"],
                 values["key"],
                 values["epoch"],
-                values.get("detail"),  # none in an archive of a release before
+                values.get("detail"),  # none in the outbox of a release before
                 **values["changes"],
             )
         except StoreUnavailable:
@@ -204,11 +186,10 @@ class TaskRun:
             update={"commands": [*made.commands, *checks], "verified": tried[since].verified}
         )
 
-    async def event(self, state: str, **more: Any) -> None:
-        """Task changes are events of their own."""
-        live = EventStream(self._connection.bus, self._connection.names, "@tasks")
-        live("task", {"task_id": self.id, "state": state, "agent": self._agent, **more})
-        await live.close()
+    async def news(self, state: str, **more: Any) -> None:
+        """Tell what is done with the task."""
+        async with TaskEvents(self._connection.bus, self._connection.names) as events:
+            events.news(self.id, state, self._agent, **more)
 
     def outcome(self, payload: Payload) -> str:
         """What the state machine makes of a task that came out so."""
@@ -218,7 +199,7 @@ class TaskRun:
         if how == "failed" and payload.get("lasting"):
             return "lasting"
         asked = self.row is not None and states.to_review(self.row, str(payload.get("verified") or ""))
-        return REVIEW if how == "completed" and asked else how
+        return states.REVIEW if how == "completed" and asked else how
 
     async def judged(self, payload: Payload) -> Payload:
         """How a task came out, as its asker is told: work that waits for a person's review is not completed."""
@@ -231,7 +212,7 @@ class TaskRun:
             and self.row.attempts < self.row.max_retries
         ):
             payload = payload | {"again_in": round(scheduler.retry_at(0, self.row.attempts))}
-        return payload | {"status": REVIEW} if how == REVIEW else payload
+        return payload | {"status": states.REVIEW} if how == states.REVIEW else payload
 
     @property
     def only_tells(self) -> bool:
@@ -270,7 +251,7 @@ class TaskRun:
             }
         return [
             self._result(self.row, payload),
-            *(self._change(self.row, e, changes, detail) for e in _EVENTS[how]),
+            *(self._change(self.row, e, changes, detail) for e in states.OUTCOMES[how]),
         ]
 
     def _result(self, task: Task, payload: Payload) -> TaskResult:

@@ -20,13 +20,13 @@ from shared.plain import dollars
 from shared.store.base import Store
 from shared.store.records import Task, TaskEvent
 from shared.tasks import command, graph, states
+from shared.tasks.events import TaskEvents
 from shared.tasks.scheduler import RUNNING, Assignment, Decision, SchedulerSnapshot, Step, decide
 from shared.tools import lookup
 from shared.turns.lease import Lease
 from shared.worker.budgets.ledger import Ledger, today
 from shared.worker.changes import Changes
 from shared.worker.connection import Connection
-from shared.worker.event_stream import EventStream
 from shared.worker.runners.missed import news
 from shared.worker.services.snapshot import READ, SnapshotReader
 from shared.worker.services.task_log import BATCH, TaskLog
@@ -221,28 +221,11 @@ class SchedulerService:
 
     async def _say(self, fresh: list[TaskEvent]) -> None:
         known = {row.id: row for row in await graph.tasks(self._store, {row.task_id for row in fresh})}
-        live = EventStream(self._connection.bus, self._connection.names, "@tasks")
         projects = await lookup.projects(self._store)
-        for event in fresh:
-            project = projects.get(event.project_id) if event.project_id else None
-            at = event.created_at.isoformat()
-            if event.task_id == event.project_id:
-                change = event.event.removeprefix("project_")
-                live("project", {"change": change, "actor": event.actor, "at": at, **event.detail})
-                continue
-            task = known.get(event.task_id)
-            told = {
-                "task_id": task.slug if task else str(event.task_id),
-                "project": project,
-                "change": event.event,
-                "from": event.from_status,
-                "state": event.to_status,
-                "actor": event.actor,
-                "agent": task.assignee if task else None,
-                "at": at,
-            }
-            live("task", told)
-        await live.close()
+        async with TaskEvents(self._connection.bus, self._connection.names) as events:
+            for row in fresh:
+                project = projects.get(row.project_id) if row.project_id else None
+                events.transition(row, known.get(row.task_id), project)
 
     async def _broke(self, snapshot: SchedulerSnapshot) -> None:
         """Tell, once for each budget, that tasks wait for money of their project, or of the day."""

@@ -11,6 +11,7 @@ from unittest.mock import AsyncMock
 import pytest
 
 from shared.bus import messages
+from shared.bus.event_stream import EventStream
 from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
 from shared.bus.signing import Signer
@@ -21,7 +22,6 @@ from shared.turns.queue import Queue
 from shared.turns.records import JournalRecord, Records
 from shared.turns.turn import Turn
 from shared.worker.connection import Connection
-from shared.worker.event_stream import EventStream
 from shared.worker.permissions.gate import Approver
 from shared.worker.permissions.service import ApprovalService
 from shared.worker.runners import question
@@ -51,7 +51,7 @@ def question_of(redis: RedisBus, names: Names, turn_id: str = "turn") -> TaskQue
     )
     turn.look = AsyncMock()
     card = {"task_id": "calm-otter", "status": "waiting"}
-    ticket = SimpleNamespace(id="calm-otter", move=AsyncMock(), event=AsyncMock(), card=lambda _: card)
+    ticket = SimpleNamespace(id="calm-otter", move=AsyncMock(), news=AsyncMock(), card=lambda _: card)
     who = Approver(user_id="ann", session="s")
     return TaskQuestion(connection, "backend", cast(Turn, turn), cast(TaskRun, ticket), who, demo=False)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from shared.bus.keys import TASKS
 from shared.bus.presence import LIFE_MS
 from shared.client import feed
 from shared.client.client import Client
@@ -36,7 +37,7 @@ async def running(client: Client, session: str, until: str = "") -> list[Event]:
 
 async def marks(client: Client, session: str) -> tuple[str, str, str]:
     """The cursors of what Chatter said last, of tasks, and of a session: what comes behind them is new."""
-    return await feed.newest(client), await client.mark("@tasks"), await client.mark(session)
+    return await feed.newest(client), await client.mark(TASKS), await client.mark(session)
 
 
 async def pulse(client: Client, agent: str, request: str) -> tuple[str, bool]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from shared.bus.activity import act, stream_of
+from shared.bus.keys import TASKS
 from shared.client.client import Client
 from shared.client.text.blocks import TextBlock, Writing
 from shared.client.text.times import ago
@@ -50,8 +51,8 @@ class TaskWatch:
     async def seen(self) -> AsyncGenerator[Seen, None]:
         """What happens, from the beginning of the attempt that runs now."""
         self._slug = slug = await lookup.task(self._client, self._name)
-        news = self._client.names.stream("@tasks")
-        after = await self._client.mark("@tasks")
+        news = self._client.names.stream(TASKS)
+        after = await self._client.mark(TASKS)
         while True:
             row = await self._row(slug)
             if row.assignee and row.request_id:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from shared import log
 from shared.bus import messages
+from shared.bus.event_stream import EventStream
 from shared.bus.keys import CHATTER, CHATTER_OUTPUT, HUMAN_INPUT
 from shared.conversation import sessions
 from shared.conversation.context import Parting
@@ -20,7 +21,6 @@ from shared.turns import outbox
 from shared.turns.queue import Completion, Keep
 from shared.turns.records import Record, pack
 from shared.turns.turn import Turn
-from shared.worker.event_stream import EventStream
 from shared.worker.permissions.service import ApprovalService, answered_by
 from shared.worker.runners import question, situation
 from shared.worker.runners.chat import memory, wording

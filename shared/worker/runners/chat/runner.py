@@ -8,6 +8,7 @@ from typing import Any
 
 from shared import failpoints, log
 from shared.bus import messages
+from shared.bus.event_stream import EventStream
 from shared.bus.keys import HUMAN_INPUT
 from shared.conversation import context, model_choice, prompt, sessions, window
 from shared.conversation.context import Parting, WindowChange
@@ -24,7 +25,6 @@ from shared.turns.records import IntentRecord, NoteRecord, Record, SettlesRecord
 from shared.turns.turn import Turn
 from shared.worker import incidents
 from shared.worker.budgets import prompt as allowance
-from shared.worker.event_stream import EventStream
 from shared.worker.permissions.gate import Approver, asked_by
 from shared.worker.runners import inheriting, question, situation
 from shared.worker.runners.agent import AgentRunner, waiting_notice

@@ -8,27 +8,14 @@ import json
 from typing import Any
 
 from shared import log
+from shared.bus import scripts
 from shared.bus.activity import Activity
-from shared.bus.base import Bus, Script
+from shared.bus.base import Bus
 from shared.bus.keys import Names
 from shared.errors import PromptDockError
 from shared.redaction import StreamRedactor, redacted
 
 _FLUSH = 0.05  # seconds in which pieces of text are gathered
-# channel event… : all that was gathered in one round trip; kept for an hour, the newest 2,000.
-_EVENTS = Script(
-    "events",
-    """#!lua
-for i = 2, #ARGV do
-  redis.call('XADD', KEYS[1], 'MAXLEN', '~', 2000, '*', 'data', ARGV[i])
-  redis.call('PUBLISH', ARGV[1], ARGV[i])
-end
-redis.call('EXPIRE', KEYS[1], 3600)
-return #ARGV - 1
-""",
-)
-
-
 _PIECES = ("chunk", "thinking")
 
 
@@ -88,7 +75,7 @@ class EventStream:
             waiting, self._waiting = self._waiting, []
             self._sending = True
             try:
-                await self._bus.script(_EVENTS, self._stream, self._channel, *map(_text, waiting))
+                await self._bus.script(scripts.EVENTS, self._stream, self._channel, *map(_text, waiting))
             except PromptDockError as error:
                 log.get().debug("Live events were not sent", why=str(error))
             finally:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from shared.bus.base import Argument
+from shared.bus.event_stream import EventStream
 from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
 from shared.errors import Fenced
 from shared.redaction import hide
-from shared.worker.event_stream import EventStream
 from shared.worker.runners.agent import waiting_notice
 from tests.support.valkey import until
 
@@ -70,7 +70,7 @@ async def test_what_is_gathered_leaves_in_one_round_trip_and_closing_does_not_wa
         return await call(key, *arguments)
 
     monkeypatch.setattr(redis, "_call", counted)
-    monkeypatch.setattr("shared.worker.event_stream._FLUSH", 30.0)
+    monkeypatch.setattr("shared.bus.event_stream._FLUSH", 30.0)
     live = EventStream(redis, names, "s")
     for number in range(5):
         live("step", {"number": number})
@@ -83,7 +83,7 @@ async def test_what_is_gathered_leaves_in_one_round_trip_and_closing_does_not_wa
 async def test_a_secret_is_in_no_event_however_its_text_is_cut(
     redis: RedisBus, names: Names, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shared.worker.event_stream._FLUSH", 0.0)
+    monkeypatch.setattr("shared.bus.event_stream._FLUSH", 0.0)
     secret = "sk-ant-api03-Live7Pw2Jx9Vb4Mn6"
     hide(secret)
     live = EventStream(redis, names, "s")
