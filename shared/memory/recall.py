@@ -19,11 +19,15 @@ from shared.store.query import IN_LIMIT
 from shared.store.records import ConversationMessage, Memory
 from shared.store.row import now
 
-HITS, DRAWN_HITS = 60, 20  # rows of one search that are weighed against each other
-SPEAK = 30  # the best of them speak for what stands beside them
+HITS, DRAWN_HITS = 100, 20  # rows of one search that are weighed against each other
+SESSION_HITS = 300  # of one conversation, all of which is meant
+SPEAK = 60  # the best of them speak for what stands beside them
 NEAREST = 0.2  # of the best: what is further off is not remembered for a question
 DRAWN = ("fact", "entity", "strategy", "goal")
 _FROM = re.compile(r"\A\[from ([^\]\n]*)\]: ")
+_LINE = re.compile(
+    r"\A([^\W\d_][\w.'-]{0,30}(?: [\w.'-]{1,30})?): "
+)  # of a text whose file names nobody else
 _VALID: dict[str, Any] = {"archived": False, "valid_to": None}
 
 
@@ -72,30 +76,34 @@ async def search(store: Store, query: str, within: MemoryScope, limit: int) -> l
 
 async def search_session(store: Store, query: str, session: str, limit: int) -> list[Remembered]:
     """What was said in one conversation that fits a question, the best first; also what was said without memory."""
-    found = await store.search(ConversationMessage, query, {"session_id": session}, HITS)
+    found = await store.search(ConversationMessage, query, {"session_id": session}, SESSION_HITS)
     rows = {row.seq: row for row, _ in found.rows}
     best = [(session, row.seq) for row, _ in found.rows[:SPEAK]]
     near = {seq for _, seq in nearness.beside(best)} - rows.keys()
     for some in _slices(sorted(near)):
         where = {"session_id": session, "seq": ("in", some)}
         rows |= {row.seq: row for row in await store.select(ConversationMessage, where)}
-    heard = {(session, seq): Speech(_speaker(row), said(row)) for seq, row in rows.items()}
-    worth = nearness.spread(query, {(session, row.seq): score for row, score in found.rows}, heard)
-    order = sorted(worth.items(), key=lambda item: (-item[1], -item[0][1]))[:limit]
+    heard = {(session, seq): Speech(_speaker(row), said(row), _said_at(row)) for seq, row in rows.items()}
+    worth = nearness.weigh(query, heard, max(rows, default=0))
+    order = sorted(worth.items(), key=lambda item: (-item[1], -item[0][1]))
+    order = [item for item in order if heard[item[0]].text.strip()][:limit]
     return [
         Remembered(
             id=str(rows[seq].id),
             kind="turn",
             text=heard[place, seq].text,
             score=value,
-            at=rows[seq].created_at,
+            at=_said_at(rows[seq]),
             subject=_speaker(rows[seq]),
             session_id=session,
             message_id=rows[seq].source_message_id or rows[seq].turn_id,
         )
         for (place, seq), value in order
-        if heard[place, seq].text.strip()
     ]
+
+
+def _said_at(row: ConversationMessage) -> datetime:
+    return row.said_at or row.created_at
 
 
 def said(row: ConversationMessage) -> str:
@@ -109,7 +117,8 @@ def _words(row: ConversationMessage) -> str:
 
 
 def _speaker(row: ConversationMessage) -> str:
-    told = _FROM.match(_words(row))
+    text = _words(row)
+    told = _FROM.match(text) or _LINE.match(text)
     return row.user_name or (told[1] if told else "") or row.user_id or row.role
 
 
@@ -137,18 +146,20 @@ async def _goals(store: Store, within: MemoryScope, known: set[Any]) -> list[Mem
 async def _turns(store: Store, query: str, conditions: Iterable[dict[str, Any]]) -> list[_Near]:
     """What was said, each with what those beside it hand to it."""
     rows: dict[Number, Memory] = {}
-    scores: dict[Number, float] = {}
+    best, among = 0.0, 0
     for where in conditions:
         fits = {**_VALID, **where, "kind": "turn"}
-        found = (await store.search(Memory, query, fits, HITS)).rows
-        for row, score in found:
-            rows[_place(row)], scores[_place(row)] = row, score
-        near = nearness.beside(_place(row) for row, _ in found[:SPEAK]) - rows.keys()
+        found = await store.search(Memory, query, fits, HITS)
+        rows |= {_place(row): row for row, _ in found.rows}
+        best, among = max([best, *(score for _, score in found.rows)]), among + found.total
+        near = nearness.beside(_place(row) for row, _ in found.rows[:SPEAK]) - rows.keys()
         for ids in _slices([episodes.key(session, seq) for session, seq in sorted(near)]):
             rows |= {_place(row): row for row in await store.select(Memory, {**fits, "id": ("in", ids)})}
-    heard = {place: Speech(row.subject, row.body) for place, row in rows.items()}
-    worth = nearness.spread(query, scores, heard)
-    return [_Near(rows[place], value) for place, value in worth.items()]
+    heard = {place: Speech(row.subject, row.body, row.created_at) for place, row in rows.items()}
+    worth = nearness.weigh(query, heard, max([among, *(seq for _, seq in rows)]))
+    # As the Store counts: what was drawn out is compared with it.
+    scale = best / max(worth.values(), default=1.0)
+    return [_Near(rows[place], value * scale) for place, value in worth.items()]
 
 
 def _place(row: Memory) -> Number:

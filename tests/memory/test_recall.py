@@ -31,10 +31,10 @@ async def test_an_answer_is_found_by_the_words_of_what_it_answers(store: SqliteS
         store, "Hello.", "Where does the harbour festival take place?", "In Lisbon, of course.", "Fine."
     )
     found = await remember(store, "harbour festival", ANN)
-    assert [turn.text for turn in found.turns][:2] == [
+    assert {turn.text for turn in found.turns[:2]} == {
         "Where does the harbour festival take place?",
         "In Lisbon, of course.",
-    ]
+    }
 
 
 async def test_what_the_conversation_shows_anyway_is_not_remembered_again(store: SqliteStore) -> None:
@@ -154,7 +154,7 @@ async def test_one_conversation_is_searched_whole_also_what_was_said_without_mem
             )
         )
     found = await search_session(store, "festival", "s", 2)
-    assert [item.message_id for item in found] == ["m2", "m3"]
+    assert [item.message_id for item in found] == ["m3", "m2"]
     assert await search_session(store, "festival", "another", 2) == []
 
 
@@ -162,3 +162,16 @@ async def test_one_conversation_is_searched_whole_also_what_was_said_without_mem
 async def test_no_question_breaks_it(store: SqliteStore, query: str) -> None:
     await told(store, "We deploy on Fridays.")
     assert (await remember(store, query, ANN)).turns == ()
+
+
+async def test_who_speaks_in_a_file_that_names_nobody_is_read_from_how_the_text_begins(
+    store: SqliteStore,
+) -> None:
+    texts = ["Ann: I went to the museum.", "Bob Lee: I went to the museum."]
+    for seq, text in enumerate(texts, 1):
+        said_at = BEGUN + timedelta(days=seq)
+        content = [{"type": "text", "text": text}]
+        row = ConversationMessage(session_id="s", seq=seq, role="user", content=content, said_at=said_at)
+        await store.insert(row)
+    found = await search_session(store, "When was Ann in the museum?", "s", 1)
+    assert (found[0].subject, found[0].at) == ("Ann", BEGUN + timedelta(days=1))

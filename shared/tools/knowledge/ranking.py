@@ -10,30 +10,15 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from shared.store.fulltext import STOP
+from shared.memory import stemming
 
-_WORD = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_ENDINGS = ("ization", "ations", "ation", "ingly", "ments", "ment", "ness", "ings", "ing", "edly", "ies", "ied",
-            "ers", "est", "ed", "es", "er", "ly", "s")  # fmt: skip
 _K, _B = 1.4, 0.7
 
 
 def stems(text: str) -> list[str]:
-    """The words of a text that carry meaning, without their endings."""
-    words = _WORD.findall(_CAMEL.sub(" ", text).casefold())
-    return [_stem(word) for word in words if word not in STOP]
-
-
-def _stem(word: str) -> str:
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            word = word[: -len(ending)]
-            if ending in ("ies", "ied"):
-                return f"{word}y"
-            # running → run, cached → cach as caches → cach
-            return word[:-1] if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "ls" else word
-    return word[:-1] if len(word) > 3 and word.endswith("e") else word
+    """The stems of the words that carry meaning, also of those that stand within a name of code."""
+    return stemming.stems(_CAMEL.sub(" ", text))
 
 
 def rank(query: str, texts: Sequence[str]) -> list[tuple[int, float]]:
