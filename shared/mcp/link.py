@@ -34,7 +34,7 @@ Launch = Callable[[Server], stdio.Start]
 Progress = Callable[[str], Awaitable[None]]
 T = TypeVar("T")
 _FORGOTTEN = "ServerLink terminated"  # as the library says it of a server that has begun anew
-_FIRST, _MOST = 0.5, 60.0  # seconds between tries to open a session
+_FIRST, _MOST, _GROWS = 0.5, 60.0, 2.0  # seconds between tries to open a session, and how they become more
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,12 @@ class Health:
     why: str = ""
     left_out: tuple[str, ...] = ()
     called: str = ""  # as it calls itself
+    tries: int = 0  # how often it was lost, or could not be reached
 
     def card(self) -> dict[str, Any]:
         """For the heartbeat of the worker that has it."""
         why = {"why": log.redact(self.why)[:160]} if self.why else {}
-        return {"name": self.name, "state": self.state, "tools": self.tools, **why}
+        return {"name": self.name, "state": self.state, "tools": self.tools, "tries": self.tries, **why}
 
 
 class ServerLink:
@@ -71,7 +72,7 @@ class ServerLink:
     def __init__(self, server: Server, launch: Launch, patience: Patience | None = None) -> None:
         self.server, self._launch, self._patience = server, launch, patience or Patience()
         self.state: State = "off" if server.spec.disabled else "starting"
-        self.why, self.called = "", ""
+        self.why, self.called, self._tries = "", "", 0
         self.listing = Listing()
         self.tried = asyncio.Event()  # it is known whether the first try came to something
         self._session: ClientSession | None = None
@@ -88,7 +89,7 @@ class ServerLink:
     def health(self) -> Health:
         """How it is."""
         tools, left = self.listing.tools, self.listing.left_out
-        return Health(self.name, self.state, len(tools), self.why, left, self.called)
+        return Health(self.name, self.state, len(tools), self.why, left, self.called, self._tries)
 
     def tool(self, name: str) -> ListedTool | None:
         """As it was listed last."""
@@ -114,7 +115,7 @@ class ServerLink:
                 self._ready.clear()
             self._lost()
             # Who holds for long is tried again at once; who does not, with longer and longer pauses.
-            pause = _FIRST if time.monotonic() - begun > _MOST else min(pause * 2, _MOST)
+            pause = _FIRST if time.monotonic() - begun > _MOST else min(pause * _GROWS, _MOST)
             await self._rest(pause)
 
     def _lost(self) -> None:
@@ -122,6 +123,7 @@ class ServerLink:
         if self.state != "lost" or self.why != why:
             log.get().warning("An MCP server is lost", server=self.name, why=log.redact(why)[:DESCRIBED])
         self.state, self.why = "lost", why
+        self._tries += 1
         self.tried.set()
 
     async def _rest(self, pause: float) -> None:
@@ -199,6 +201,11 @@ class ServerLink:
                 )
 
     # -- calls -----------------------------------------------------------------------------------------------
+
+    def hurry(self) -> None:
+        """Somebody looks for it: where it is lost, it is tried again now."""
+        if self.state == "lost":
+            self._hurry.set()
 
     async def present(self) -> None:
         """ToolError where the server is away, after a while in which it may come back."""

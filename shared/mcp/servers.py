@@ -15,6 +15,7 @@ from shared.mcp import config
 from shared.mcp.config import Configured, Problem, Server
 from shared.mcp.link import Health, Launch, Patience, ServerLink
 
+HURRY = "mcp"  # a word on the board: somebody looks for servers that are lost
 _SETTLE = 5.0  # seconds from its start in which a server may say what it has, before a turn begins without
 
 
@@ -89,6 +90,11 @@ class Servers:
         await self._settle()
         found = {server.name: self._links.get(_key(server)) for server in self._of(agent)}
         return {name: link for name, link in found.items() if link is not None}
+
+    def hurry(self) -> None:
+        """Try again now those that are lost."""
+        for link in self._links.values():
+            link.hurry()
 
     async def close(self) -> None:
         """End all of them."""

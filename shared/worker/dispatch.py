@@ -14,6 +14,7 @@ from shared.bus import messages
 from shared.bus.keys import BROADCAST, HUMAN_INPUT, STATUS
 from shared.errors import BadMessage, PromptDockError
 from shared.guard.permissions.display import plain
+from shared.mcp.servers import HURRY
 from shared.profiles.profile import Profile
 from shared.turns.signatures import Signatures
 from shared.worker.pool import Asker, Pool, RunningTurn
@@ -38,13 +39,14 @@ class Dispatcher:
         spawn: Spawn,
         *,
         stop: Callable[[], None],
+        hurry: Callable[[], None],
         met: Callable[[str, bool], None],
     ) -> None:
         self._replies, self._signatures, self._approvers = replies, signatures, approvers
         self._stale = stale  # set where the agent may have changed itself
         self._connection, self._profile, self._pool = replies.connection, profile, pool
         self._queue = self._connection.queue(profile.name)
-        self._spawn, self._stop, self._met = spawn, stop, met
+        self._spawn, self._stop, self._met, self._hurry = spawn, stop, met, hurry
         self._since, names = time.time() * 1000, self._connection.names
         self.broadcast = names.channel(BROADCAST)
         self.status, self.clusters = names.channel(STATUS), names.clusters
@@ -70,8 +72,11 @@ class Dispatcher:
             if failpoints.without("own-words"):
                 self._met(str(content.get("cluster") or ""), True)
         elif channel == self.board:
-            if not _PROFILES.isdisjoint(str(content.get("data", "")).split()):
+            words = str(content.get("data", "")).split()
+            if not _PROFILES.isdisjoint(words):
                 self._stale.set()
+            if HURRY in words:
+                self._hurry()
         elif channel == self._queue.wake_up:
             self._rung(content)
         elif kind in (*messages.ANSWERS, "progress"):

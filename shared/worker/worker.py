@@ -81,6 +81,7 @@ class Worker:
             self.pool,
             self.spawn,
             stop=self.stop,
+            hurry=lambda: resources.mcp.hurry(),
             met=self._met,
         )
         listened = [
@@ -286,7 +287,7 @@ class Worker:
     async def _presence(self) -> None:
         failing = False
         while True:
-            turns = {running.turn for running in self.pool}
+            shown = self._shown()
             try:
                 await self._beat_presence()
                 failing = False
@@ -296,8 +297,13 @@ class Worker:
                 failing = True
             for _ in range(round(_BEATS / _CHANGE)):
                 await asyncio.sleep(_CHANGE)
-                if not failing and {running.turn for running in self.pool} != turns:
+                if not failing and self._shown() != shown:
                     break
+
+    def _shown(self) -> object:
+        """What is told at once when it changes: what runs, and which servers are here."""
+        servers = [(one.name, one.state, one.tries) for one in self.resources.mcp.health]
+        return {running.turn for running in self.pool}, servers
 
     async def _beat_presence(self) -> None:
         current = [running.turn.id for running in self.pool]

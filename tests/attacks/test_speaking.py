@@ -391,6 +391,7 @@ def test_a_heartbeat_that_nobody_signed_tells_our_models_nothing() -> None:
         *(Replies(connection, "chatter"), Signatures(names, SIGNER), frozenset[str](), asyncio.Event()),
         *(Profile(name="chatter"), cast(Pool, []), lambda _: None),
         stop=lambda: None,
+        hurry=lambda: None,
         met=lambda *_: None,
     )
     channel = names.channel("agent:status")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,10 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.support import mcp_elsewhere
 from tests.support.messages_api import MessagesApi
 from tests.support.processes import Site, Worker, until
+from tests.support.valkey import free_port
 from tests.support.wire import Message, Wire
 
 SCRIPT = Path(__file__).parents[1] / "support" / "mcp_server.py"
@@ -21,6 +24,11 @@ def call(name: str, text: str = "hi") -> dict[str, Any]:
     return {"tools": [{"name": name, "input": {"text": text}}]}
 
 
+def tool(name: str, hold: str = "", **given: Any) -> dict[str, Any]:
+    return {"tools": [{"name": name, "input": given}], "hold": hold}
+
+
+PORT = free_port()
 LOAD = {"tools": [{"name": "load_tools", "input": {"category": "mcp__good"}}]}
 SETTINGS = {"PERMISSION_PROFILE": "open"}
 RULES: list[dict[str, Any]] = [
@@ -36,6 +44,16 @@ RULES: list[dict[str, Any]] = [
     {"user": "flood", "steps": [call("mcp__flood__echo"), {"text": "{{result.error}}: {{result.why}}"}]},
     {"user": "huge", "steps": [call("mcp__huge__echo"), {"text": "{{result.error}}: {{result.why}}"}]},
     {"user": "hang", "steps": [call("mcp__mute__echo"), {"text": "{{result.error}}: {{result.why}}"}]},
+    {
+        "user": "others",
+        "steps": [
+            tool("mcp__time__get_current_time", timezone="Asia/Tokyo"),
+            tool("mcp__everything__echo", message="one"),
+            tool("mcp__time__get_current_time", hold="killed", timezone="Asia/Kathmandu"),
+            tool("mcp__everything__echo", message="two"),
+            {"text": "{{result.content}}"},
+        ],
+    },
     {"steps": [{"text": "You said: {{user}}"}]},
 ]
 
@@ -43,7 +61,7 @@ RULES: list[dict[str, Any]] = [
 @pytest.fixture(scope="module", autouse=True)
 def chatter(place: Site) -> Worker:
     modes = {"good": "well", "flood": "flood", "huge": "huge", "mute": "mute"}
-    servers = {
+    servers: dict[str, Any] = {
         name: {
             "command": sys.executable,
             "args": ["-P", str(SCRIPT), mode],
@@ -51,11 +69,26 @@ def chatter(place: Site) -> Worker:
         }
         for name, mode in modes.items()
     }
+    servers |= {"time": mcp_elsewhere.TIME, "everything": {"url": f"http://127.0.0.1:{PORT}/mcp"}}
     place.home.mkdir(parents=True, mode=0o700)
     file = place.home / "mcp.json"
     file.write_text(json.dumps({"mcpServers": servers}))
     file.chmod(0o600)
     return place.up("chatter")[0]
+
+
+def _promptdock(place: Site, *arguments: str) -> Any:
+    command = [sys.executable, "-P", "-m", "gateways.cli", *arguments]
+    done = subprocess.run(
+        command,
+        cwd=place.folder,
+        env=place.environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return json.loads(done.stdout)
 
 
 def _servers(worker: Worker) -> list[psutil.Process]:
@@ -77,6 +110,30 @@ def test_a_server_that_dies_under_a_turn_is_back_within_that_turn(wire: Wire, ap
     assert '"content": "back"' in wire.ask("lose it")["content"]
     said = json.dumps(api.requests[start + 1]["messages"])
     assert "whether it took effect is not known" in said
+
+
+def test_servers_that_others_wrote_are_killed_and_restarted_while_a_turn_uses_them(
+    wire: Wire, api: MessagesApi, place: Site, chatter: Worker
+) -> None:
+    start = len(api.requests)
+    with mcp_elsewhere.running(PORT):
+        listed = _promptdock(place, "mcp", "list", "--json")  # by which its worker tries it again at once
+        found = {one["name"]: one["agents"] for one in listed["servers"]}
+        assert found["everything"] == {"chatter": "13 tools"}
+        sent = wire.send("use the others", user="eve")
+        until(lambda: len(api.requests) >= start + 3, what="both having been used")
+    (time,) = [
+        one
+        for one in psutil.Process(chatter.pid).children(recursive=True)
+        if "mcp_server_time" in one.cmdline()[2:4]
+    ]
+    time.kill()
+    with mcp_elsewhere.running(PORT):
+        api.released.add("killed")
+        closing = wire.closing(sent)
+    assert (closing["status"], closing["content"]) == ("complete", "Echo: two")
+    said = json.dumps(api.requests[-1]["messages"])
+    assert "+09:00" in said and "+05:45" in said and "Echo: one" in said
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,17 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 
+from tests.support import mcp_elsewhere
 from tests.support.messages_api import MessagesApi
 from tests.support.processes import Site, Worker
 
 MAKE = {"tools": [{"name": "create_task", "input": {"title": "Old work"}}]}
 DELETE = {"tools": [{"name": "delete_task", "input": {"task_id": "{{result.created}}"}}]}
+LOOK = {"tools": [{"name": "list_projects", "input": {}}]}
 RULES: list[dict[str, Any]] = [
-    {"user": "look", "steps": [{"tools": [{"name": "list_projects", "input": {}}]}, {"text": "Looked."}]},
+    # The client for JavaScript drops progress that comes in one piece with the answer.
+    {"user": "look slowly", "steps": [LOOK, {"text": "Looked.", "delay": 1.0}]},
+    {"user": "look", "steps": [LOOK, {"text": "Looked."}]},
     {"user": "delete", "steps": [MAKE, DELETE, {"text": "{{result.deleted}}{{result.error}}"}]},
     {"user": "slow", "steps": [{"text": "At last.", "hold": "slow"}]},
     {"steps": [{"text": "You said: {{user}}"}]},
@@ -126,6 +130,21 @@ async def test_what_is_wrong_is_said_in_words(place: Site) -> None:
         assert "no request for permission" in await refused(
             client, "answer_approval", approval_id="none", decision="deny"
         )
+
+
+def test_a_program_in_another_language_talks_with_chatter(place: Site) -> None:
+    command = [sys.executable, "-P", "-m", "gateways.mcp", "--user", "cleo"]
+    steps: list[tuple[str, dict[str, Any]]] = [
+        ("ask", {"message": "look slowly"}),
+        ("get_task", {"task_id": "no-such-task"}),
+    ]
+    told = mcp_elsewhere.javascript(*steps, command=command, env=place.environment, cwd=str(place.folder))
+    assert told["server"]["name"] == "promptdock" and {"ask", "list_approvals"} <= set(told["tools"])
+    asked, unknown = told["steps"]
+    assert asked["structuredContent"]["answer"] == "Looked." and asked["progress"] == [
+        "Chatter uses list_projects"
+    ]
+    assert unknown["isError"] and "no task" in unknown["content"][0]["text"]
 
 
 async def test_a_program_that_leaves_ends_its_server(place: Site) -> None:

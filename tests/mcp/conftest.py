@@ -17,7 +17,8 @@ from shared.mcp.link import Patience, ServerLink
 from shared.mcp.stdio import Start
 
 SCRIPT = Path(__file__).parents[1] / "support" / "mcp_server.py"
-QUICK = Patience(start=10, health=30, answer=5)
+SURE = 60.0  # seconds; a busy machine starts nothing quickly
+QUICK = Patience(start=SURE, health=30, answer=SURE, back=SURE)
 
 
 def start(server: Server) -> Start:

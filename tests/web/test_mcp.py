@@ -13,12 +13,16 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from shared.client.local.people import People
+from tests.support import mcp_elsewhere
 from tests.support.processes import Site, Worker
 from tests.web.support import serve
 
 TOKEN = "a-token-of-twenty-letters"
+LOOK = {"tools": [{"name": "list_projects", "input": {}}]}
 RULES: list[dict[str, Any]] = [
-    {"user": "look", "steps": [{"tools": [{"name": "list_projects", "input": {}}]}, {"text": "Looked."}]},
+    # The client for JavaScript drops progress that comes in one piece with the answer.
+    {"user": "look slowly", "steps": [LOOK, {"text": "Looked.", "delay": 1.0}]},
+    {"user": "look", "steps": [LOOK, {"text": "Looked."}]},
     {"user": "slow", "steps": [{"text": "At last.", "delay": 1.0}]},
     {"steps": [{"text": "You said: {{user}}"}]},
 ]
@@ -52,6 +56,15 @@ async def test_a_program_with_a_token_talks_with_chatter_and_hears_of_progress(u
         answer = await client.call_tool("ask", {"message": "look"}, progress_callback=report)
         assert (answer.structured_content or {})["answer"] == "Looked."
     assert told == ["Chatter uses list_projects"]
+
+
+def test_a_program_in_another_language_talks_with_chatter(url: str) -> None:
+    headers = {"authorization": f"Bearer {TOKEN}"}
+    told = mcp_elsewhere.javascript(("ask", {"message": "look slowly"}), url=f"{url}/mcp", headers=headers)
+    (asked,) = told["steps"]
+    assert asked["structuredContent"]["answer"] == "Looked." and asked["progress"] == [
+        "Chatter uses list_projects"
+    ]
 
 
 async def test_what_takes_long_is_found_again_by_another_connection(url: str) -> None:

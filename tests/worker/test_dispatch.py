@@ -74,6 +74,7 @@ class Ground:
     def __init__(self, turns: int = 8) -> None:
         self.connection, self.pool = connected(), Running()
         self.stale, self.shutdowns, self.met = asyncio.Event(), list[int](), list[tuple[str, bool]]()
+        self.hurried = list[int]()
         self.signer = self.connection.signer
         self.began = int(time.time() * 1000)
         self._spawned: list[asyncio.Task[None]] = []
@@ -86,6 +87,7 @@ class Ground:
             cast(Pool, self.pool),
             self._spawn,
             stop=lambda: self.shutdowns.append(1),
+            hurry=lambda: self.hurried.append(1),
             met=lambda cluster, asks: self.met.append((cluster, asks)),
         )
 
@@ -136,6 +138,11 @@ async def test_when_rows_of_profiles_or_settings_changed_the_agent_is_read_anew_
     assert not ground.stale.is_set()
     ground.dispatcher.heard(board, {"data": "profiles tasks"})
     assert ground.stale.is_set()
+
+
+async def test_who_looks_for_lost_mcp_servers_has_them_tried_again(ground: Ground) -> None:
+    ground.dispatcher.heard(ground.connection.names.board, {"data": "mcp"})
+    assert ground.hurried == [1] and not ground.stale.is_set()
 
 
 async def test_an_answer_wakes_the_turn_that_asked_and_no_other(ground: Ground) -> None:

@@ -106,6 +106,7 @@ def serve(user: User) -> NoReturn:
 
 async def _list(settings: Settings, as_json: bool) -> None:
     async with Client(settings) as client:
+        await servers.reached(client)
         found = await servers.listed(client)
     problems = [problem.told for problem in servers.configured(settings).problems]
     if as_json:
@@ -145,6 +146,10 @@ def _state(one: dict[str, Any]) -> str:
 
 async def _test(settings: Settings, name: str, timeout: float, as_json: bool) -> None:
     found = await servers.tried(settings, name, timeout)
+    async with Client(
+        settings
+    ) as client:  # it is here: the workers that lost it need not find that out later
+        await servers.reached(client)
     if as_json:
         screen.document("mcp_server", name=name, **vars(found))
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from shared.client.client import Client
 from shared.client.findings import Finding
 from shared.client.text.safe import line
 from shared.client.types import Card
-from shared.errors import BusUnreachable, ConfigurationError, ToolError, UsageError
+from shared.errors import BusUnreachable, ConfigurationError, PromptDockError, ToolError, UsageError
 from shared.settings import Settings
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from shared.mcp.link import ServerLink
 
 _LISTS = "promptdock mcp list shows those that there are"
+_BACK = 4.0  # seconds in which a server that can be reached is back, and its workers say so
 _NONE = "none is configured"
 
 
@@ -53,6 +55,29 @@ async def listed(client: Client) -> list[Card]:
     here = [_card(server, seen.get(name, {})) for name, server in found.servers.items()]
     brought = [name for name in seen if name not in found.servers]
     return here + [_brought(name, seen[name]) for name in brought]
+
+
+async def reached(client: Client) -> None:
+    """Let the workers try again now the servers that are lost to them, and wait a little for what comes of it."""
+    from shared.mcp.servers import HURRY
+
+    with contextlib.suppress(PromptDockError, TimeoutError):
+        async with asyncio.timeout(_BACK):
+            if not (before := _tries(await client.presence.here())):
+                return
+            await client.bus.publish(client.names.board, HURRY)
+            while not before.isdisjoint(_tries(await client.presence.here())):  # noqa: ASYNC110 - cards are no event
+                await asyncio.sleep(0.2)
+
+
+def _tries(cards: Iterable[Card]) -> set[tuple[str, str, int]]:
+    """The servers that are lost, to which worker, and how often that was found."""
+    return {
+        (str(card["instance"]), str(one["name"]), int(one.get("tries") or 0))
+        for card in cards
+        for one in card.get("mcp") or ()
+        if one.get("state") == "lost"
+    }
 
 
 def states(cards: Iterable[Card]) -> dict[str, dict[str, str]]:

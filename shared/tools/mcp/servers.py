@@ -41,6 +41,8 @@ def category(links: Mapping[str, ServerLink]) -> Category:
     @mcp.tool(effect="pure", touches=touching("records"), foreign=True)
     async def list_mcp_servers(here: Context) -> Result:
         """List the MCP servers that you can use, whether they are here, and the category of their tools."""
+        for one in links.values():
+            one.hurry()
         return {"servers": [_server(one) for one in links.values()]}
 
     @mcp.tool(effect="pure", touches=reaches, detail=_named, foreign=True)
