@@ -186,11 +186,12 @@ class Amend(Human):
 
 
 class Stop(Human):
-    """End a turn, or one request of it."""
+    """End a turn, or one request of it; `reason` is for the model that goes on without the answer."""
 
     type: Literal["stop"]
     turn_id: Id | None = None
     request_id: Id | None = None
+    reason: Annotated[str, StringConstraints(max_length=500)] | None = None
 
 
 class CommandMessage(Human):

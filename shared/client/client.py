@@ -197,10 +197,15 @@ class Client:
         )
 
     async def stop(
-        self, user_id: str, session_id: str, turn_id: str | None = None, request_id: str | None = None
+        self,
+        user_id: str,
+        session_id: str,
+        turn_id: str | None = None,
+        request_id: str | None = None,
+        reason: str | None = None,
     ) -> Sent:
-        """End the turn that runs in a session, or one request of it."""
-        words = {"type": "stop", "user_id": user_id, "session_id": session_id}
+        """End the turn that runs in a session, or one request of it; `reason` says how to go on without that."""
+        words = {"type": "stop", "user_id": user_id, "session_id": session_id, "reason": reason}
         return await self.send(HUMAN_INPUT, {**words, "turn_id": turn_id, "request_id": request_id})
 
     async def amend(self, text: str, user_id: str, session_id: str, turn_id: str | None = None) -> Sent:

@@ -99,7 +99,7 @@ class Dispatcher:
         running = self._pool.of(str(content.get("look", "")))
         if running is not None:
             running.turn.wake_up.set()
-            self._give_up(running, str(content.get("give_up", "")))
+            self._give_up(running, str(content.get("give_up", "")), str(content.get("reason") or ""))
         self._wake_asker(content.get("answered"))
         session = str(content.get("data", ""))
         if (stopped := self._pool.of(session)) and stopped.turn.is_named(content.get("turn")):
@@ -131,11 +131,12 @@ class Dispatcher:
             return
         running = self._pool.of(message.session)
         given_up = (message.request_id or "") if isinstance(message, messages.Stop) else ""
+        reason = (message.reason or "") if isinstance(message, messages.Stop) else ""
         stops = isinstance(message, messages.Stop) and not given_up
         if running is None:
             # What came by plain PUBLISH is taken in by one replica; another may hold the turn that it ends.
             if isinstance(message, messages.Stop) and "via" not in content:
-                told = {"look": message.session, "give_up": given_up}
+                told = {"look": message.session, "give_up": given_up, "reason": reason}
                 self._ring(told | ({"data": message.session, "turn": message.turn_id} if stops else {}))
             return
         if isinstance(message, messages.Stop) and not running.turn.is_named(message.turn_id):
@@ -143,14 +144,14 @@ class Dispatcher:
         running.turn.wake_up.set()
         if "via" in content and not self._signatures.signed(channel, content):
             return  # what was accepted is found by the turn
-        self._give_up(running, given_up)
+        self._give_up(running, given_up, reason)
         if stops and running.runner is not None:
             running.task.cancel()
 
-    def _give_up(self, running: RunningTurn, request: str) -> None:
+    def _give_up(self, running: RunningTurn, request: str, reason: str) -> None:
         """The person ends one consult of a turn."""
         if request and (stop := getattr(running.runner, "stop_request", None)):
-            stop(request)
+            stop(request, reason)
 
     def _wake_asker(self, request: object) -> bool:
         """Let the turn look that asked this, if it is ours."""

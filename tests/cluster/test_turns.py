@@ -177,10 +177,10 @@ def test_stop_ends_one_consult_and_the_turn_goes_on(wire: Wire) -> None:
         first = wire.send("ask mute", user="chooser")
         (question,) = until(heard, what="the question to mute")
         began = time.monotonic()
-        wire.send(user="chooser", type="stop", request_id=question["id"])
+        wire.send(user="chooser", type="stop", request_id=question["id"], reason="go on")
         said = wire.closing(first)
     assert time.monotonic() - began < 15
-    assert (said["status"], said["content"]) == ("complete", "Without mute: stopped by the person")
+    assert (said["status"], said["content"]) == ("complete", "Without mute: stopped by the person: go on")
 
 
 def test_a_question_to_the_person_waits_for_the_next_message(wire: Wire, api: MessagesApi) -> None:

@@ -27,6 +27,7 @@ class Runner:
 
     def __init__(self) -> None:
         self.told, self.given_up = list[tuple[str, str]](), list[str]()
+        self.reasons: list[str] = []
 
     async def run(self) -> None:
         await asyncio.Event().wait()
@@ -34,8 +35,9 @@ class Runner:
     async def progress(self, request_id: str, text: str) -> None:
         self.told.append((request_id, text))
 
-    def stop_request(self, request_id: str) -> None:
+    def stop_request(self, request_id: str, reason: str = "") -> None:
         self.given_up.append(request_id)
+        self.reasons.append(reason)
 
     async def stopped(self) -> None: ...
     async def failed(self, error: Exception, dead: str = "") -> None: ...
@@ -218,7 +220,8 @@ async def test_the_queue_s_own_wake_up_stops_gives_up_and_marks_what_changed(gro
         await ground.runs("m1", "s"),
         ground.connection.names.bare(ground.connection.queue("chatter").wake_up),
     )
-    await ground.hears(own, look="s", give_up="m1.2.1")
+    await ground.hears(own, look="s", give_up="m1.2.1", reason="ask planner")
+    assert held.runner.reasons == ["ask planner"]
     assert held.turn.wake_up.is_set() and held.runner.given_up == ["m1.2.1"] and not ground.stale.is_set()
     await ground.hears(own, data="s", turn="m0")
     assert ground.pool.stopped == []

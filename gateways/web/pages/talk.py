@@ -171,9 +171,10 @@ async def stop(here: Here) -> Response:
     await visible.session(here.client, here.person.sight, here.session)
     form = await here.request.form()
     turn, request = given(form, "turn", 200), given(form, "request", 200)
+    reason = given(form, "reason", 500) or None
     if not turn and not request and (first := await pending.first(here.client, here.session)):
         turn = str(first["id"])
-    await here.client.stop(here.person.user_id, here.session, turn or None, request or None)
+    await here.client.stop(here.person.user_id, here.session, turn or None, request or None, reason)
     if here.part:
         return Response(json.dumps({"stopped": turn or request}), media_type="application/json")
     return back(here, _address(here), "", "stopping")

@@ -93,11 +93,11 @@ class Peers:
         self._answers[request] = content
         return True
 
-    def give_up(self, request: str) -> None:
-        """The person ends one consult."""
+    def give_up(self, request: str, reason: str = "") -> None:
+        """The person ends one consult, and may say how to go on."""
         if request in self._waits:
             self._answers[request] = {
-                "payload": {"error": "stopped by the person"},
+                "payload": {"error": f"stopped by the person{f': {reason}' if reason else ''}"},
                 "type": "error",
                 "via": "stop",
             }

@@ -136,6 +136,16 @@ async def test_the_person_ends_one_consult_and_the_turn_goes_on(ground: Ground) 
     assert await asyncio.wait_for(asking, 5) == {"error": "stopped by the person"}
 
 
+async def test_the_person_may_say_how_to_go_on_without_the_answer(ground: Ground) -> None:
+    await ground.here("backend")
+    peers = ground.peers()
+    asking = asyncio.create_task(peers.ask("backend", QUESTION, "m1.1.1"))
+    await ground.received("backend")
+    peers.give_up("m1.1.1", "ask planner instead")
+    await ground.wake()
+    assert await asyncio.wait_for(asking, 5) == {"error": "stopped by the person: ask planner instead"}
+
+
 async def test_progress_is_told_of_awaited_requests_and_not_in_floods(
     ground: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -387,15 +387,15 @@ class ChatRunner:
                 words.append(NoteRecord(text=said(message), images=beside) if beside else said(message))
             for stop in more.stops:
                 if stop.request_id:
-                    self.stop_request(stop.request_id)
+                    self.stop_request(stop.request_id, stop.reason or "")
             if self._ended_by(more.stops):
                 raise asyncio.CancelledError("stopped by the person")
         return words
 
-    def stop_request(self, request_id: str) -> None:
+    def stop_request(self, request_id: str, reason: str = "") -> None:
         """The person ended one consult of this turn."""
         if self._colleagues:
-            self._colleagues.give_up(request_id)
+            self._colleagues.give_up(request_id, reason)
             self.turn.wake_up.set()
 
     async def progress(self, request_id: str, text: str) -> None:
