@@ -68,7 +68,7 @@ class Offers(Completer):
                 mine = await own.listed(client, self._here.user)
                 return [(str(one["session_id"]), str(one["title"])) for one in mine]
             case "/restore":
-                return await own.saved(client, self._here.user)
+                return [(one.id, one.description) for one in await own.saved(client, self._here.user)]
             case "/model":
                 return await choosing.offers(self._here)
             case "/stop":

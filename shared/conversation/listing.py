@@ -53,13 +53,13 @@ async def search(store: Store, user: str, words: str, limit: int = 20) -> list[F
         scored += (await store.search(ConversationMessage, words, where, _HITS)).rows
     best: dict[str, FoundSession] = {}
     for hit, _score in sorted(scored, key=lambda found: -found[1]):
-        if hit.session_id not in best and (line := _line(said(hit), words)):
+        if hit.session_id not in best and (found := line(said(hit), words)):
             id = hit.source_message_id or str(hit.id)
-            best[hit.session_id] = FoundSession(rows[hit.session_id], line, id)
+            best[hit.session_id] = FoundSession(rows[hit.session_id], found, id)
     return list(best.values())[:limit]
 
 
-def _line(text: str, words: str) -> str:
+def line(text: str, words: str) -> str:
     """The line that holds most of the words; "" where only a tool's call or result holds them."""
     wanted = {word.casefold() for word in words.split()}
     there = [one.strip() for one in text.splitlines() if one.strip()]

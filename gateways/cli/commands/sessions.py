@@ -16,10 +16,8 @@ from shared.bus.messages import default_session
 from shared.client import Client
 from shared.client.text.safe import line
 from shared.client.views.conversation import own
-from shared.errors import PromptDockError, UsageError
+from shared.errors import UsageError
 from shared.settings import Settings
-
-_LARGEST = 64 * 1024 * 1024  # bytes of a file that is imported
 
 app = group()
 Which = Annotated[
@@ -151,7 +149,7 @@ def import_(
 
 @app.command("saved")
 def saved(user: User, limit: Limit = 20, as_json: Json = False) -> NoReturn:
-    """What was saved of your conversations, the newest first."""
+    """What was saved of your conversations, the newest first; works with the cluster down."""
     run(lambda settings: _saved(settings, user, limit, as_json))
 
 
@@ -187,7 +185,8 @@ def restore(
 
 
 async def _saved(settings: Settings, user: str, limit: int, as_json: bool) -> None:
-    found = (await call(settings, "list_saved", user, {"limit": limit}, exact=True))["saved"]
+    async with Client(settings) as client:
+        found = [one.card() for one in await own.saved(client, user, limit)]
     if as_json:
         screen.document("saved_sessions", saved=found)
         return
@@ -313,21 +312,10 @@ def _write(to: Path, text: str) -> None:
 
 
 async def _import(settings: Settings, user: str, file: str, title: str, memory: bool, as_json: bool) -> None:
-    parts = own.parts(_read(file))
-    more: dict[str, Any] = {"title": title}
-    result: dict[str, Any] = {}
-    for text, after in parts:
-        if result:
-            more = {"session_id": result["session_id"], "after": after, "title": result["title"]}
-        try:
-            result = await call(
-                settings, "import_session", user, {"content": text, "use_memory": memory, **more}, exact=True
-            )
-        except PromptDockError as error:
-            if not result:
-                raise
-            there = f"{result['messages']} messages stand in {result['session_id']}; {error.why}"
-            raise type(error)(error.what, there, error.fix) from None
+    async def part(arguments: dict[str, Any]) -> dict[str, Any]:
+        return await call(settings, "import_session", user, arguments, exact=True)
+
+    result = await own.take_in(_read(file), part, title=title, use_memory=memory)
     _made("import_session", result, as_json)
 
 
@@ -337,12 +325,6 @@ def _read(file: str) -> str:
         return screen.typed("-")
     try:
         with Path(file).open("rb") as source:
-            data = source.read(_LARGEST + 1)
+            return own.document(source.read(own.LARGEST + 1))
     except OSError as error:
         raise UsageError(f"{file} cannot be read", str(error.strerror), "") from None
-    if len(data) > _LARGEST:
-        raise UsageError(f"{file} is too large to be imported", f"at most {_LARGEST} bytes are read", "")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise UsageError(f"{file} cannot be imported", "it is not in UTF-8", "") from None

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from shared.bus.messages import COMMANDS
+from shared.bus.messages import OWN, RESERVED_SESSIONS
 from shared.client.client import Client
 from shared.client.types import Card
 from shared.client.views.visible import Sight
-from shared.errors import UsageError
+from shared.errors import Missing, UsageError
 from shared.store.records import Project, Session, TurnRow
 
 _LOOKED = 200  # rows that are read at once where not all of them are for this person
-_ASIDE = (COMMANDS, "approval:", "asks:", "summary:")  # sessions in which no words are said
+_ASIDE = tuple(one for one in RESERVED_SESSIONS if one != OWN)  # sessions in which no words are said
 
 
 @dataclass(frozen=True)
@@ -27,15 +27,25 @@ class ListingPage:
 
 
 async def sessions(
-    client: Client, sight: Sight, *, query: str = "", project: str = "", after: str = "", limit: int = 50
+    client: Client,
+    sight: Sight,
+    *,
+    query: str = "",
+    project: str = "",
+    archived: bool = False,
+    after: str = "",
+    limit: int = 50,
 ) -> ListingPage:
-    """Conversations that they see, the last used first; with a query those whose title or name has it."""
+    """Conversations that they see, the last used first; with a query those whose title or name has it.
+
+    Those that were put away, or the others.
+    """
     store = await client.store()
     slugs = {row.id: row.slug for row in await store.select(Project)}
     found: list[Card] = []
     at = moment(after)
     while True:
-        where: dict[str, Any] = {"agent": "chatter"} | ({"last_active_at": ("lt", at)} if at else {})
+        where: dict[str, Any] = {"archived": archived} | ({"last_active_at": ("lt", at)} if at else {})
         rows = await store.select(Session, where, order=[("last_active_at", "desc")], limit=_LOOKED)
         for row in rows:
             at = row.last_active_at
@@ -70,9 +80,22 @@ def _session(row: Session, slugs: dict[Any, str]) -> Card:
         "user_id": row.user_id,
         "project": slugs.get(project, "") if project else "",
         "channel": row.channel,
+        "agent": row.agent,
+        "archived": row.archived,
         "created_at": row.created_at.isoformat(),
         "last_active_at": row.last_active_at.isoformat(),
     }
+
+
+async def session(client: Client, key: str) -> Card:
+    """One of them; Missing where nothing was said there yet."""
+    store = await client.store()
+    rows = await store.select(Session, {"key": key}, limit=1)
+    if not rows:
+        raise Missing(
+            f"there is no session {key[:100]!r} yet", "nothing was said there", "GET /api/sessions lists them"
+        )
+    return _session(rows[0], {row.id: row.slug for row in await store.select(Project)})
 
 
 async def turns(client: Client, session: str, *, after: str = "", limit: int = 50) -> ListingPage:

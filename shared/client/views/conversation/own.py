@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any, Literal
 
 from shared.bus.keys import CHATTER
@@ -15,12 +16,13 @@ from shared.client.types import Card
 from shared.conversation import exchange, listing, reading
 from shared.conversation.context import SHORT
 from shared.conversation.exchange import SessionDocument, SessionLine
-from shared.errors import Denied, UsageError
+from shared.errors import Denied, Missing, PromptDockError, UsageError
 from shared.store.records import Session, SnapshotRow
 from shared.turns import outbox
 
 Format = Literal["json", "markdown"]
 _PART = MAX_BYTES * 2 // 3  # bytes of a message that a part may take
+LARGEST = 64 * 1024 * 1024  # bytes of a file that is imported
 _ALL = 1000  # conversations among which a part of a name is looked for
 
 
@@ -38,6 +40,22 @@ class OwnSession:
         return write(self.title, self.said[-newest:] if newest else self.said)
 
 
+@dataclass(frozen=True)
+class SavedWindow:
+    """What was saved of a conversation; `id` is short."""
+
+    id: str
+    description: str
+    session_id: str
+    messages: int
+    tool_calls: int
+    at: datetime
+
+    def card(self) -> Card:
+        """As it is printed for programs."""
+        return {**asdict(self), "at": self.at.isoformat()}
+
+
 async def listed(client: Client, user: str, archived: bool = False, limit: int = 20) -> list[Card]:
     """The last used first; those that were put away, or the others. Reads the Store."""
     rows = await listing.of_person(await client.store(), user, archived, limit)
@@ -50,12 +68,23 @@ async def search(client: Client, user: str, words: str, limit: int = 20) -> list
     return [{**_card(one.row), "found": one.line, "message_id": one.message_id} for one in found]
 
 
-async def saved(client: Client, user: str, limit: int = 20) -> list[tuple[str, str]]:
-    """Short ids of what they saved, the newest first, each with what it is about. Reads the Store."""
+async def saved(client: Client, user: str, limit: int = 20) -> list[SavedWindow]:
+    """What they saved until now, the newest first. Reads the Store."""
+    await settled(client)
     where: dict[str, Any] = {"kind": "saved", "user_id": user}
     store = await client.store()
     rows = await store.select(SnapshotRow, where, order=[("created_at", "desc")], limit=limit)
-    return [(str(row.id)[:SHORT], row.description) for row in rows]
+    return [
+        SavedWindow(
+            str(row.id)[:SHORT],
+            row.description,
+            row.session_id,
+            row.message_count,
+            row.tool_calls,
+            row.created_at,
+        )
+        for row in rows
+    ]
 
 
 async def meant(client: Client, user: str, typed: str) -> Session:
@@ -78,13 +107,54 @@ async def meant(client: Client, user: str, typed: str) -> Session:
 async def read(client: Client, user: str, typed: str) -> OwnSession:
     """What was said in one of theirs until now. Reads the Store."""
     await settled(client)
-    row = await meant(client, user, typed)
+    return await _read(client, await meant(client, user, typed))
+
+
+async def whole(client: Client, key: str) -> OwnSession:
+    """The same of a conversation that somebody may see; Missing where nothing was said there."""
+    await settled(client)
+    rows = await (await client.store()).select(Session, {"key": key}, limit=1)
+    if not rows:
+        raise Missing(f"there is no session {key[:100]!r} yet", "nothing was said there", "")
+    return await _read(client, rows[0])
+
+
+async def _read(client: Client, row: Session) -> OwnSession:
     return OwnSession(row.key, row.title, await reading.lines(await client.store(), row.key))
+
+
+def document(data: bytes) -> str:
+    """The text of a file that is to be imported; UsageError for one that is none."""
+    if len(data) > LARGEST:
+        raise UsageError("the file is too large to be imported", f"at most {LARGEST} bytes are read", "")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError("the file cannot be imported", "it is not in UTF-8", "") from None
 
 
 async def settled(client: Client) -> None:
     """Wait a moment until what was done just now can be read; not where the cluster is down."""
     await outbox.settled(client.bus, client.names, CHATTER)
+
+
+async def take_in(
+    text: str, import_: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]], **given: Any
+) -> dict[str, Any]:
+    """Make a conversation of a file by calls of import_session, part by part; an error says what stands there."""
+    result: dict[str, Any] = {}
+    begin = int(given.pop("after", 0))
+    for part, after in parts(text):
+        if result:
+            given |= {"session_id": result["session_id"], "title": result["title"]}
+        try:
+            result = await import_({**given, "content": part, "after": begin + after})
+        except PromptDockError as error:
+            if not result:
+                raise
+            there = f"{result['messages']} messages stand in {result['session_id']}; {error.why}"
+            raise type(error)(error.what, there, error.fix) from None
+    return result
 
 
 def parts(text: str) -> Iterator[tuple[str, int]]:
