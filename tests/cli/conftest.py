@@ -9,24 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.person import Person, Warm
+from tests.cli.person import Person
 from tests.support.valkey import valkey
 
 __all__ = ["valkey"]
 
 
 @pytest.fixture(scope="session")
-def warm() -> Iterator[Warm]:
-    """What runs the commands."""
-    made = Warm()
-    yield made
-    made.close()
-
-
-@pytest.fixture(scope="session")
-def cluster(warm: Warm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
     """Somebody whose cluster runs, though another program listens on the usual port; `up` is what they saw."""
-    person = Person(tmp_path_factory.mktemp("person"), warm)
+    person = Person(tmp_path_factory.mktemp("person"))
     with socket.socket() as other:
         with suppress(OSError):  # it may be taken anyhow
             other.bind(("127.0.0.1", 6379))
@@ -41,6 +33,6 @@ def cluster(warm: Warm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pe
 
 
 @pytest.fixture
-def person(warm: Warm, tmp_path: Path) -> Person:
+def person(tmp_path: Path) -> Person:
     """Somebody with nothing running."""
-    return Person(tmp_path, warm)
+    return Person(tmp_path)

@@ -6,56 +6,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.house.tree import ROOT, variables
+from tests.support.forked import Done, run
 
 PATIENCE = 60.0  # seconds; a bound for machines that are busy
-
-
-@dataclass(frozen=True)
-class Done:
-    """How a command ended."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-class Warm:
-    """Runs commands one after the other in processes that have their imports already (warm.py)."""
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.cli.warm"],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-
-    def run(self, words: Sequence[str], folder: Path, environment: dict[str, str], stdin: str) -> Done:
-        """One command, to its end."""
-        assert self._process.stdin is not None and self._process.stdout is not None
-        files = {name: folder / f".{name}" for name in ("stdin", "stdout", "stderr")}
-        for name, file in files.items():
-            file.write_text(stdin if name == "stdin" else "")
-        asked = {name: str(file) for name, file in files.items()}
-        print(
-            json.dumps({"argv": list(words), "env": environment, "cwd": str(folder), **asked}),
-            file=self._process.stdin,
-            flush=True,
-        )
-        code = int(self._process.stdout.readline())
-        return Done(code, files["stdout"].read_text(), files["stderr"].read_text())
-
-    def close(self) -> None:
-        """No command runs any more."""
-        self._process.communicate(timeout=PATIENCE)
 
 
 @dataclass
@@ -63,7 +21,6 @@ class Person:
     """Types `promptdock …` in `folder`; the data is in `folder/home`."""
 
     folder: Path
-    warm: Warm
 
     @property
     def home(self) -> Path:
@@ -90,7 +47,7 @@ class Person:
 
     def types(self, *words: str, stdin: str = "", **settings: str) -> Done:
         """`promptdock words…`, whatever comes of it; `settings` are exported for it alone."""
-        return self.warm.run(words, self.folder, self.environment(**settings), stdin)
+        return run(["gateways.cli", *words], self.folder, self.environment(**settings), stdin)
 
     def does(self, *words: str, stdin: str = "") -> str:
         """`promptdock words…`, which works; its stdout."""

@@ -38,7 +38,7 @@ def test_one_key_ends_the_question_and_nothing_is_changed(
 ) -> None:
     terminal = Terminal(person, program=[sys.executable, "-c", _SURE])
     try:
-        terminal.shows("Go on? [y/N]:")
+        terminal.asks("Go on? [y/N]: ")
         terminal.types(key)
         assert terminal.process.wait(PATIENCE) == code
         told = terminal.rest()
@@ -51,7 +51,7 @@ def test_one_key_ends_the_question_and_nothing_is_changed(
 def test_one_ctrl_c_ends_the_question_for_a_key(person: Person) -> None:
     terminal = Terminal(person, "key", "set")
     try:
-        terminal.shows("API key (hidden):")
+        terminal.asks("API key (hidden): ")
         terminal.types("\x03")
         assert terminal.process.wait(PATIENCE) == 130
         told = terminal.rest()

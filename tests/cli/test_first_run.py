@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.cli.commands.test_chat import Terminal
-from tests.cli.person import PATIENCE, Person, Warm
+from tests.cli.person import PATIENCE, Person
 from tests.tools.ground import git
 
 
 @pytest.fixture
-def newcomer(warm: Warm, tmp_path: Path) -> Iterator[Person]:
+def newcomer(tmp_path: Path) -> Iterator[Person]:
     """Somebody who has just brought a cluster up, and nothing else."""
-    person = Person(tmp_path, warm)
+    person = Person(tmp_path)
     up = person.types("up", "--detach")
     try:
         assert up.returncode == 0, up.stdout + up.stderr

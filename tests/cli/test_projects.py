@@ -84,7 +84,7 @@ def test_who_stands_in_a_repository_that_agents_do_not_know_is_told_how_to_add_i
     cluster: Person, shop: Path
 ) -> None:
     def opened(folder: Path) -> str:
-        done = Person(folder, cluster.warm).types("chat", stdin="/quit\n", PROMPTDOCK_HOME=str(cluster.home))
+        done = Person(folder).types("chat", stdin="/quit\n", PROMPTDOCK_HOME=str(cluster.home))
         return done.stdout + done.stderr
 
     (shop / "src").mkdir()

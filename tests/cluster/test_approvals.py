@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 from typing import Any
 
@@ -289,14 +287,7 @@ def test_a_question_outlives_the_worker_that_asked(wire: Wire, place: Site, chat
 
 def cli(place: Site, *arguments: str) -> tuple[int, dict[str, Any]]:
     """One command of the command line: its exit code, and its document."""
-    done = subprocess.run(
-        [sys.executable, "-m", "gateways.cli", *arguments, "--json"],
-        cwd=place.folder,
-        env=place.environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = place.run(*arguments, "--json")
     found = json.loads(done.stdout) if done.stdout else {"error": ""}
     return done.returncode, found if "error" not in found else {"error": done.stdout + done.stderr}
 

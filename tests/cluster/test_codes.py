@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
-from tests.support.processes import PATIENCE, Site, Worker
+from tests.support.processes import Site, Worker
 
 RULES: list[dict[str, Any]] = [
     {"user": "key", "steps": [{"status": 401, "message": "invalid x-api-key"}] * 3},
@@ -38,10 +36,7 @@ def chatter(place: Site) -> Worker:
 def test_ask_ends_with_the_code_of_what_was_wrong(
     place: Site, chatter: Worker, words: str, code: int, told: str
 ) -> None:
-    command = [sys.executable, "-m", "gateways.cli", "ask", words, "--session", words]
-    done = subprocess.run(
-        [*command, "--json"], env=place.environment, capture_output=True, text=True, timeout=PATIENCE
-    )
+    done = place.run("ask", words, "--session", words, "--json")
     assert done.returncode == code, done
     output = json.loads(done.stdout)
     assert output["schema"] == "promptdock.ask.v1"

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.processes import Site, site, until
+from tests.support.processes import Site, Worker, site, until
 from tests.support.valkey import valkey
 from tests.support.wire import Message, Wire
 
 __all__ = ["valkey"]
 
-Start = Callable[..., "subprocess.Popen[bytes]"]
+Start = Callable[..., Worker]
 
 
 @pytest.fixture(scope="module")
@@ -35,34 +33,22 @@ def wire(place: Site) -> Iterator[Wire]:
 @pytest.fixture
 def start(place: Site, wire: Wire) -> Iterator[Start]:
     """Start a bridge; it is on the bus when this returns."""
-    running: list[subprocess.Popen[bytes]] = []
+    running: list[Worker] = []
 
-    def begin(name: str, command: str, *options: str) -> subprocess.Popen[bytes]:
+    def begin(name: str, command: str, *options: str) -> Worker:
         heard = len(wire.heard)
-        argv = [sys.executable, "-m", "gateways.cli", "bridge", "--name", name, "--exec", command, *options]
-        with (place.folder / f"{name}.log").open("ab") as out:
-            process = subprocess.Popen(
-                argv,
-                cwd=place.folder,
-                env=place.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-            )
+        words = ["gateways.cli", "bridge", "--name", name, "--exec", command, *options]
+        process = Worker(name, words, place.folder, place.environment)
         running.append(process)
-        log = place.folder / f"{name}.log"
-        told = lambda: log.read_text()  # noqa: E731 - for the failure's message
         wire.wait(
             "agent:status", lambda card: card["agent"] == name and card["pid"] == process.pid, start=heard
         )
-        until(lambda: wire.redis.pubsub_numsub(place.names.agent(name))[0][1], what=name, told=told)
+        until(lambda: wire.redis.pubsub_numsub(place.names.agent(name))[0][1], what=name, told=process.tail)
         return process
 
     yield begin
     for process in running:
-        if process.poll() is None:
-            process.kill()
-        process.wait(30)
+        process.kill()
 
 
 def ask(wire: Wire, name: str, id: str, kind: str = "question", **payload: Any) -> None:
@@ -89,8 +75,7 @@ def test_a_command_answers_questions_and_tasks_without_the_clusters_secrets(
     told = answer(wire, "t1")["payload"]
     assert (told["status"], told["verified"], told["task_id"]) == ("completed", "unverified", "some-task")
     assert told["summary"].startswith("# Do it")
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 0
+    assert process.drain() == 0
     wire.wait("agent:status", lambda card: card["agent"] == "echo" and card["status"] == "offline")
 
 
@@ -135,8 +120,5 @@ def test_one_at_a_time_and_a_second_bridge_goes_on_where_the_first_was_killed(
 
 def test_a_name_of_ours_is_not_taken_while_it_runs(place: Site, wire: Wire, start: Start) -> None:
     start("planner", "cat")
-    argv = [sys.executable, "-m", "gateways.cli", "bridge", "--name", "planner", "--exec", "cat"]
-    done = subprocess.run(
-        argv, cwd=place.folder, env=place.environment, capture_output=True, text=True, timeout=60, check=False
-    )
+    done = place.run("bridge", "--name", "planner", "--exec", "cat")
     assert done.returncode == 2 and "--without planner" in done.stderr

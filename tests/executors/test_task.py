@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -158,24 +156,16 @@ def send(
 
 def command(place: Site, *words: str, user: bool = True) -> str:
     """What the command line prints for a person."""
-    done = _run(place, *words, *(("--user", "ann") if user else ()))
+    done = place.run(*words, *(("--user", "ann") if user else ()))
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def refused(place: Site, *words: str, code: int = 2) -> str:
     """What it says where it does nothing."""
-    done = _run(place, *words)
+    done = place.run(*words)
     assert done.returncode == code, done.stderr
     return done.stderr
-
-
-def _run(place: Site, *words: str) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "gateways.cli", *words]
-    return subprocess.run(
-        argv, cwd=place.folder, env=place.environment, capture_output=True, text=True, timeout=60,
-        check=False, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
 
 
 def outcome(wire: Wire, task: str, again: str = "") -> Message:

@@ -18,7 +18,6 @@ from shared.bus.presence import Presence
 from shared.bus.redis import RedisBus
 from shared.errors import PromptDockError, Unreachable
 from shared.turns.queue import Queue
-from tests.faults import nursery
 from tests.faults.model import Thinker
 from tests.faults.proxy import Proxy
 from tests.faults.server import Server
@@ -98,7 +97,7 @@ class Cluster:
     async def _begin(self, agent: str, proxy: Proxy | None, environment: dict[str, str]) -> Worker:
         # Each buys with a key of its own, so that the model's side can tell who asked.
         told = {"LOG_LEVEL": "info", "ANTHROPIC_API_KEY": f"sk-test-{agent}-{next(_keys)}", **environment}
-        worker = await asyncio.to_thread(lambda: nursery.start(self.site, agent, **told))
+        worker = await asyncio.to_thread(lambda: self.site.start(agent, **told))
         self.keys[worker.pid] = told["ANTHROPIC_API_KEY"]
         self._tended[worker] = proxy, environment
         if proxy is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -120,11 +119,8 @@ def test_a_run_that_asks_a_bridge_ends_with_its_answer(
     running: list[Worker], wire: Wire, place: Site, command: str, state: str, response: str, error: str
 ) -> None:
     name = f"reviewer-{state}"
-    argv = [sys.executable, "-m", "gateways.cli", "bridge", "--name", name, "--exec", command]
-    quiet = subprocess.DEVNULL
-    bridge = subprocess.Popen(
-        argv, cwd=place.folder, env=place.environment, stdin=quiet, stdout=quiet, stderr=quiet
-    )
+    words = ["gateways.cli", "bridge", "--name", name, "--exec", command]
+    bridge = Worker(name, words, place.folder, place.environment)
     try:
         wire.wait("agent:status", lambda card: card["agent"] == name)
         slug = made(wire, name, LATER, "Review it", llm_config={"agent": name})
@@ -132,8 +128,7 @@ def test_a_run_that_asks_a_bridge_ends_with_its_answer(
         (run,) = ended(place, slug)
         assert (run["state"], run["response"], run["error"]) == (state, response, error)
     finally:
-        bridge.terminate()
-        bridge.wait(30)
+        bridge.drain()
 
 
 def test_a_hook_that_finds_nothing_asks_nobody_and_what_is_not_allowed_fails_it(

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.faults import nursery
 from tests.journey.model import API, ASKED, BEGUN, BOOK, CHECK, MERGE, OURS, PAGE, SENTENCE, TITLES, Thinker
 from tests.support.messages_api import MessagesApi
 from tests.support.processes import Site, site, until
@@ -205,8 +204,7 @@ def walk(
     with MessagesApi(model) as api:
         settings |= {"ANTHROPIC_API_KEY": "sk-ant-test-key-0000", "ANTHROPIC_BASE_URL": api.url}
         with site(folder / "site", url, **settings) as place, Wire(place.url, place.names) as wire:
-            for worker in [nursery.start(place, name) for name in agents]:
-                worker.ready()
+            place.up(*agents)
             added = wire.command(
                 "add_repo", user=PERSON, source="link", path=str(repo), name="guestbook", kind="both"
             )

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.faults import nursery
 from tests.faults.server import Server
 from tests.journey.story import Journey, walk
 from tests.support.processes import until
@@ -74,7 +73,7 @@ def kill(journey: Journey, agent: str, owner: bytes = b"") -> None:
     living = [w for w in journey.site.workers if w.name == agent and w.process.poll() is None]
     (one,) = [worker for worker in living if not owner or f"-{worker.pid}-".encode() in owner]
     one.kill()
-    nursery.start(journey.site, agent).ready()
+    journey.site.up(agent)
 
 
 def heard(journey: Journey) -> bool:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -123,10 +121,7 @@ def asked(wire: Wire, slug: str, start: int) -> Message:
 
 
 def shell(place: Site, *arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "gateways.cli", *arguments],
-        cwd=place.folder, env=place.environment, capture_output=True, text=True, timeout=LONG,
-    )  # fmt: skip
+    done = place.run(*arguments)
     assert done.returncode == 0, (done.stdout, done.stderr)
     return done.stdout
 
@@ -261,9 +256,8 @@ def test_a_branch_that_clashes_is_merged_for_its_agent_who_resolves_what_is_mark
 def test_what_a_bridged_command_did_waits_for_a_person_where_the_task_wants_that(
     wire: Wire, place: Site
 ) -> None:
-    words = [sys.executable, "-m", "gateways.cli", "bridge", "--name", "scribe", "--exec", "cat"]
-    with (place.folder / "scribe.log").open("wb") as out:
-        bridge = subprocess.Popen(words, cwd=place.folder, env=place.environment, stdout=out, stderr=out)
+    words = ["gateways.cli", "bridge", "--name", "scribe", "--exec", "cat"]
+    bridge = Worker("scribe", words, place.folder, place.environment)
     try:
         wire.wait("agent:status", lambda card: card["agent"] == "scribe", LONG)
         start = len(wire.heard)
@@ -278,5 +272,4 @@ def test_what_a_bridged_command_did_waits_for_a_person_where_the_task_wants_that
         did(wire, "approve_task", task_id=slug)
         assert row(place, slug)["status"] == "COMPLETED"
     finally:
-        bridge.terminate()
-        bridge.wait(LONG)
+        bridge.drain()

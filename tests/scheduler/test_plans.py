@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -79,10 +77,7 @@ def becomes(place: Site, slug: str, status: str, title: str = "") -> dict[str, A
 
 
 def shell(place: Site, *arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "gateways.cli", *arguments],
-        cwd=place.folder, env=place.environment, capture_output=True, text=True, timeout=LONG,
-    )  # fmt: skip
+    done = place.run(*arguments)
     assert done.returncode == 0, (done.stdout, done.stderr)
     return done.stdout
 

@@ -11,13 +11,14 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import psutil
 
 from shared.bus.keys import Names
+from tests.support.forked import Done, Forked, run, warm
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 60.0  # seconds; a bound for machines that are busy, nothing is expected to take it
@@ -37,20 +38,23 @@ def until(ask: Callable[[], T], seconds: float = PATIENCE, what: str = "it", tol
 
 
 class Worker:
-    """One process of ours, with its log in a file."""
+    """One process of ours, `python -m arguments`, with its log in a file."""
 
-    def __init__(self, name: str, arguments: list[str], folder: Path, environment: dict[str, str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        arguments: list[str],
+        folder: Path,
+        environment: dict[str, str],
+        *,
+        cold: bool = False,
+    ) -> None:
         self.name, self.log = name, folder / f"{name}.{next(_numbers)}.log"
-        with self.log.open("wb") as out:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", *arguments],
-                cwd=folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                start_new_session=True,
-            )
+        self.log.touch()
+        start = _cold if cold else warm().start
+        self.process: subprocess.Popen[bytes] | Forked = start(
+            arguments, folder, environment, stdout=self.log, stderr=self.log
+        )
         self.pid = self.process.pid
 
     def events(self, start: int = 0) -> list[dict[str, Any]]:
@@ -111,6 +115,21 @@ class Worker:
         return self.ended(seconds)
 
 
+def _cold(
+    arguments: Sequence[str], folder: Path, environment: dict[str, str], *, stdout: Path, stderr: Path
+) -> subprocess.Popen[bytes]:
+    with stdout.open("ab") as out, stderr.open("ab") as errors:
+        return subprocess.Popen(
+            [sys.executable, "-m", *arguments],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=errors,
+            start_new_session=True,
+        )
+
+
 def _event(line: str) -> dict[str, Any]:
     try:
         event = json.loads(line)
@@ -151,6 +170,10 @@ class Site:
     def up(self, *agents: str, **environment: str) -> list[Worker]:
         """Start agents side by side; they are ready when this returns."""
         return [worker.ready() for worker in [self.start(agent, **environment) for agent in agents]]
+
+    def run(self, *words: str, stdin: str = "") -> Done:
+        """`promptdock words…`, whatever comes of it."""
+        return run(["gateways.cli", *words], self.folder, self.environment, stdin)
 
     def query(self, sql: str, *values: Any) -> list[dict[str, Any]]:
         """Rows of the site's SQLite store, JSON columns as text; none as long as there is no store."""

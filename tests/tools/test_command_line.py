@@ -4,32 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from shared.tools import catalog
+from tests.support.forked import Done, run
 from tests.support.processes import ROOT
 
 registry = catalog.registry()
 
 
-def tools(
-    home: Path, *arguments: str, stdin: str = "", **environment: str
-) -> subprocess.CompletedProcess[str]:
+def tools(home: Path, *arguments: str, stdin: str = "", **environment: str) -> Done:
     """Run `promptdock tools …` to its end."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
-    return subprocess.run(
-        [sys.executable, "-m", "gateways.cli", "tools", *arguments],
-        env={**kept, "PYTHONPATH": str(ROOT), "PROMPTDOCK_HOME": str(home), "COLUMNS": "120", **environment},
-        cwd=home.parent,
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    settings = {"PYTHONPATH": str(ROOT), "PROMPTDOCK_HOME": str(home), "COLUMNS": "120"}
+    words = ["gateways.cli", "tools", *arguments]
+    return run(words, home.parent, {**kept, **settings, **environment}, stdin)
 
 
 def test_the_list_holds_every_tool_with_its_schema(tmp_path: Path) -> None:

@@ -23,10 +23,11 @@ class SseEvent:
     id: str = ""
 
 
-def serve(place: Site, *arguments: str, **environment: str) -> tuple[Worker, str]:
+def serve(place: Site, *arguments: str, cold: bool = False, **environment: str) -> tuple[Worker, str]:
     """Start the page's process and wait until it listens; the process and its address."""
     given = {"PROMPTDOCK_WEB_PORT": str(free_port()), **environment}
-    worker = Worker("web", ["gateways.web", *arguments], place.folder, {**place.environment, **given})
+    settings = {**place.environment, **given}
+    worker = Worker("web", ["gateways.web", *arguments], place.folder, settings, cold=cold)
     place.workers.append(worker)
     return worker, str(worker.says("Web ready")["url"])
 

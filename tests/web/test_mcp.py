@@ -112,7 +112,7 @@ def test_without_a_token_and_from_pages_of_others_nobody_comes_in(url: str) -> N
 
 
 def test_a_page_that_nobody_asks_over_mcp_does_not_load_the_library(place: Site) -> None:
-    worker, url = serve(place)
+    worker, url = serve(place, cold=True)
     with httpx.Client(base_url=url, trust_env=False, timeout=30) as web:
         assert web.get("/api/health").status_code == 200
     before = worker.rss()

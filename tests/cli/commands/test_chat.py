@@ -14,7 +14,10 @@ import termios
 import time
 from collections.abc import Sequence
 
+import psutil
+
 from tests.cli.person import PATIENCE, Person
+from tests.support.processes import until
 
 
 class Terminal:
@@ -46,6 +49,11 @@ class Terminal:
                 if b"\x1b[6n" in drawn:  # where is the cursor? a terminal answers that
                     self.types("\x1b[1;1R")
         self.shown = self.shown.partition(words.encode())[2]
+
+    def asks(self, words: str) -> None:
+        """Wait for this question and until its answer is read: a signal just before that waits for a key, too."""
+        self.shows(words)
+        until(lambda: psutil.Process(self.process.pid).status() == psutil.STATUS_SLEEPING, what="reading")
 
     def rest(self) -> str:
         """What was drawn since the last time, once nothing more comes."""
