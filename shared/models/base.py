@@ -148,6 +148,9 @@ class Model(ABC):
         """Whose that model is, as people call it in the log."""
         return self.called
 
+    def hurry(self) -> None:  # noqa: B027 - not every model makes anybody wait
+        """Keys or addresses changed: who waits to try again does so now."""
+
     async def warm(self) -> None:  # noqa: B027 - not every model is slow to begin with
         """Load what the first answer would wait for; never in the way of what else runs."""
 

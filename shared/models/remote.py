@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from shared.errors import ModelError, ModelOverloaded, ModelRefused, ModelUnusable
 from shared.models.base import Answer, Delta, Model, OnDelta, Request
 from shared.models.loading import load
-from shared.models.retry import persist
+from shared.models.retry import Naps, persist
 from shared.models.silence import Silence
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 class RemoteModel(Model):
-    """A provider behind HTTP. `key` is called when a key is needed, and once more when it is not taken.
+    """A provider behind HTTP. `key` is called before each try, and once more when the key is not taken.
 
     `idle` is how many seconds a stream may be silent, `quiet` after how many of them that is said; `base` is the
     unit of the jitter between tries.
@@ -70,6 +70,7 @@ class RemoteModel(Model):
     ) -> None:
         self._key, self._base_url, self._idle, self._base = key, base_url, idle, base
         self._quiet = quiet
+        self._naps, self._used = Naps(), ""  # the key of the last try
 
     @abstractmethod
     async def _ask(self, request: Request, emit: OnDelta) -> Answer:
@@ -103,6 +104,7 @@ class RemoteModel(Model):
             patience=request.patience,
             tell=lambda text: emit(Delta("waiting", text)),
             base=self._base,
+            naps=self._naps,
         )
 
     async def models(self) -> list[str]:
@@ -114,18 +116,28 @@ class RemoteModel(Model):
     async def warm(self) -> None:
         await load(*self.heavy)
 
+    def hurry(self) -> None:
+        self._naps.wake()
+
     async def _listed(self, limit: int) -> list[str]:
         async def attempt() -> list[str]:
             return await self._with_key(lambda: self._list(limit))
 
-        return await persist(attempt, deadline=ASK_DEADLINE, tries=TRIES, base=self._base)
+        return await persist(attempt, deadline=ASK_DEADLINE, tries=TRIES, base=self._base, naps=self._naps)
 
     async def _with_key(self, call: Callable[[], Awaitable[T]]) -> T:
+        self._renew()
         try:
             return await call()
         except ModelRefused:
             self._load_key()
             return await call()
+
+    def _renew(self) -> None:
+        """Whoever waited for a while tries again with the key of now; ModelRefused where there is none any more."""
+        before, self._used = self._used, self._key()
+        if before not in ("", self._used):
+            self._load_key()
 
     def _secret(self) -> str:
         secret = self._key().strip()

@@ -94,6 +94,10 @@ class RouterModel(Model):
         link = self._listed(model) or self._unlisted(model)
         return link.model.called if link else self.called
 
+    def hurry(self) -> None:
+        for link in self.links:
+            link.model.hurry()
+
     async def warm(self) -> None:
         """The libraries of all of them, and their lists, at the same time."""
         await asyncio.gather(self.look(), *(self._warmed(link) for link in self.links))

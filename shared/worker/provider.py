@@ -7,12 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from shared import folders
-from shared.errors import PromptDockError
+from shared.errors import ModelRefused, ModelUnusable, PromptDockError
 from shared.models import factory
-from shared.models.base import Answer, Model, OnDelta, Request
+from shared.models.base import Answer, Delta, Model, OnDelta, Request
 from shared.models.factory import Provider
 from shared.models.fallback import FallbackModel, Outages
 from shared.models.listing import ModelListCache
+from shared.models.remote import KEY_FIX
 from shared.models.router import RouterModel
 from shared.settings import Settings
 
@@ -58,8 +59,23 @@ class ReloadingModel(Model):
         return self._current().demo
 
     async def answer(self, request: Request, on_delta: OnDelta | None = None) -> Answer:
+        model = self._current()
+        try:
+            return await self._asked(model, request, on_delta)
+        except ModelRefused as error:
+            now = self._current()
+            if now is model or now.demo:
+                raise
+            if on_delta:
+                on_delta(Delta("waiting", f"{error.what}; it is asked anew as keys and addresses are now"))
+            try:
+                return await self._asked(now, request, on_delta)
+            except ModelUnusable:
+                raise error from None
+
+    async def _asked(self, model: Model, request: Request, on_delta: OnDelta | None) -> Answer:
         # Who knows what a model is shown has chosen of a chain already; all others may name one here.
-        return await FallbackModel(self._current(), self._outages).answer(request, on_delta)
+        return await FallbackModel(model, self._outages).answer(request, on_delta)
 
     async def models(self) -> list[str]:
         return await self._current().models()
@@ -106,15 +122,24 @@ class ReloadingModel(Model):
                 self._before.append(self._model)  # a turn may still wait for its answer
                 self._made_of, self._changed = made_of, True
                 self._model = self._make()
+                self._before[-1].hurry()
         return self._model
 
     def _make(self) -> Model:
         if not self._made_of:
             return factory.make_demo(self._settings)
         providers = [provider for provider, _address, _key in self._made_of]
-        return factory.make_router(providers, self._settings, self._key, self._cache)
+        there = {provider.name: address for provider, address, _key in self._made_of}
+        return factory.make_router(
+            providers, self._settings, lambda one: self._key(one, there[one.name]), self._cache
+        )
 
-    def _key(self, provider: Provider) -> str:
+    def _key(self, provider: Provider, address: str | None) -> str:
+        """Its key as it is now; ModelRefused where it is asked no more, or elsewhere: who still waits for it ends."""
+        self._current()
+        if not provider.configured(self._settings) or provider.address(self._settings) != address:
+            why = "its key or its address was changed or taken away meanwhile"
+            raise ModelRefused(f"{provider.called} is not asked any more", why, KEY_FIX)
         return provider.key(self._settings) or ""
 
     def _stamp(self) -> tuple[tuple[int, int], ...]:

@@ -292,9 +292,8 @@ async def test_a_text_block_without_words_is_left_out(connect: Connect) -> None:
 
 
 async def test_a_key_that_was_changed_is_read_again(connect: Connect) -> None:
-    keys = iter(["old", "new"])
     with MessagesApi([Step(text="ok")], keys={"new"}) as api:
-        answer = await connect(api.url, key=lambda: next(keys)).answer(ask())
+        answer = await connect(api.url, key=lambda: "new" if api.exchanges else "old").answer(ask())
         assert answer.content[0]["text"] == "ok"
         assert [exchange.key for exchange in api.exchanges] == ["old", "new"]
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from shared.errors import ModelError, ModelOverloaded
-from shared.models.retry import persist
+from shared.models.retry import Naps, persist
 from tests.support.clock import own_clock
 
 
@@ -122,18 +122,26 @@ async def test_a_deadline_ends_a_call_that_hangs() -> None:
 
 
 @own_clock
-async def test_whoever_hangs_after_a_failure_is_told_of_with_that_failure() -> None:
-    once = iter([busy()])
+async def test_a_deadline_that_ends_a_later_try_says_what_was_wrong_with_the_one_before() -> None:
+    failures = [busy()]
 
-    async def hangs() -> str:
-        for failure in once:
-            raise failure
-        await asyncio.sleep(3600)
-        return "late"
+    async def call() -> str:
+        if failures:
+            raise failures.pop()
+        await asyncio.Event().wait()
+        return ""
 
-    with pytest.raises(ModelOverloaded, match="no whole answer within 60 s") as ended:
-        await persist(hangs, deadline=60)
-    assert "before that: it is busy" in ended.value.why
+    with pytest.raises(ModelOverloaded, match=r"within 5 s.*it is busy.*HTTP 529"):
+        await persist(call, deadline=5)
+
+
+@own_clock
+async def test_who_waits_and_is_woken_tries_at_once() -> None:
+    naps, call, told = Naps(), Flaky(busy(retry_after=100)), list[str]()
+    loop = asyncio.get_running_loop()
+    loop.call_later(1, naps.wake)
+    assert await persist(call, deadline=500, tell=told.append, naps=naps) == "ok"
+    assert loop.time() == 1
 
 
 @own_clock
