@@ -17,11 +17,12 @@ from tests.support.valkey import names, valkey
 __all__ = ["names", "valkey"]
 
 PATIENCE = 60.0  # seconds; a bound for machines that are busy
-# Libraries for what an idle worker does not do: ask a model, reach Supabase, look at processes or at code.
+# Libraries for what an idle worker does not do: ask a model, reach Supabase, look at processes, at code or at pins.
 LATER = {
     "anthropic",
     "difflib",
     "httpx",
+    "packaging",
     "psutil",
     "redis",
     "rich",

@@ -11,12 +11,10 @@ import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+if TYPE_CHECKING:
+    from packaging.specifiers import SpecifierSet
 
 MANIFESTS = ("package.json", "requirements*.txt", "pyproject.toml")
 
@@ -67,6 +65,8 @@ def _npm(text: str) -> Iterator[tuple[str, str]]:
 
 def _requirement(line: str) -> tuple[str, str, frozenset[int]] | None:
     """(name, versions as written, majors) of a requirement; None where it names no versions, or is none."""
+    from packaging.requirements import InvalidRequirement, Requirement
+
     text = _PIP_ONLY.split(line.strip(), maxsplit=1)[0]
     try:
         requirement = Requirement(text)
@@ -75,7 +75,7 @@ def _requirement(line: str) -> tuple[str, str, frozenset[int]] | None:
     written = _SPECIFIER.search(text)
     if requirement.url or not requirement.specifier or not written:
         return None
-    return canonicalize_name(requirement.name), written[0].strip(), _majors(requirement.specifier)
+    return _canonical(requirement.name), written[0].strip(), _majors(requirement.specifier)
 
 
 def _pyproject(text: str) -> Iterator[tuple[str, str, frozenset[int]]]:
@@ -96,10 +96,16 @@ def _pyproject(text: str) -> Iterator[tuple[str, str, frozenset[int]]]:
         spec = spec.get("version") if isinstance(spec, dict) else spec
         if isinstance(spec, str) and name != "python":
             yield (
-                canonicalize_name(name),
+                _canonical(name),
                 spec,
                 npm_majors(spec) if spec[:1] in "^~0123456789" else python_majors(spec),
             )
+
+
+def _canonical(name: str) -> str:
+    from packaging.utils import canonicalize_name
+
+    return canonicalize_name(name)
 
 
 def _table(value: Any, key: str) -> dict[str, Any]:
@@ -131,6 +137,8 @@ def npm_majors(spec: str) -> frozenset[int]:
 
 def python_majors(spec: str) -> frozenset[int]:
     """The majors that a PEP 440 specifier allows; empty where it has no upper end, or is none."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
     try:
         return _majors(SpecifierSet(spec))
     except InvalidSpecifier:
@@ -138,6 +146,8 @@ def python_majors(spec: str) -> frozenset[int]:
 
 
 def _majors(specifiers: SpecifierSet) -> frozenset[int]:
+    from packaging.version import InvalidVersion, Version
+
     low, high = 0, None
     for specifier in specifiers:
         try:
