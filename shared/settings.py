@@ -26,7 +26,7 @@ from shared.folders import find_home as find_home
 from shared.plain import complaint
 
 Aged = Literal[
-    "approvals", "audit_log", "hook_runs", "logs", "messages", "sessions", "task_events", "token_usage",
+    "approvals", "audit_log", "hook_runs", "logs", "messages", "posts", "sessions", "task_events", "token_usage",
     "turn_steps", "turns",
 ]  # fmt: skip
 Unsigned = Literal["all", "approve", "command", "force", "roles", "session", "shutdown", "speak", "task"]

@@ -80,6 +80,10 @@ class QueueKeys:
         """The list of the newest records of a conversation."""
         return f"{self.prefix}window:{session}"
 
+    def thread(self, session: str) -> str:
+        """The hash of a session's place in a channel: channel, number, first words."""
+        return f"{self.prefix}thread:{session}"
+
     def owner(self, session: str) -> str:
         """Whose a session is."""
         return f"{self.prefix}owner:{session}"

@@ -22,6 +22,7 @@ from pydantic import (
     TypeAdapter,
     ValidationError,
     field_validator,
+    model_validator,
 )
 
 from shared.bus.images import MAX_IMAGES, Image
@@ -136,12 +137,39 @@ class Human(Envelope):
         return self.session_id or default_session(self.user_id)
 
 
-class Said(Human):
+class Placed(Human):
+    """From a place of a surface: a channel, a thread of it, a post that it answers (docs/threads.md)."""
+
+    channel: ChannelPlace | None = None
+    thread: Annotated[int, Field(ge=1, le=1_000_000)] | None = None  # by its number in the channel
+    reply_to: Id | None = None
+
+    @model_validator(mode="after")
+    def _in_a_channel(self) -> Placed:
+        if not self.channel and (self.thread or getattr(self, "replies", False)):
+            raise ValueError("a thread is one of a channel, and no channel is named")
+        return self
+
+    @property
+    def threaded(self) -> bool:
+        """Whether the queue finds its session, which the message does not name."""
+        return not self.session_id and bool(self.thread or self.reply_to or getattr(self, "replies", False))
+
+    @property
+    def session(self) -> str:
+        """In a channel its person has a conversation of that channel."""
+        return (
+            super().session if self.session_id or not self.channel else in_channel(self.user_id, self.channel)
+        )
+
+
+class Said(Placed):
     """A person's words, and pictures beside them."""
 
     type: Literal["message"] = "message"
     content: Words
-    channel: ChannelPlace | None = None
+    surface_id: Id | None = None  # under which the surface shows these words
+    replies: bool = False  # the surface has replies: what is none begins a thread
     in_reply_to: str | None = None
     project_id: str | None = None
     profile_id: str | None = None
@@ -153,13 +181,6 @@ class Said(Human):
     force: bool = False
     source: str | None = None
     images: Annotated[list[Image], Field(max_length=MAX_IMAGES)] = []
-
-    @property
-    def session(self) -> str:
-        """In a channel its person has a conversation of that channel."""
-        return (
-            super().session if self.session_id or not self.channel else in_channel(self.user_id, self.channel)
-        )
 
 
 PersonDecision = Literal["allow_once", "always", "deny"]
@@ -177,7 +198,7 @@ class ApprovalMessage(Human):
     arguments_hash: str | None = None
 
 
-class Amend(Human):
+class Amend(Placed):
     """Words for the turn that is running."""
 
     type: Literal["amend"]
@@ -185,16 +206,26 @@ class Amend(Human):
     turn_id: Id | None = None
 
 
-class Stop(Human):
-    """End a turn, or one request of it; `reason` is for the model that goes on without the answer."""
+class Stop(Placed):
+    """End a turn, or one request of it; `reason` is for the model that goes on.
+
+    `kill` takes back what waits in its conversation, too.
+    """
 
     type: Literal["stop"]
+    kill: bool = False
     turn_id: Id | None = None
     request_id: Id | None = None
     reason: Annotated[str, StringConstraints(max_length=500)] | None = None
 
+    @model_validator(mode="after")
+    def _all_or_one(self) -> Stop:
+        if self.kill and (self.turn_id or self.request_id):
+            raise ValueError("kill ends all of a conversation, and a turn or a request of it is named")
+        return self
 
-class CommandMessage(Human):
+
+class CommandMessage(Placed):
     """One tool through the executor of tools."""
 
     type: Literal["command"]
@@ -203,9 +234,22 @@ class CommandMessage(Human):
     profile: str | None = None
 
 
-AnyHuman: TypeAlias = Said | ApprovalMessage | Amend | Stop | CommandMessage
+class Posted(Human):
+    """A surface says under which ids it shows an output, so that what replies to one of them finds its conversation.
+
+    It is no turn, and nothing answers it.
+    """
+
+    type: Literal["posted"]
+    channel: ChannelPlace
+    session_id: SessionId
+    output: Id
+    surface_ids: Annotated[list[Id], Field(min_length=1, max_length=50)]
+
+
+AnyHuman: TypeAlias = Said | ApprovalMessage | Amend | Stop | CommandMessage | Posted
 _HUMAN: TypeAdapter[AnyHuman] = TypeAdapter(
-    Annotated[Said | ApprovalMessage | Amend | Stop | CommandMessage, Field(discriminator="type")],
+    Annotated[Said | ApprovalMessage | Amend | Stop | CommandMessage | Posted, Field(discriminator="type")],
     config=ConfigDict(defer_build=True),
 )
 
@@ -291,7 +335,8 @@ class Output(Envelope):
     session_id: str
     in_reply_to: str | None = None
     answers: list[str] = []
-    thread_id: str | None = None
+    channel: str | None = None  # where its conversation is held, if in a channel of a surface
+    thread_id: str | None = None  # the number of its thread there
     demo: bool | None = None
     model: str | None = None
     footer: list[str] | None = (
@@ -401,7 +446,14 @@ def _no_surrogates(value: dict[str, Any]) -> None:
         raise BadMessage("the message holds half a character", "a lone surrogate is no text") from None
 
 
-_KINDS = ("message", "approval", "amend", "stop", "command")  # of a person's message: no part of a place
+_KINDS = (
+    "message",
+    "approval",
+    "amend",
+    "stop",
+    "command",
+    "posted",
+)  # of a person's message: no part of a place
 
 
 def _complaints(error: ValidationError) -> str:

@@ -11,8 +11,8 @@ from shared.bus.base import Bus
 from shared.bus.keys import CHATTER, HUMAN_INPUT, Names
 from shared.bus.signing import Signer
 from shared.client.types import Sent
-from shared.errors import BadMessage, Busy, Denied, UsageError
-from shared.turns import routing
+from shared.errors import BadMessage, Busy, Denied, Missing, UsageError
+from shared.turns import routing, scripts
 from shared.turns.queue import Mail, Queue
 
 AGENT = "agent:"
@@ -92,6 +92,8 @@ async def post(
             "",
             "leave the session out, or name another",
         )
+    if receipt.outcome == "nowhere":
+        raise Missing(scripts.NO_THREAD.partition(":")[0], "", scripts.NO_THREAD.partition(": ")[2])
     if receipt.theirs:
         raise Busy(
             f"{agent} takes nothing more from you now",
@@ -102,7 +104,7 @@ async def post(
         raise Busy(
             f"{agent} takes nothing more now", f"{receipt.waiting} messages wait for it", "try again later"
         )
-    return Sent(mail.id, receipt.outcome, waiting=receipt.waiting)
+    return Sent(mail.id, receipt.outcome, waiting=receipt.waiting, session=receipt.session)
 
 
 async def _answer(bus: Bus, queue: Queue, mail: Mail) -> Sent:

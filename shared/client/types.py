@@ -23,6 +23,7 @@ class Sent:
     outcome: Literal["accepted", "known", "kept", "heard"]
     waiting: int = 0  # how many accepted messages had not ended before it
     heard: int = 0  # how many heard a plain PUBLISH
+    session: str = ""  # the conversation that was found for it, where it names none
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ SWITCHES = frozenset(
 TITLED = "title"  # what a title is called on its way to the Store
 _TITLE = 60  # characters of a conversation's first words
 # What a turn sets on a session that is known; its title is that of its first.
-_TOUCHED = ("origin", "project_id", "talked", "clear_seq")
+_TOUCHED = ("origin", "project_id", "talked", "clear_seq", "channel", "number")
 
 
 def title(words: str) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from shared.store.row import Row, derived, new_id, now
 from shared.store.tables.accounts import Log, LogLevel, Setting, TokenUsage
 from shared.store.tables.agents import Agent, AgentState, ProfileKind, ProfileRow
-from shared.store.tables.conversation import ConversationMessage, Message, Session, SnapshotRow
+from shared.store.tables.conversation import ConversationMessage, Message, Post, Session, SnapshotRow
 from shared.store.tables.hooks import Hook, HookRun, HookRunState
 from shared.store.tables.knowledge import Memory, MemoryKind, Note, ProjectProfile, Prompt
 from shared.store.tables.permissions import Approval, ApprovalState, Audit, CallDecision
@@ -41,7 +41,7 @@ from shared.store.tables.turns import TurnRow, TurnState, TurnStep
 __all__ = [
     "TABLES", "Agent", "AgentState", "Approval", "ApprovalState", "Audit", "CallDecision", "Channel",
     "ConversationMessage", "Hook", "HookRun", "HookRunState", "Log", "LogLevel", "Memory",
-    "MemoryKind", "Message", "Note", "ProfileKind", "ProfileRow", "Project", "ProjectProfile", "ProjectStatus",
+    "MemoryKind", "Message", "Note", "Post", "ProfileKind", "ProfileRow", "Project", "ProjectProfile", "ProjectStatus",
     "Prompt", "Repo", "RepoKind", "Row", "Session", "Setting", "SnapshotRow", "Task", "TaskDependency", "TaskEvent",
     "TaskResult", "TaskStatus", "TaskType", "TokenUsage", "TurnRow", "TurnState", "TurnStep",
     "Verification", "Verified", "Workspace", "derived", "new_id", "now", "project_key",
@@ -50,7 +50,7 @@ __all__ = [
 # What others belong to comes first: the order in which tables are made.
 TABLES: tuple[type[Row], ...] = (
     Project, Repo, Workspace, Channel, Task, TaskEvent, TaskDependency, TaskResult,
-    Message, ConversationMessage, Session, SnapshotRow, TurnRow, TurnStep,
+    Message, Post, ConversationMessage, Session, SnapshotRow, TurnRow, TurnStep,
     Agent, ProfileRow, Approval, Audit, Note, ProjectProfile, Prompt, Memory,
     Hook, HookRun, TokenUsage, Setting, Log,
 )  # fmt: skip

@@ -22,7 +22,7 @@ from shared.store.records import TABLES, Row
 ColumnKind = Literal["uuid", "time", "text", "whole", "real", "flag", "json"]
 
 # Raised with every migration; a program refuses a schema that is newer than its own.
-VERSION = 6
+VERSION = 7
 
 _KINDS: dict[Any, ColumnKind] = {
     UUID: "uuid",

@@ -11,7 +11,7 @@ import contextlib
 import json
 import time
 import zlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -325,6 +325,8 @@ def _rows(agent: str, entry_id: str, flat: list[bytes]) -> list[Row | RowChange]
     fields = dict(zip((name.decode() for name in flat[::2]), flat[1::2], strict=True))
     if fields["kind"] in (b"message", b"dead"):
         return [_message(agent, entry_id, fields)]
+    if fields["kind"] == b"posted":
+        return list(_posts(entry_id, {name: value.decode() for name, value in fields.items()}))
     data = fields["data"]
     return [_item(item) for item in json.loads(zlib.decompress(data[1:]) if data[:1] == b"z" else data)]
 
@@ -363,6 +365,21 @@ def _output(agent: str, entry_id: str, data: bytes) -> Row:
         session_id=content.get("session_id"),
         user_id=content.get("user_id"),
     )
+
+
+def _posts(entry_id: str, fields: dict[str, str]) -> Iterator[Row]:
+    """What a surface shows under which ids."""
+    channel, trust = fields["channel"], fields["trust"]
+    for post in fields["data"].split():
+        yield records.Post(
+            id=derived("post", trust + channel, post),
+            created_at=datetime.fromtimestamp(int(entry_id.split("-")[0]) / 1000, UTC),
+            channel=channel,
+            surface_id=post,
+            session_id=fields["session"],
+            message_id=fields["id"],
+            signed=trust == "s:",
+        )
 
 
 def _message(agent: str, entry_id: str, fields: dict[str, bytes]) -> Row:

@@ -15,11 +15,14 @@ import hiredis
 
 from shared.bus import keys
 from shared.bus.base import Argument, Bus, Script
+from shared.bus.messages import Output
 from shared.bus.signing import Signer
 from shared.errors import BusUnreachable, Fenced, PromptDockError
 from shared.turns import scripts
 
-Place = Literal["mail", "reply", "word", "claim", "join", "front", "aim", "add", "answer", "dead"]
+Place = Literal[
+    "mail", "reply", "word", "claim", "join", "front", "aim", "add", "kill", "answer", "posted", "dead"
+]
 Keep = Literal["", "shown", "news", "always"]  # until a gateway acknowledges it: see scripts/parts/say.lua
 JOURNAL = 8 << 20  # bytes of a turn's journal: more than a server takes at once is not even sent
 DEADLINE_MS = 15 * 60 * 1000
@@ -42,6 +45,7 @@ class Mail:
     reason: str = ""
     person: str = ""  # whose share of the queue it takes
     owner: str = ""  # who comes into its session: see scripts/parts/owned.lua; "" for what belongs to nobody
+    way: str = ""  # how it finds its session in a channel: see threads.py; "" for what names it
 
 
 @dataclass(frozen=True)
@@ -53,16 +57,40 @@ class QueueEntry:
     channel: str
     data: bytes
     deadline: int
+    found: str = ""  # the session that was found for it, where it names none
+    ref: str = ""  # what it replies to, by an id of ours
+
+    def message(self) -> dict[str, Any]:
+        """A person's message as it is carried out; ValueError for what is none."""
+        value = json.loads(self.data)
+        if not isinstance(value, dict):
+            raise ValueError("it is no object")
+        found = {"session_id": self.found} if self.found else {}
+        return {**value, "id": self.id, **found, **({"in_reply_to": self.ref} if self.ref else {})}
+
+
+@dataclass(frozen=True)
+class ThreadPlace:
+    """Where a session is held: the channel of a surface, and its number among the threads there; 0 for none.
+
+    It `seeks` what it replies to, where that is not known here: the Store may know it.
+    """
+
+    channel: str = ""
+    number: int = 0
+    seeks: str = ""
 
 
 @dataclass(frozen=True)
 class Accepted:
     """What became of a post: `accepted`, `known` (with its state: it had been accepted before), or `busy`."""
 
-    outcome: Literal["accepted", "known", "busy", "foreign"]  # foreign: the session is somebody else's
+    # foreign: the session is somebody else's; nowhere: there is no thread of that number
+    outcome: Literal["accepted", "known", "busy", "foreign", "nowhere"]
     waiting: int = 0  # in the queue; where the sender's share is full, of theirs
     theirs: bool = False
     state: str = ""
+    session: str = ""  # that was found for it, where it names none
 
 
 @dataclass(frozen=True)
@@ -80,6 +108,7 @@ class Claim:
     now: int  # the server's milliseconds
     requested: float = field(default_factory=time.monotonic)  # when, by our own clock
     untold: list[tuple[str, bytes]] = field(default_factory=list)  # outputs that the person was not shown
+    thread: ThreadPlace = ThreadPlace()
 
 
 @dataclass(frozen=True)
@@ -109,6 +138,8 @@ def _entry(fields: list[bytes]) -> QueueEntry:
             pairs[b"channel"].decode(),
             pairs[b"data"],
             int(pairs[b"deadline"]),
+            pairs.get(b"found", b"").decode(),
+            pairs.get(b"ref", b"").decode(),
         )
     except (KeyError, ValueError):
         id = pairs.get(b"id", fields[1] if len(fields) > 1 else b"").decode("utf-8", "replace")
@@ -121,7 +152,7 @@ def _full() -> PromptDockError:
 
 
 def _claim(turn: list[Any], now: int, requested: float) -> Claim:
-    session, epoch, tries, fails, entries, journal, window, seq, untold = turn
+    session, epoch, tries, fails, entries, journal, window, seq, untold, *place = turn
     return Claim(
         session.decode(),
         *(epoch, tries, fails),
@@ -132,7 +163,12 @@ def _claim(turn: list[Any], now: int, requested: float) -> Claim:
         now,
         requested,
         [(id.decode(), text) for id, text in zip(untold[::2], untold[1::2], strict=True)],
+        _place(*place[:3]) if len(place) > 2 else ThreadPlace(),
     )
+
+
+def _place(channel: bytes, number: bytes, seeks: bytes) -> ThreadPlace:
+    return ThreadPlace(channel.decode(), int(number or 0), seeks.decode())
 
 
 class Queue:
@@ -179,7 +215,7 @@ class Queue:
 
     async def post(self, mail: Mail, patience: float = 0.0) -> Accepted:
         """Accept, keep and publish in one step; coming back is the acknowledgement."""
-        code, detail = await self._call(
+        code, detail, *found = await self._call(
             scripts.POST,
             *(
                 mail.channel,
@@ -193,14 +229,21 @@ class Queue:
                 mail.person,
                 self.share,
                 mail.owner,
+                mail.way,
+                self.wake_up,
             ),
             patience=patience,
         )
+        if code == -4:
+            return Accepted("nowhere")
         if code == 0:
             return Accepted("known", state=detail.decode())
         if code == -3:
             return Accepted("foreign")
-        return Accepted("accepted" if code == 1 else "busy", waiting=detail, theirs=code == -2)
+        session = found[0].decode() if found else ""
+        return Accepted(
+            "accepted" if code == 1 else "busy", waiting=detail, theirs=code == -2, session=session
+        )
 
     async def join(self) -> int:
         """Open a numbering of plain messages; its marker goes out on `self.marker`."""
@@ -225,12 +268,13 @@ class Queue:
             for i, mail in messages
             for field in (
                 *(i, mail.place, mail.id, mail.session, mail.channel, mail.data, mail.deadline),
-                *(mail.reply, mail.refusal, mail.reason, mail.person, mail.owner),
+                *(mail.reply, mail.refusal, mail.reason, mail.person, mail.owner, mail.way),
             )
         ]
         taken = await self._call(
             scripts.INGEST,
             *(k, self.limit, self.share, output, scripts.BUSY, scripts.NOT_YOURS, scripts.NOT_SIGNED),
+            *(scripts.NO_THREAD, self.wake_up),
             *fields,
             patience=600,
         )
@@ -363,6 +407,36 @@ class Queue:
         """Deliver an answer to whoever waits for it in this queue; the first wins."""
         code = await self._call(scripts.RESPOND, request_id, channel, data, patience=600)
         return "delivered" if code == 1 else "unasked" if code == 0 else "late"
+
+    async def move(
+        self, session: str, epoch: int, target: str, owner: str, ref: str, rows: bytes, way: str
+    ) -> bool:
+        """Move a turn that has done nothing yet into the session that it belongs to, with all that waits behind it.
+
+        False where that is somebody else's; Fenced if the lease is lost.
+        """
+        arguments = (session, epoch, target, owner, ref, rows, way, self.wake_up)
+        code = await self._call(scripts.MOVE, *arguments, patience=600)
+        if code == -1:
+            raise Fenced(f"the turn of {session} belongs to another worker now")
+        return bool(code)
+
+    async def place(self, session: str) -> ThreadPlace:
+        """Where a session is held."""
+        key = self.keys.thread(session)
+        found = await self.bus.command("HMGET", key, "channel", "number", "seeks", key=key)
+        return _place(*(item or b"" for item in found))
+
+    async def placed(self, output: Output) -> Output:
+        """An output of no turn, with where its session is held."""
+        place = await self.place(output.session_id)
+        number = str(place.number) if place.number else None
+        return output.model_copy(update={"channel": place.channel or None, "thread_id": number})
+
+    async def owner(self, session: str) -> str:
+        """Whose a session is, as the scripts note that; "" for nobody's."""
+        key = self.keys.owner(session)
+        return (await self.bus.command("GET", key, key=key) or b"").decode()
 
     async def withdraw(self, request_id: str) -> str:
         """Take back a request: `withdrawn` unclaimed, `running` (it is told to stop), or `gone`."""

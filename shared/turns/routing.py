@@ -15,7 +15,7 @@ from shared import failpoints
 from shared.bus import messages
 from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT, Names
 from shared.errors import BadMessage, Refused
-from shared.turns import scripts
+from shared.turns import scripts, threads
 from shared.turns.queue import DEADLINE_MS, Mail, Place
 
 KEPT = 64 * 1024  # of a message that is too large, in the dead letters
@@ -35,21 +35,23 @@ def human(names: Names, message: messages.AnyHuman, data: bytes, trusted: bool =
     session, reply = message.session, ""
     if isinstance(message, messages.Stop):
         reply = message.turn_id or message.request_id or ""
-        place = "aim" if reply else "front"
+        place = "aim" if reply else "kill" if message.kill else "front"
     elif isinstance(message, messages.Amend):
         reply = message.turn_id or ""
         place = "add" if reply else "join"
     elif isinstance(message, messages.ApprovalMessage):
         session = f"approval:{message.approval_id}"
+    elif isinstance(message, messages.Posted):
+        place = "posted"
     elif isinstance(message, messages.Said):
-        reply = message.in_reply_to or ""
+        reply = message.in_reply_to or message.reply_to or ""
         place = "word" if messages.decision(message.content) else "reply" if reply else "mail"
         if place == "word" and unsigned(message):
             place = "claim"
     ends = messages.deadline_ms(message.deadline) or -DEADLINE_MS
     channel = names.channel(HUMAN_INPUT)
     busy = error_output(names, message.user_id, message.id or "", scripts.BUSY, message.session)
-    owner = f"{'*' * message.shared}s:{message.user_id}" if trusted else f"u:{message.user_id}"
+    owner = owner_of(message, trusted)
     return Mail(
         *(message.id or "", session, channel, data, place, ends, reply),
         refusal=busy,
@@ -57,7 +59,14 @@ def human(names: Names, message: messages.AnyHuman, data: bytes, trusted: bool =
         owner=""
         if isinstance(message, messages.ApprovalMessage) or failpoints.without("session-owner")
         else owner,
+        way=threads.way(message, trusted),
     )
+
+
+def owner_of(message: messages.Human, trusted: bool) -> str:
+    """Who comes with it into a session, as the scripts note that."""
+    who = threads.trust(trusted) + message.user_id
+    return f"*{who}" if message.shared and trusted else who
 
 
 def unsigned(message: messages.Envelope) -> bool:

@@ -73,7 +73,7 @@ class Signatures:
             return plain
         plain.pop("shared", None)
         user, session = plain.get("user_id"), plain.get("session_id")
-        if session is None and isinstance(user, str):
+        if session is None and isinstance(user, str) and not _finds(plain):
             place = plain.get("channel")
             kind = messages.PLAIN
             own = messages.in_channel(user, place, kind) if isinstance(place, str) and place else ""
@@ -89,6 +89,11 @@ class Signatures:
             plain.pop("on_behalf_of", None)
             plain.pop("origin", None)  # what nobody says of themselves may have read anything
         return plain
+
+
+def _finds(plain: dict[str, Any]) -> bool:
+    """Whether its session is found by what it replies to, or begun by it."""
+    return any(plain.get(name) for name in ("reply_to", "thread", "replies"))
 
 
 def _refused(what: str, word: str, command: str) -> Refused:

@@ -53,6 +53,7 @@ class Turn:
         self.held = len(claim.window)  # how many records Redis holds, readable or not
         self.seq = claim.seq if window is not None else None  # the Store has the conversation too
         self.untold = claim.untold
+        self.thread = claim.thread  # where its session is held
         self.claimed_at = claim.now  # the server's milliseconds
         self._since = time.monotonic()
         # When we last requested the lease and got it: the server gave it no earlier, and who was frozen since
@@ -163,6 +164,14 @@ class Turn:
                 self.ended = True
             finally:
                 self._closing = False
+
+    async def move(self, target: str, ref: str, rows: bytes, way: str) -> bool:
+        """Go on as a message of the session that it belongs to; False where that is somebody else's."""
+        async with self._lock:
+            self._still_ours()
+            owner = await self.queue.owner(self.session)
+            self.ended = await self.queue.move(self.session, self.epoch, target, owner, ref, rows, way)
+        return self.ended
 
     async def release(self, delay_ms: int = 0, failed: bool = False) -> None:
         """Give the turn back for another try."""

@@ -129,6 +129,12 @@ class Dispatcher:
             message = messages.human(content)
         except BadMessage:
             return
+        if isinstance(message, messages.Posted) or (
+            isinstance(message, messages.Placed) and message.threaded
+        ):
+            return  # the script that accepted it knows its session, and rang there
+        if isinstance(message, messages.Stop) and message.kill:
+            return  # it rang there too
         running = self._pool.of(message.session)
         given_up = (message.request_id or "") if isinstance(message, messages.Stop) else ""
         reason = (message.reason or "") if isinstance(message, messages.Stop) else ""
@@ -146,7 +152,7 @@ class Dispatcher:
             return  # what was accepted is found by the turn
         self._give_up(running, given_up, reason)
         if stops and running.runner is not None:
-            running.task.cancel()
+            self._pool.stop(message.session)
 
     def _give_up(self, running: RunningTurn, request: str, reason: str) -> None:
         """The person ends one consult of a turn."""

@@ -86,7 +86,7 @@ async def serve(settings: Settings, profile: Profile) -> None:
 
 async def make(resources: Resources, profile: Profile) -> Worker:
     """A worker of this agent, ready to run; ConfigurationError or ToolError where its profile cannot be used."""
-    from shared.conversation import sessions
+    from shared.conversation import sessions, threads
     from shared.memory import keeping
     from shared.tools import catalog
     from shared.tools.execute import ToolExecutor
@@ -115,6 +115,7 @@ async def make(resources: Resources, profile: Profile) -> Worker:
             "task": apply_tasks,
             "session": sessions.touch,
             sessions.TITLED: sessions.entitle,
+            threads.MOVED: threads.move,
             keeping.APPLIER: keeping.apply,
         },
         lambda: engine.model,

@@ -59,6 +59,7 @@ class RunningTurn:
     turn: Turn
     task: asyncio.Task[None]
     runner: Runner | None = None
+    ending: bool = False  # it was stopped, and says so now
 
 
 class Pool:
@@ -134,7 +135,7 @@ class Pool:
 
     def stop(self, session: str) -> None:
         """End a turn for the person who wants it ended."""
-        if running := self._running.get(session):
+        if (running := self._running.get(session)) and not running.ending:
             running.task.cancel()
 
     async def renew(self) -> None:
@@ -273,6 +274,8 @@ class Pool:
         if self.draining:
             await turn.release()
         else:
+            if running := self._running.get(turn.session):
+                running.ending = running.turn is turn
             await turn.step()  # the word that stopped it is answered with it
             await runner.stopped()
 

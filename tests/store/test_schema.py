@@ -27,7 +27,7 @@ _POSTGRES = {
     "json": "jsonb",
 }
 _LOGS = {
-    "messages", "conversation_messages", "sessions", "snapshots", "turns", "turn_steps", "task_events",
+    "messages", "posts", "conversation_messages", "sessions", "snapshots", "turns", "turn_steps", "task_events",
     "task_results", "approvals", "audit_log", "hook_runs", "token_usage", "logs", "memories",
 }  # fmt: skip
 

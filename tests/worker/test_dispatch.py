@@ -68,6 +68,8 @@ class Running:
 
     def stop(self, session: str) -> None:
         self.stopped.append(session)
+        if held := self.of(session):
+            held.task.cancel()
 
 
 class Ground:

@@ -29,6 +29,22 @@ class Message(Row):
     user_id: str | None = None
 
 
+class Post(Row):
+    """Under which id a surface shows a message or an output; `id` is derived from channel and `surface_id`.
+
+    What was reported `signed`, by a gateway of ours, is found by nobody else's replies, and the other way about.
+    """
+
+    table = "posts"
+    index = (("created_at",), ("channel", "surface_id"))
+
+    channel: str
+    surface_id: str
+    session_id: str
+    message_id: str = ""
+    signed: bool = False
+
+
 class ConversationMessage(Row):
     """One message of a conversation as the model reads it; `seq` has no gaps within a session."""
 

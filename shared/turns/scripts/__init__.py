@@ -17,6 +17,7 @@ from shared.bus.base import Script
 # What a refusal says; without anything that a pattern or a string of Lua or JSON would take for something else.
 BUSY = "busy: too much is waiting, try later"
 NOT_YOURS = "this session belongs to somebody else: leave session_id out, or name one of your own"
+NO_THREAD = "no such thread is known in this channel now: leave thread and reply_to out, or name session_id"
 NOT_SIGNED = (
     "this is not signed, so it allows nothing: answer with promptdock approvals, sign it as docs/wire.md says, "
     "or let everybody do it: UNSIGNED_MAY=approve"
@@ -44,6 +45,8 @@ INGEST = _script("ingest")
 RESPOND = _script("respond")
 UNREADABLE = _script("unreadable")
 WITHDRAW = _script("withdraw")
+MOVE = _script("move")
+THREADS = _script("threads")
 CLAIM = _script("claim")
 STEP = _script("step")
 FINISH = _script("finish")

@@ -6,7 +6,7 @@
 --   nothing else  11 number of window records, then these, then: seq, the stream that keeps live events, their channel,
 --   events
 -- Returns 1 done | -1 stale
--- include: prelude load fence bury say
+-- include: prelude load fence bury say numbers
 
 local session, epoch, channel, output, rows, reason = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local drop, window_ms, keep, idle = tonumber(ARGV[7]), ARGV[8], ARGV[9], ARGV[10]
@@ -47,5 +47,6 @@ redis.call('SET', P..'ended:'..session, epoch, 'PX', 60000)
 if redis.call('EXISTS', P..'mail:'..session, P..'join:'..session) > 0 then
   redis.call('ZADD', P..'due', due_at(load), session)
 else redis.call('ZREM', P..'due', session) end
+went_on(session)
 if idle ~= '' then redis.call('ZADD', P..'idle', now + tonumber(string.match(idle, '^%d+')), idle) end
 return 1

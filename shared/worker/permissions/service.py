@@ -59,10 +59,11 @@ class ApprovalService:
         if not await self.approvals.marked(card.id, "shown"):
             await self._outbox.put([card.row()])
             channel = self._names.channel(CHATTER_OUTPUT)
-            await self._queue(CHATTER).announce(channel, self._output(card, channel))
+            output = await self._queue(CHATTER).placed(self._output(card))
+            await self._queue(CHATTER).announce(channel, output.text(channel))
             await self.approvals.first(card.id, "shown")
 
-    def _output(self, card: ApprovalRequest, channel: str) -> str:
+    def _output(self, card: ApprovalRequest) -> messages.Output:
         shown = card.shown()
         text = "\n".join([*about.lines(card), f"Answer yes, always or no; or: {about.command(card)}"])
         return messages.Output(
@@ -75,7 +76,7 @@ class ApprovalService:
             options=list(shown["options"]),
             approval=shown,
             demo=self._demo or None,
-        ).text(channel)
+        )
 
     async def settle(self, answer: messages.ApprovalMessage) -> Settled:
         """Take a person's answer in; the first one counts, and each later one is told of it."""

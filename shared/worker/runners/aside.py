@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from shared.bus import messages
@@ -14,7 +13,7 @@ from shared.turns.turn import Turn
 
 def given(turn: Turn) -> messages.AnyHuman:
     """The message that opened the turn."""
-    return messages.human({**json.loads(turn.given[0].data), "id": turn.given[0].id})
+    return messages.human(turn.given[0].message())
 
 
 class Aside:
@@ -54,4 +53,5 @@ class Aside:
             in_reply_to=self._turn.id,
             answers=[self._turn.id, *more],
         )
+        output = await self._turn.queue.placed(output)
         await self._turn.finish(Completion(channel=channel, output=output.text(channel), dead=dead))

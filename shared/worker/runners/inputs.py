@@ -35,14 +35,14 @@ def sort(entries: list[QueueEntry], human_channel: str) -> TurnInput:
     given = TurnInput()
     for entry in entries:
         try:
-            value = json.loads(entry.data)
+            value = entry.message() if entry.channel == human_channel else json.loads(entry.data)
         except ValueError as error:
             raise BadMessage("a message cannot be read", str(error)[:200]) from None
         if entry.channel != human_channel:
             agent = messages.agent(value)
             (given.answers if agent.type in messages.ANSWERS else _asked(given, agent)).append(agent)
             continue
-        message = messages.human({**value, "id": entry.id})
+        message = messages.human(value)
         match message:
             case messages.Said():
                 given.said.append(message)

@@ -172,11 +172,9 @@ class TaskQuestion:
         await bus.command("EXPIRE", key, _KEPT)
         if await bus.command("HSETNX", key, f"shown:{id}", "1") and self._who.user_id:
             channel = names.channel(CHATTER_OUTPUT)
-            output = self._output(id, question)
-            keep = await news(self._connection)
-            await self._connection.queue(CHATTER).announce(
-                channel, output.text(channel), output.session_id, keep
-            )
+            queue, keep = self._connection.queue(CHATTER), await news(self._connection)
+            output = await queue.placed(self._output(id, question))
+            await queue.announce(channel, output.text(channel), output.session_id, keep)
         await self._ticket.news("question", question=question.get("asked"))
         log.get().info("Waiting for the person's answer", task=self._ticket.id)
 

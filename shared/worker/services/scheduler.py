@@ -273,4 +273,6 @@ class SchedulerService:
         )
         channel = self._connection.names.channel(CHATTER_OUTPUT)
         keep = await news(self._connection)
-        await self._connection.queue(CHATTER).announce(channel, output.text(channel), output.session_id, keep)
+        queue = self._connection.queue(CHATTER)
+        output = await queue.placed(output)
+        await queue.announce(channel, output.text(channel), output.session_id, keep)

@@ -18,7 +18,7 @@ from shared.bus.signing import Signer
 from shared.errors import ToolError
 from shared.models.base import Model
 from shared.store.base import Store
-from shared.turns.queue import Queue
+from shared.turns.queue import Queue, ThreadPlace
 from shared.turns.records import JournalRecord, Records
 from shared.turns.turn import Turn
 from shared.worker.connection import Connection
@@ -149,6 +149,7 @@ async def test_only_a_question_that_is_open_is_told_again(redis: RedisBus, names
     turn = SimpleNamespace(
         id="m",
         session="s",
+        thread=ThreadPlace(),
         given=[],
         records=Records(),
         untold=[(id.decode(), fields[1]) for id, fields in untold],

@@ -195,6 +195,8 @@ class TurnOutput:
             in_reply_to=answers[0] if answers else None,
             answers=answers if status in messages.CLOSING else [],
             agent=self.agent or None,
+            channel=self.turn.thread.channel or None,
+            thread_id=str(self.turn.thread.number) if self.turn.thread.number else None,
             **extra,
         )
         return output.text(self._channel)
@@ -212,6 +214,8 @@ class TurnOutput:
             values["project_id"] = str(project)
         if added:  # what was read without leaving words in the conversation is not read on
             values |= {"origin": {"foreign": added[-1][FOREIGN]}, "talked": True}
+        if (place := self.turn.thread).channel:
+            values |= {"channel": place.channel} | ({"number": place.number} if place.number else {})
         if parting:
             values |= parting.session
             if parting.window:

@@ -33,6 +33,7 @@ from shared.worker.runners.chat import (
     full,
     memory,
     resting,
+    seeking,
     speaker,
     summary,
     thoughts,
@@ -81,6 +82,12 @@ class ChatRunner:
         self.output.who = await self._person()
         self.turn.activity.user = str(self.output.who.get("user_id", ""))
         work = self._spoken
+        sought = await seeking.sought(self.resources.store, self.turn, self._given)
+        if sought is None:
+            return
+        if sought:
+            self._open.append(seeking.NOTE)
+            await self.output.tell("progress", sought, "alone")
         if work and self._ended_by(self._given.stops):
             await self.stopped("Stopped.")
         elif self._given.commands:
@@ -264,7 +271,7 @@ class ChatRunner:
         if kept is None:
             open_ = await question.waiting(self.resources.connection, self.resources.store, said)
             if (one := question.meant(open_, session, said)) is None:
-                self._open = question.note(open_, session)
+                self._open += question.note(open_, session)
                 return False
             kept = SettlesRecord(task=one.task)
             await self.turn.step(kept)  # a successor would not find it open

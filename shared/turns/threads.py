@@ -1,0 +1,106 @@
+"""Threads: how a message finds its session in a channel of a surface, and which threads there are now.
+
+All of it is decided by the scripts that accept messages (`scripts/parts/threads.lua`), in one step with the acceptance,
+so that two messages at the same moment never get one number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+from uuid import uuid4
+
+from shared.bus import messages
+from shared.bus.base import Bus
+from shared.bus.keys import CHATTER, Names
+from shared.plain import plain
+from shared.redaction import redact
+from shared.turns import scripts
+
+ThreadState = Literal["running", "waiting for permission", "completed", "killed"]
+PREFIX = "thread:"  # of the sessions that are threads
+HELD_MS = (
+    24 * 3_600_000
+)  # how long a number is a thread's after its last word: HELD of scripts/parts/numbers.lua
+_WORDS, _LOOKED = 60, 2000  # characters of the first words, and those that are looked at for secrets
+
+
+def trust(trusted: bool) -> str:
+    """Before a person's name: whether their gateway signs."""
+    return "s:" if trusted else "u:"
+
+
+def way(message: messages.AnyHuman, trusted: bool) -> str:
+    """How the scripts find the session of a message; "" for one that has nothing to do with a channel or a reply."""
+    if isinstance(message, messages.Posted):
+        ids = " ".join(message.surface_ids)
+        return _lines("", trusted, message.channel, reply=message.output, surface=ids)
+    if not isinstance(message, messages.Placed):
+        return ""
+    said = message if isinstance(message, messages.Said) else None
+    surface = said.surface_id or "" if said else ""
+    named = (message.channel, message.reply_to, message.threaded, surface)
+    if not any(named) and not message.session.startswith(PREFIX):
+        return ""
+    how = ""
+    if message.threaded:
+        how = "number" if message.thread else "reply" if message.reply_to else "new"
+    number, reply = str(message.thread or ""), message.reply_to or ""
+    words = first_words(said.content) if said else ""
+    return _lines(how, trusted, message.channel or "", number, reply, surface, said is not None, words)
+
+
+def first_words(text: str) -> str:
+    """What a thread is called by: how its first words begin, on one line."""
+    line = " ".join(redact(text[:_LOOKED]).split())
+    return plain(line if len(line) <= _WORDS else f"{line[: _WORDS - 1].rstrip()}…")
+
+
+def _lines(
+    how: str,
+    trusted: bool,
+    channel: str,
+    number: str = "",
+    reply: str = "",
+    surface: str = "",
+    said: bool = False,
+    words: str = "",
+) -> str:
+    return "\n".join(
+        (how, trust(trusted), channel, number, reply, surface, str(int(said)), words, uuid4().hex[:16])
+    )
+
+
+@dataclass(frozen=True)
+class Thread:
+    """A thread that holds a number now. `owner` is the person, with `s:` or `u:` before the name."""
+
+    channel: str
+    number: int
+    session: str
+    state: ThreadState
+    owner: str
+    words: str
+    at: datetime  # of its last word
+
+    @property
+    def user(self) -> str:
+        """Who began it."""
+        return self.owner[2:]
+
+    @property
+    def active(self) -> bool:
+        """Whether something is done in it."""
+        return self.state in ("running", "waiting for permission")
+
+
+async def listed(bus: Bus, names: Names, who: str, channel: str = "") -> list[Thread]:
+    """The threads of a channel, or of all, into which `who` (`s:<user>` or `u:<user>`) may come, by their numbers."""
+    prefix = names.queue(CHATTER)
+    found = []
+    for one in await bus.script(scripts.THREADS, prefix, channel, who):
+        place, number, session, state, owner, words, ends = (item.decode("utf-8", "replace") for item in one)
+        at = datetime.fromtimestamp((int(ends) - HELD_MS) / 1000, UTC)
+        found.append(Thread(place, int(number), session, state, owner, words, at))
+    return sorted(found, key=lambda thread: (thread.channel, thread.number))
