@@ -92,6 +92,21 @@ def describe(receipt: Receipt) -> str:
             return f"Unverified: {ran}." if checks else "Unverified: no check ran."
 
 
+def payload(receipt: Receipt) -> dict[str, Any]:
+    """As whoever asked for the task is sent it."""
+    return {
+        "summary": receipt.summary,
+        "branch": receipt.branch,
+        "commits": [commit.sha for commit in receipt.commits],
+        "files_changed": receipt.files_changed,
+        "diff_stat": receipt.diff_stat,
+        "commands": [command.model_dump() for command in receipt.commands],
+        "verified": receipt.verified,
+        "proof": describe(receipt),
+        "receipt": receipt.model_dump(),
+    }
+
+
 def _last_change(git: Git, paths: Iterable[str]) -> float:
     """When the newest of these files was changed, in seconds since the epoch."""
     newest = 0.0

@@ -90,6 +90,10 @@ class TaskRun:
             "demo": self._demo or None,
         }
 
+    def left(self, how: str, why: str) -> Payload:
+        """What is said of it where it ended before it was done."""
+        return self.card(how) | {"error": why, "commits": [], "summary": why}
+
     @property
     def asked(self) -> str:
         """What is to be done, in the words of who asked for it."""
