@@ -162,7 +162,7 @@ def test_what_somebody_else_saved_is_refused_and_so_is_what_is_gone(
     assert told["status"] == "error" and "is not" in told["content"], told
     assert "secret" not in json.dumps(told)
     told = command(wire, user, "restore_context", id="00000000")
-    assert told["status"] == "error" and "nothing is saved as" in told["content"]
+    assert told["status"] == "error" and "there is nothing saved as" in told["content"]
 
 
 def test_nobody_clears_the_conversation_of_another(wire: Wire, user: str, chatter: Worker) -> None:

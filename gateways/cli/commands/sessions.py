@@ -175,13 +175,17 @@ def clear(user: User, session: Session = None, as_json: Json = False) -> NoRetur
 
 @app.command("restore")
 def restore(
-    id: Annotated[str, typer.Argument(metavar="ID", help="Of what was saved, or its first letters.")],
+    saved: Annotated[
+        list[str],
+        typer.Argument(metavar="ID...", help="Of what was saved, or the beginning of what it is about."),
+    ],
     user: User,
     session: Session = None,
     as_json: Json = False,
 ) -> NoReturn:
     """Go on where a conversation was when it was saved."""
-    run(lambda settings: _change(settings, "restore_context", {"id": id}, user, session, as_json))
+    meant = {"id": " ".join(saved)}
+    run(lambda settings: _change(settings, "restore_context", meant, user, session, as_json))
 
 
 async def _saved(settings: Settings, user: str, limit: int, as_json: bool) -> None:

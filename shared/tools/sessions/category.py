@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 
 from shared.bus.messages import default_session
+from shared.conversation.context import SHORT
 from shared.errors import Missing, ToolError
 from shared.store.records import Session, SnapshotRow
 from shared.tools.context import Context
@@ -46,7 +47,10 @@ async def own(here: Context, key: str) -> Session:
 
 
 async def saved(here: Context, id: str) -> SnapshotRow:
-    """What this person saved under an id, or under its first letters; what was saved just now may be on its way."""
+    """What this person saved: by its id, or by the first letters of that or of its description.
+
+    What was saved just now may be on its way.
+    """
     for _ in range(_TRIES):
         with contextlib.suppress(Missing):
             return await _saved(here, id)
@@ -54,26 +58,29 @@ async def saved(here: Context, id: str) -> SnapshotRow:
     return await _saved(here, id)
 
 
-async def _saved(here: Context, id: str) -> SnapshotRow:
+async def _saved(here: Context, typed: str) -> SnapshotRow:
     user = person(here)
     rows = await here.store.select(SnapshotRow, {"kind": "saved"}, order=[("created_at", "desc")])
-    wanted = id.strip().lower()
+    wanted = " ".join(typed.split()).casefold()
     found = [row for row in rows if str(row.id).startswith(wanted)] if len(wanted) >= _LETTERS else []
     mine = [row for row in found if await _theirs(here, row, user)]
+    if found and not mine:
+        raise ToolError(
+            f"what is saved as {typed[:40]!r} is not {user}'s", "it is of somebody else's conversation", ""
+        )
+    if not found and wanted:
+        called = [row for row in rows if row.description.casefold().startswith(wanted)]
+        mine = [row for row in called if await _theirs(here, row, user)]
+        mine = [row for row in mine if row.description.casefold() == wanted] or mine
     if len(mine) == 1:
         return mine[0]
     if mine:
-        raise ToolError(
-            f"{id[:40]!r} may mean several", ", ".join(str(row.id) for row in mine[:5]), "write more of it"
-        )
-    if found:
-        raise ToolError(
-            f"what is saved as {id[:40]!r} is not {user}'s", "it is of somebody else's conversation", ""
-        )
+        several = ", ".join(f"{str(row.id)[:SHORT]} {row.description[:40]!r}" for row in mine[:5])
+        raise ToolError(f"{typed[:40]!r} may mean several", several, "write the id of one")
     raise Missing(
-        f"nothing is saved as {id[:40]!r}",
+        f"there is nothing saved as {typed[:40]!r}",
         "it may have been deleted",
-        "promptdock sessions list shows what there is",
+        "promptdock sessions saved shows what there is",
     )
 
 

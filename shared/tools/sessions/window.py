@@ -58,7 +58,10 @@ async def save_context(here: Context, description: Description = "") -> Result:
 
 @category.tool(effect="idempotent", touches=_RECORDS, detail=lambda arguments: str(arguments.get("id") or ""))
 async def restore_context(here: Context, id: Annotated[str, Field(max_length=100)]) -> Result:
-    """Go on, from the end of this turn, where a conversation was when it was saved; list_saved names the ids."""
+    """Go on, from the end of this turn, where a conversation was when it was saved.
+
+    `id` is one that list_saved gives, or the beginning of what it was saved as.
+    """
     _past(here)
     row = await family.saved(here, id)
     return {"restores": "when this turn ends", **_card(row), **WindowChange("restore", str(row.id)).told()}

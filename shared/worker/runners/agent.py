@@ -346,7 +346,9 @@ class AgentRunner:
             return {"error": "not allowed", "why": verdict.reason}
         if tool.effect == "once" and not call.again:
             await turn.step(IntentRecord(call=call.key))
-        return (await self.act(call, bound, context, turn, gate)).content
+        done = await self.act(call, bound, context, turn, gate)
+        failpoints.point("effect done", turn.id)
+        return done.content
 
     def _side_by_side(self, tool: Tool) -> bool:
         if self.policy.decide(tool.name, tool.category, touched=tool.touched()).vote == "ask":

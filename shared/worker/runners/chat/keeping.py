@@ -66,9 +66,9 @@ class WindowKeeper:
             *(self._window, summary, self._foreign()),
         )
         parting.rows.append(row)
-        kept = f"{_count(row.message_count, 'message')} and {_count(row.tool_calls, 'tool call')}"
         without = "" if summary else ", without a summary, since no model gave one"
-        parting.told.append(f"Saved as {change.id[:SHORT]}: {row.description!r}, with {kept}{without}.")
+        count = _count(row.message_count, "message")
+        parting.told.append(f"Saved as {change.id[:SHORT]}: {row.description} ({count}{without}).")
         parting.result |= {
             "saved": change.id,
             "description": row.description,
@@ -109,9 +109,8 @@ class WindowKeeper:
         foreign = "" if self._person and self._by == self._person else self._foreign()
         fresh = context.cleared(self._by, self._turn.id, self._turn.now(), foreign)
         self._begin(parting, fresh)
-        parting.told.append(
-            f"Cleared. What was said stays in the history: {_count(count, 'message')} were in view."
-        )
+        stays = "stays" if count == 1 else "stay"
+        parting.told.append(f"Cleared. {_count(count, 'message')} {stays} in the history.")
         parting.result |= {"cleared": count}
 
     async def _restore(self, change: WindowChange, parting: Parting) -> None:
@@ -119,12 +118,12 @@ class WindowKeeper:
             SnapshotRow, {"id": change.id, "kind": "saved"}, limit=1
         )
         if not rows:
-            raise Missing(f"nothing is saved as {change.id[:SHORT]}", "it was deleted meanwhile", "")
+            raise Missing(f"there is nothing saved as {change.id[:SHORT]}", "it was deleted meanwhile", "")
         now = self._turn.now()
         window = context.restored(rows[0], self._by, self._turn.id, self._turn.session, now)
         self._begin(parting, window)
         count = _count(rows[0].message_count, "message")
-        parting.told.append(f"Restored {change.id[:SHORT]}: {rows[0].description!r}, {count}.")
+        parting.told.append(f"Restored {change.id[:SHORT]}: {rows[0].description} ({count}).")
         parting.result |= {"restored": change.id, "messages": rows[0].message_count}
 
     def _begin(self, parting: Parting, window: list[Record]) -> None:
