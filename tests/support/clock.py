@@ -25,8 +25,9 @@ class OwnClock(asyncio.SelectorEventLoop):
 
     def _run_once(self) -> None:
         waiting: Any = self
-        if not waiting._ready and waiting._scheduled:
-            self._now = max(self._now, waiting._scheduled[0]._when)
+        moments = [timer.when() for timer in waiting._scheduled if not timer.cancelled()]
+        if not waiting._ready and moments:
+            self._now = max(self._now, min(moments))
         super()._run_once()  # type: ignore[misc]
 
 

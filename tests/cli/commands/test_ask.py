@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import time
 
+import pytest
+
+from gateways.cli.commands.messages.ask import Limit
 from tests.cli.person import PATIENCE, Person
+from tests.support.clock import own_clock
 
 
 def test_the_answer_goes_to_stdout_labelled_as_the_demos_and_progress_to_stderr(cluster: Person) -> None:
@@ -79,3 +84,24 @@ def test_an_answer_that_came_too_late_is_told_at_the_next_ask_and_once(cluster: 
 def test_nothing_to_ask_and_a_name_that_is_none_are_refused(cluster: Person) -> None:
     assert "nothing to ask" in cluster.is_refused(2, "ask", "  ")
     assert "user_id" in cluster.is_refused(2, "ask", "Hello", "--user", "a\tb")
+
+
+async def spent(limit: Limit, *steps: tuple[float, str]) -> float:
+    """Seconds until it ends an endless wait, with what happens meanwhile at which second."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    for second, step in steps:
+        loop.call_at(began + second, getattr(limit, step))
+    with pytest.raises(TimeoutError):
+        async with limit:
+            await asyncio.Event().wait()
+    return round(loop.time() - began)
+
+
+@own_clock
+async def test_a_permission_that_nobody_here_can_give_is_awaited_for_a_minute() -> None:
+    assert await spent(Limit(None, attended=False)) == 900
+    assert await spent(Limit(None, attended=False), (100, "asked")) == 160
+    assert await spent(Limit(None, attended=False), (100, "asked"), (130, "goes_on")) == 900
+    assert await spent(Limit(None, attended=True), (100, "asked")) == 900
+    assert await spent(Limit(300, attended=False), (100, "asked")) == 300

@@ -27,8 +27,13 @@ def ask(
     user: User,
     session: Session = None,
     timeout: Annotated[
-        float, typer.Option(min=0, help="Seconds to wait for the answer; 0 only sends.")
-    ] = 900.0,
+        float | None,
+        typer.Option(
+            min=0,
+            help="Seconds to wait for the answer; 0 only sends. Else 900, and 60 for a permission "
+            "where nobody sits at a terminal.",
+        ),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Override the checks that come before a task is assigned.")
     ] = False,

@@ -30,6 +30,8 @@ from shared.settings import Settings
 
 _SETTLE = 0.5  # seconds that the last events may come behind the answer
 _STOP = 3.0  # seconds that telling the turn to stop may take
+PATIENCE = 900.0  # seconds in which an answer is awaited where nobody says otherwise
+_UNATTENDED = 60.0  # seconds in which a permission is awaited where nobody sits who could give it
 
 
 class Order:
@@ -107,7 +109,7 @@ class Request:
     text: str
     user: str
     session: str | None
-    timeout: float
+    timeout: float | None  # seconds; None: as long as it makes sense here
     force: bool
     as_json: bool
     way: Way = Way()
@@ -150,7 +152,9 @@ async def _asked(
     stream = Stream(screen.write, screen.talk) if screen.draws() and not request.as_json else None
     mark = await client.mark(session)
     order = Order()
-    live = asyncio.create_task(_watch(client, session, work, mark, ended, stream, order))
+    attended = sys.stdin.isatty() and not request.as_json
+    limit = Limit(request.timeout, attended)
+    live = asyncio.create_task(_watch(client, session, work, mark, ended, stream, order, limit))
     try:
         sent = await client.say(
             text,
@@ -171,18 +175,19 @@ async def _asked(
             if before := await pending.behind(client, session, message_id):
                 screen.talk(f"… this waits behind: {before}")
     try:
-        if not request.timeout:
+        if request.timeout == 0:
             return _accepted(request, message_id, sent.outcome)
-        async with asyncio.timeout(request.timeout), ApprovalPrompt(client, request.user) as prompt:
-            here = prompt if sys.stdin.isatty() and not request.as_json else None
-            await _remind(client, session, request, text, here)
+        async with limit, ApprovalPrompt(client, request.user) as prompt:
+            here = prompt if attended else None
+            if await _remind(client, session, request, text, here):
+                limit.asked()
             output = await _closing(feed, request.user, message_id, here, client.shown, stream, order)
         if output.usage:  # else it is not a turn of ours, which tells its events
             await _briefly(ended)
         await order.end()
     except TimeoutError:
         raise TimedOut(
-            f"no answer came in {request.timeout:g} s",
+            f"no answer came in {limit.seconds:.0f} s",
             f"message {message_id} is accepted and will still be answered",
             await _remedy(client, session, request.user),
         ) from None
@@ -211,20 +216,55 @@ async def _numbered(client: Client, session: str, user: str, text: str) -> str:
     return text
 
 
+class Limit:
+    """How long an answer is awaited: a permission that nobody here can give, not as long as work that is done."""
+
+    def __init__(self, seconds: float | None, attended: bool) -> None:
+        self.seconds = PATIENCE if seconds is None else seconds
+        self._fixed = attended or seconds is not None
+        self._timeout = asyncio.timeout(self.seconds)
+        self._end: float | None = None
+
+    async def __aenter__(self) -> None:
+        await self._timeout.__aenter__()
+        self._end = self._timeout.when()
+
+    async def __aexit__(self, *error: Any) -> None:
+        self._fixed = True
+        await self._timeout.__aexit__(*error)
+
+    def asked(self) -> None:
+        """From now on a permission is waited for."""
+        self._change(_UNATTENDED)
+
+    def goes_on(self) -> None:
+        """Work is done again."""
+        self._change(PATIENCE)
+
+    def _change(self, seconds: float) -> None:
+        if not self._fixed and self._end is not None and self.seconds != seconds:
+            self.seconds = seconds
+            until = asyncio.get_running_loop().time() + seconds
+            self._timeout.reschedule(min(self._end, until))
+
+
 async def _remind(
     client: Client, session: str, request: Request, text: str, prompt: ApprovalPrompt | None
-) -> None:
-    """What this message waits behind: a request that the person has not answered yet."""
+) -> bool:
+    """What this message waits behind: a request that the person has not answered yet; whether there is one."""
+    waits = False
     if decides(text):
-        return
+        return waits
     with contextlib.suppress(PromptDockError):
         for output in await approvals.waiting(client, session, request.user):
+            waits = True
             screen.talk(f"… {text_of(output)}")
             screen.talk(
                 '… your message waits behind this; answer with: promptdock ask "yes", "always" or "no"'
             )
             if prompt is not None:
                 await prompt.put(output)
+    return waits
 
 
 async def _remedy(client: Client, session: str, user: str) -> str:
@@ -295,9 +335,14 @@ async def _watch(
     ended: asyncio.Event,
     stream: Stream | None,
     order: Order,
+    limit: Limit,
 ) -> None:
     """The answer as it comes, and consults as they end; that they begin is told by Chatter itself."""
     async for event in client.events(session, after):
+        if event.kind == "approval":
+            limit.asked()
+        elif event.kind in ("chunk", "tool_call", "tool_result"):
+            limit.goes_on()
         if stream is not None:
             stream.take(event)
         consult = work.take(event.kind, event.payload)
