@@ -97,7 +97,7 @@ async def _agents(here: Conversation, _rest: str) -> str:
     rows = [
         (
             str(card["agent"]),
-            str(card.get("status", "")),
+            status.state(card),
             "" if card.get("doing") else line(str(card.get("about") or ""), 60),
         )
         for card in state["agents"]

@@ -28,9 +28,9 @@ def act(kind: str, payload: Mapping[str, Any]) -> str:
             commands = payload.get("commands")
             named = [str(one) for one in commands] if isinstance(commands, list) else []
             return f"checks: {'; '.join(named)}"[:_WORDS]
-    return {"thinking": "thinks", "chunk": "writes", "waiting": "waits for the model's provider"}.get(
-        kind, ""
-    )
+        case "waiting" | "silent":
+            return f"waits for the model's provider: {payload.get('content', '')}".strip(": ")[:_WORDS]
+    return {"thinking": "thinks", "chunk": "writes"}.get(kind, "")
 
 
 def _telling(arguments: object) -> str:
@@ -59,29 +59,46 @@ class Activity:
     user: str = ""  # and its person
     events: str = ""  # the session whose live events tell more
     act: str = ""  # what was done last
+    waits: str = ""  # why nothing is done: the model's provider makes it wait
+    waits_since: int = 0
+
+    def __post_init__(self) -> None:
+        self._made = time.monotonic()
 
     def take(self, kind: str, payload: Mapping[str, Any]) -> None:
         """A live event of the turn."""
-        if kind != "tool_result" and (text := act(kind, payload)):
-            self.act = text
+        if kind == "tool_result" or not (text := act(kind, payload)):
+            return
+        self.act = text
+        if kind not in ("waiting", "silent"):
+            self.waits, self.waits_since = "", 0
+            return
+        self.waits = str(payload.get("content") or "")
+        # `since` is the server's time, and was now when this was made
+        self.waits_since = self.waits_since or self.since + int((time.monotonic() - self._made) * 1000)
 
     def card(self) -> dict[str, Any]:
         """As it is published, without secrets."""
         card: dict[str, Any] = redacted({key: value for key, value in asdict(self).items() if value})
-        return card | {"title": str(card.get("title", ""))[:_WORDS], "act": str(card.get("act", ""))[:_WORDS]}
+        texts = {name: str(card.get(name, ""))[:_WORDS] for name in ("title", "act")}
+        return card | texts | ({"waits": card["waits"][:_WORDS]} if "waits" in card else {})
 
     @classmethod
     def of(cls, value: object) -> Activity | None:
         """As it came, from whomever: what is no text where a text belongs is left out."""
         if not isinstance(value, Mapping) or not isinstance(value.get("turn"), str):
             return None
-        since = value.get("since")
+        since, waits_since = value.get("since"), value.get("waits_since")
         texts = {
             field.name: value[field.name]
             for field in fields(cls)
-            if field.name != "since" and isinstance(value.get(field.name), str)
+            if field.name not in ("since", "waits_since") and isinstance(value.get(field.name), str)
         }
-        return cls(since=since if isinstance(since, int) else int(time.time() * 1000), **texts)
+        return cls(
+            since=since if isinstance(since, int) else int(time.time() * 1000),
+            waits_since=waits_since if isinstance(waits_since, int) else 0,
+            **texts,
+        )
 
     @property
     def about(self) -> str:

@@ -49,7 +49,9 @@ class FallbackModel(Model):
     async def answer(self, request: Request, on_delta: OnDelta | None = None) -> Answer:
         names = chain(request.model)
         if len(names) < 2:
-            return await self._model.answer(request, on_delta)
+            alone = await self._model.answer(request, on_delta)
+            self._outages.over(request.model)
+            return alone
         began, passed = time.monotonic(), dict[str, str]()
         for place, name in enumerate(names):
             last = place == len(names) - 1

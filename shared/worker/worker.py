@@ -303,7 +303,14 @@ class Worker:
     def _shown(self) -> object:
         """What is told at once when it changes: what runs, and which servers are here."""
         servers = [(one.name, one.state, one.tries) for one in self.resources.mcp.health]
-        return {running.turn for running in self.pool}, servers
+        turns = {(running.turn, bool(running.turn.activity.waits)) for running in self.pool}
+        return turns, servers
+
+    def _status(self) -> str:
+        if self._stop.is_set():
+            return "draining"
+        waits = [bool(running.turn.activity.waits) for running in self.pool]
+        return "idle" if not waits else "waiting" if all(waits) else "working"
 
     async def _beat_presence(self) -> None:
         current = [running.turn.id for running in self.pool]
@@ -311,7 +318,7 @@ class Worker:
             self.profile.name,
             self.instance,
             {
-                "status": "draining" if self._stop.is_set() else "working" if current else "idle",
+                "status": self._status(),
                 "current": ", ".join(current[:3]) or None,
                 "doing": [running.turn.activity.card() for running in self.pool],
                 "turns": len(current),

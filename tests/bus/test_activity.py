@@ -26,6 +26,20 @@ def test_the_last_act_is_that_of_the_newest_event_that_tells_something() -> None
     assert made.act == "bash: ls"
 
 
+def test_who_waits_for_the_models_provider_says_why_and_since_when_until_it_goes_on() -> None:
+    made = Activity("t", 1000)
+    made.take("waiting", {"content": "it is overloaded; trying again in 1 s"})
+    since = made.waits_since
+    made.take("waiting", {"content": "it is overloaded for 9 s now"})
+    (read,) = doing({"doing": [made.card()]})
+    assert (read.waits, read.waits_since) == ("it is overloaded for 9 s now", since) and since >= 1000
+    assert read.act == "waits for the model's provider: it is overloaded for 9 s now"
+    made.take("tool_result", {"tool": "bash", "content": {}})
+    assert made.waits
+    made.take("chunk", {"content": "Now"})
+    assert "waits" not in made.card() and "waits_since" not in made.card()
+
+
 def test_an_activity_is_read_as_it_was_published_and_says_what_it_is() -> None:
     made = Activity("t", 5, kind="task", task="calm-otter", title="Dig", session="user:ada", user="ada")
     (read,) = doing({"agent": "backend", "doing": json.loads(json.dumps([made.card()]))})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,10 +14,11 @@ from tests.support.chat_api import ChatApi
 from tests.support.messages_api import MessagesApi
 from tests.support.messages_script import Rules, Step
 from tests.support.ollama_api import OllamaApi
-from tests.support.processes import Site, site, until
+from tests.support.processes import PATIENCE, Site, site, until
 from tests.support.wire import Wire
 
 CLAUDE, GPT, LOCAL = "claude-sonnet-5-5", "gpt-6.1-sol", "qwen3:8b"
+SILENCE = 2000  # milliseconds for which a stream may be silent
 USED = {"input_tokens": 1000, "output_tokens": 100}
 RULES: list[dict[str, Any]] = [
     {"system": "You are Planner", "steps": [{"text": "Two steps will do.", "usage": USED}]},
@@ -71,8 +73,9 @@ def place(tmp_path_factory: pytest.TempPathFactory, valkey: str, servers: Provid
         "OPENAI_BASE_URL": f"{servers.gpt.url}/v1",
         "OLLAMA_BASE_URL": servers.local.url,
         "PLANNER_MODEL": GPT,
-        "MODEL_PATIENCE": "3000",
+        "MODEL_PATIENCE": "30000",
         "MODEL_FALLBACK": "500",
+        "MODEL_SILENCE": str(SILENCE),
     }
     with site(tmp_path_factory.mktemp("site"), valkey, **settings) as made:
         made.up("chatter", "planner", CHATTER_MODEL=f"{CLAUDE},{GPT}")
@@ -154,8 +157,81 @@ def test_with_claude_dead_the_next_of_the_chain_answers_and_the_footer_says_so(
     assert {(row["provider"], row["model"]) for row in rows} == {("openai", GPT)}
 
 
+@pytest.mark.parametrize("where", ["before a byte", "in the middle"])
+def test_one_that_is_open_and_says_nothing_is_given_up_for_the_next_of_the_chain(
+    wire: Wire, servers: Providers, where: str
+) -> None:
+    assert wire.ask("hello", model=LOCAL)["model"] == LOCAL, "who answers is asked first again"
+    stalled = Step(text="I begin and", fault="stall") if where == "in the middle" else Step(hold="for ever")
+    servers.local.script = lambda _body: stalled
+    said = wire.ask("hello", user="jo", model=f"{LOCAL},{CLAUDE}")
+    assert (said["status"], said["model"], said["content"]) == (
+        "complete",
+        CLAUDE,
+        "You said: [from jo]: hello",
+    )
+    assert said["footer"] == [f"{LOCAL} could not answer (Ollama is silent): {CLAUDE} did"]
+
+
+def test_one_that_is_slow_but_says_something_now_and_then_is_waited_for(
+    wire: Wire, servers: Providers
+) -> None:
+    assert wire.ask("hello", model=LOCAL)["model"] == LOCAL
+    servers.local.script = lambda _body: Step(text="It takes its time, and is heard.", pace=SILENCE / 2500)
+    said = wire.ask("hello", user="kim", model=f"{LOCAL},{CLAUDE}")
+    assert (said["model"], said["content"]) == (LOCAL, "It takes its time, and is heard.")
+    assert "footer" not in said
+
+
+def test_a_worker_that_is_killed_in_a_fallback_leaves_a_turn_that_is_answered_once_and_paid_once(
+    wire: Wire, place: Site, servers: Providers
+) -> None:
+    assert wire.ask("hello", model=LOCAL)["model"] == LOCAL
+    servers.local.script = lambda _body: Step(status=503)
+    asked = threading.Event()
+
+    def next_one(_body: dict[str, Any]) -> Step:
+        if asked.is_set():
+            return Step(text="By another worker.", usage=USED)
+        asked.set()
+        return Step(hold="for ever")
+
+    servers.gpt.script = next_one
+    sent = wire.send("hello", user="lea", model=f"{LOCAL},{GPT}", session_id="lea")
+    assert asked.wait(PATIENCE)
+    chatter = next(one for one in place.workers if one.name == "chatter" and one.process.poll() is None)
+    chatter.kill()
+    place.up("chatter", CHATTER_MODEL=f"{CLAUDE},{GPT}")
+    said = wire.closing(sent)
+    assert (said["content"], said["model"]) == ("By another worker.", GPT)
+    assert said["footer"] == [f"{LOCAL} could not answer (Ollama is overloaded): {GPT} did"]
+    rows = until(lambda: usage(place, "lea"), what="the rows of usage")
+    assert [(row["provider"], row["model"], row["input"]) for row in rows] == [("openai", GPT, 1000)]
+    assert rows[0]["cost"] == pytest.approx((1000 * 2 + 100 * 10) / 1e6)
+    assert len([one for one in wire.closings("lea") if one["in_reply_to"] == sent]) == 1
+
+
+def test_who_waits_for_a_provider_is_shown_as_waiting_with_the_reason_and_since_when(
+    wire: Wire, servers: Providers
+) -> None:
+    servers.local.script = lambda _body: Step(status=529, retry_after=1)
+    sent = wire.send("hello", user="mia", model=LOCAL)
+    start = len(wire.on("agent:status"))
+
+    def shown() -> dict[str, Any] | None:
+        cards = wire.on("agent:status", start)
+        return next((one for one in cards if one["agent"] == "chatter" and one["status"] == "waiting"), None)
+
+    card = until(shown, what="a card that says that it waits")
+    assert card is not None
+    (doing,) = card["doing"]
+    assert "Ollama is overloaded" in doing["waits"] and doing["since"] <= doing["waits_since"]
+    servers.alive()
+    assert wire.closing(sent)["model"] == LOCAL
+
+
 def test_with_planners_provider_dead_chatter_is_told_why_and_answers(wire: Wire, servers: Providers) -> None:
-    servers.gpt.script = lambda _body: Step(status=503)
+    servers.gpt.script = lambda _body: Step(status=503, retry_after=3600)
     said = wire.ask("plan it", user="gus", model=CLAUDE)
     assert said["status"] == "complete" and "overloaded" in said["content"]
 
@@ -163,7 +239,7 @@ def test_with_planners_provider_dead_chatter_is_told_why_and_answers(wire: Wire,
 def test_with_ollama_dead_its_conversation_fails_in_words_and_all_others_go_on(
     wire: Wire, servers: Providers
 ) -> None:
-    servers.local.script = lambda _body: Step(status=500, message="out of memory")
+    servers.local.script = lambda _body: Step(status=500, message="out of memory", retry_after=3600)
     failed = wire.ask("hello", user="hal", model=LOCAL)
     assert failed["status"] == "error" and "Ollama is overloaded" in failed["content"]
     assert wire.ask("hello", user="ida", model=CLAUDE)["status"] == "complete"

@@ -255,7 +255,9 @@ def _agent(name: str, here: bool, working: Working | None) -> AgentHere:
         return AgentHere(name, "offline")
     if working is None:
         return AgentHere(name, "idle")
-    return AgentHere(name, "working", working.told(120), working.seconds)
+    waits = bool(working.activity.waits)
+    seconds = working.waits if waits else working.seconds
+    return AgentHere(name, "waiting" if waits else "working", working.told(200 if waits else 120), seconds)
 
 
 async def _money(client: Client) -> tuple[tuple[float, int, int], float | None]:

@@ -297,14 +297,16 @@ function presence(cards) {
   for (const [agent, one] of states) {
     const mine = cards.filter((card) => card.agent === agent);
     const doing = mine.flatMap((card) => card.doing || []);
-    const state = !mine.length ? "offline" : doing.length ? "working" : "idle";
+    const waits = doing.length && doing.every((one) => one.waits);
+    const state = !mine.length ? "offline" : waits ? "waiting" : doing.length ? "working" : "idle";
     if (one.dataset.state === state && !doing.length) continue;
     one.dataset.state = state;
     one.className = `agent wide ${state}`;
-    const about = doing[0] ? `${doing[0].task || ""} ${doing[0].title || doing[0].act || ""}`.trim() || "working" : state;
+    const about = waits ? `waits for the model's provider: ${doing[0].waits}` : doing[0] ? `${doing[0].task || ""} ${doing[0].title || doing[0].act || ""}`.trim() || "working" : state;
     one.title = `${agent}: ${about}`;
-    one.replaceChildren(el("i", { "aria-hidden": "true" }, { idle: "●", working: "◐", offline: "○" }[state]), el("span", {}, agent.replace(/^./, (letter) => letter.toUpperCase())), el("span", { class: "unseen" }, ", " + state));
-    if (doing[0]?.since) one.insertBefore(el("span", { class: "muted", "data-from": String(doing[0].since) }, " " + ago((Date.now() - doing[0].since) / 1000)), one.lastChild);
+    one.replaceChildren(el("i", { "aria-hidden": "true" }, { idle: "●", working: "◐", waiting: "◔", offline: "○" }[state]), el("span", {}, agent.replace(/^./, (letter) => letter.toUpperCase())), el("span", { class: "unseen" }, ", " + state));
+    const from = (waits && doing[0].waits_since) || doing[0]?.since;
+    if (from) one.insertBefore(el("span", { class: "muted", "data-from": String(from) }, " " + ago((Date.now() - from) / 1000)), one.lastChild);
   }
   const up = new Set(cards.map((card) => card.agent)).size;
   line.querySelector(".narrow").textContent = `${up}/${states.size} up`;

@@ -48,7 +48,7 @@ async def known(client: Client) -> list[Known]:
     for name in names:
         mine = [card for card in cards if card.get("agent") == name]
         states = [str(card.get("status") or "idle") for card in mine]
-        state = "working" if "working" in states else states[0] if states else "offline"
+        state = next((one for one in ("working", "waiting") if one in states), (*states, "offline")[0])
         if not mine and name in failed:
             state = "cannot start"
         elif not mine and await client.bus.listeners(client.names.agent(name)):

@@ -156,6 +156,7 @@ class Working:
     agent: str
     activity: Activity
     seconds: float
+    waits: float = 0.0  # seconds for which the model's provider has made it wait
 
     def told(self, width: int = 200) -> str:
         """As one line, with what may be cut at its end: how long, who, on what, what was done last."""
@@ -164,7 +165,8 @@ class Working:
 
     def row(self) -> dict[str, Any]:
         """For programs."""
-        return {"agent": self.agent, **self.activity.card(), "seconds": round(self.seconds, 1)}
+        waits = {"waits_seconds": round(self.waits, 1)} if self.activity.waits else {}
+        return {"agent": self.agent, **self.activity.card(), "seconds": round(self.seconds, 1), **waits}
 
 
 async def doing(client: Client, cards: Sequence[dict[str, Any]] | None = None) -> list[Working]:
@@ -176,8 +178,17 @@ async def doing(client: Client, cards: Sequence[dict[str, Any]] | None = None) -
         for activity in activities(card):
             if activity.events and (last := await _last(client, activity.events)):
                 activity.act = last
-            found.append(Working(str(card["agent"]), activity, max(0, now - activity.since) / 1000))
+            waits = max(0, now - activity.waits_since) / 1000 if activity.waits else 0.0
+            found.append(Working(str(card["agent"]), activity, max(0, now - activity.since) / 1000, waits))
     return sorted(found, key=lambda working: -working.seconds)
+
+
+def state(card: dict[str, Any]) -> str:
+    """What an agent says that it does; for one that waits for the model's provider, for how long it does."""
+    told = str(card.get("status") or "")
+    since = min((one.waits_since for one in activities(card) if one.waits_since), default=0)
+    now = int(card.get("seen") or 0) + int(card.get("age_ms") or 0)
+    return f"{told}, {ago(max(0, now - since) / 1000)}" if told == "waiting" and since else told
 
 
 async def _last(client: Client, session: str) -> str:

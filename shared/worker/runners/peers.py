@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from shared import failpoints, log
 from shared.bus import messages
+from shared.bus.activity import doing
 from shared.bus.keys import BROADCAST, WIRE, is_agent
 from shared.bus.messages import now
 from shared.bus.presence import LIFE_MS
@@ -209,6 +210,7 @@ class Peers:
             told = "unannounced: a program listens on its channel" if heard else "offline"
             return {"agent": agent, "online": bool(heard), "status": told, "queue": queue}
         newest = min(cards, key=lambda card: int(card["age_ms"]))
+        waits = [one.waits for card in cards for one in doing(card) if one.waits]
         return {
             "agent": agent,
             "online": True,
@@ -221,6 +223,7 @@ class Peers:
             "instances": len(cards),
             "queue": queue,
             "last_heartbeat_ms": int(newest["age_ms"]),
+            **({"waits": waits} if waits else {}),
         }
 
     async def roster(self) -> dict[str, str]:

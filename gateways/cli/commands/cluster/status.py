@@ -120,7 +120,9 @@ def _table(cards: list[dict[str, Any]], queues: dict[str, int]) -> None:
 def _state(card: dict[str, Any]) -> object:
     """What it says of itself, as long as its heart beats: every 4 s."""
     silent = int(card.get("age_ms") or 0) / 1000
-    return f"silent for {screen.ago(silent)}" if silent > _SILENT else card.get("status")
+    if silent > _SILENT:
+        return f"silent for {screen.ago(silent)}"
+    return look.state(card)
 
 
 def _works(doing: list[dict[str, Any]]) -> None:
