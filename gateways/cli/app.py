@@ -72,6 +72,9 @@ _TABLE = {
     "sessions": Entry(
         "sessions", "Your conversations: find, name, fork, clear, save them, and go on from them.", noun=True
     ),
+    "thread": Entry(
+        "thread", "Threads of channels: which there are, what they do, and ending one.", noun=True
+    ),
     "notes": Entry("notes", "Notes of a project, which its agents read as well.", noun=True),
     "memory": Entry("memory", "What is remembered of you, and for an answer.", noun=True),
 }

@@ -15,7 +15,7 @@ from shared.client.local import key
 from shared.client.text import times
 from shared.client.text.safe import line
 from shared.client.views import lookup, memory, projects, status
-from shared.client.views.conversation import own
+from shared.client.views.conversation import own, threads
 from shared.client.views.tasks import tasks
 from shared.errors import PromptDockError
 
@@ -241,6 +241,19 @@ async def _new(here: Conversation, rest: str) -> str:
     return f"You speak in {key} now. Back: /sessions {before}"
 
 
+async def _threads(here: Conversation, rest: str) -> str:
+    found = await threads.listed(here.client, here.user, rest)
+    rows = [(f"{one['channel']} #{one['number']}", one["state"], line(one["title"], 60)) for one in found]
+    return "\n".join([*_table(rows), "End one: /kill NUMBER"] if rows else ["There is no thread now."])
+
+
+async def _kill(here: Conversation, rest: str) -> str:
+    number, _, channel = rest.partition(" ")
+    if not number.lstrip("#").isdecimal():
+        raise PromptDockError("a thread is named by its number", "", "e.g. /kill 2, or /kill 2 discord:7")
+    return await threads.kill(here.client, here.user, int(number.lstrip("#")), channel.strip())
+
+
 async def _clear(here: Conversation, _rest: str) -> str:
     return await _said(here, "clear_context", {})
 
@@ -294,6 +307,8 @@ COMMANDS: dict[str, tuple[str, str, Command]] = {
     "/answer": ("ID WORDS", "answer the question of a task, in words or by the number of an option", _answer),
     "/sessions": ("[ID]", "your conversations, or go to one", _sessions),
     "/new": ("[TITLE]", "begin another conversation, and go there", _new),
+    "/threads": ("[CHANNEL]", "the threads of channels, and what they do", _threads),
+    "/kill": ("N [CHANNEL]", "end what runs in a thread", _kill),
     "/clear": ("", "begin this conversation anew; its history stays", _clear),
     "/save": ("[ABOUT]", "save this conversation as it is", _save),
     "/restore": ("[ID]", "what is saved, or go on from it", _restore),

@@ -405,6 +405,11 @@ class Client:
         with contextlib.suppress(PromptDockError):  # it is told once more then
             await Queue(self.bus, self.names, CHATTER).acknowledge(session, cursor)
 
+    async def moment(self) -> str:
+        """The cursor behind which all events stand that come from now on, of whatever session."""
+        seconds, micros = await self.bus.command("TIME")
+        return f"{int(seconds) * 1000 + int(micros) // 1000 - 1}-0"
+
     async def mark(self, session: str) -> str:
         """The cursor behind which the events of a session stand that come from now on."""
         return await feed.tail_of(self, self.names.stream(session))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from shared.errors import StoreUnavailable
 from shared.store.base import Store
 from shared.store.query import IN_LIMIT
 from shared.store.records import Message, Post, Session
@@ -46,6 +47,30 @@ async def move(store: Store, given: list[dict[str, Any]]) -> None:
             "message_id": ("in", [str(id) for id in values["ids"]][:IN_LIMIT]),
         }
         await store.update(Message, {"session_id": values["to"]}, where)
+
+
+async def called(store: Store, threads: Sequence[Thread]) -> list[dict[str, Any]]:
+    """Threads as they are listed, each by its title; with the Store down by its first words."""
+    try:
+        return cards(threads, await titles(store, threads))
+    except StoreUnavailable:
+        return cards(threads, {})
+
+
+def cards(threads: Sequence[Thread], titled: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Threads as they are listed."""
+    return [
+        {
+            "channel": thread.channel,
+            "number": thread.number,
+            "state": thread.state,
+            "title": titled.get(thread.session) or thread.words,
+            "user": thread.user,
+            "at": thread.at.isoformat(timespec="seconds"),
+            "session_id": thread.session,
+        }
+        for thread in threads
+    ]
 
 
 async def titles(store: Store, threads: Sequence[Thread]) -> dict[str, str]:

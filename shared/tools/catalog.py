@@ -12,7 +12,7 @@ from shared.tools.knowledge import memory, notes, prompts, recollection
 from shared.tools.projects import project, repositories, workspaces
 from shared.tools.registry import Registry
 from shared.tools.research import report, symbols
-from shared.tools.sessions import listing, window
+from shared.tools.sessions import listing, threads, window
 from shared.tools.tasks import chains, core, lifecycle, outcome, planning, review, steering
 
 
@@ -61,6 +61,7 @@ def registry() -> Registry:
             recollection.category,
             window.category,
             listing.category,
+            threads.category,
         ]
     )
 

@@ -18,6 +18,7 @@ from shared.store.origin import PERSON, Origin
 from shared.store.records import Hook, Task
 from shared.tasks.worktree.mirrors import Mirrors
 from shared.tools.registry import Registry, Result
+from shared.turns.threads import Thread
 
 # Whom the consults of the contract ask: who plans a task, and who checks it, before one is assigned.
 CONSULTED = {"consult_planner": "planner", "consult_researcher": "researcher"}
@@ -46,6 +47,16 @@ class ClusterCalls(Protocol):
 
     async def forget(self, agent: str) -> bool:
         """Take an agent off the roster; False where it is here, or something lies in its queue."""
+
+    @property
+    def channel(self) -> str:
+        """The channel of a surface in which this conversation is held; "" for none."""
+
+    async def threads(self, channel: str = "") -> list[Thread]:
+        """The threads of a channel, or of all, into which the person of this turn may come."""
+
+    async def kill(self, thread: Thread, key: str) -> None:
+        """End what runs in a thread, and take back what waits there."""
 
     async def post(self, channel: str, text: str, key: str) -> int:
         """Send a text to a channel of a surface (`discord:<id>`) by its gateway; how many heard it."""

@@ -6,14 +6,16 @@ so that two messages at the same moment never get one number.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 from uuid import uuid4
 
 from shared.bus import messages
 from shared.bus.base import Bus
-from shared.bus.keys import CHATTER, Names
+from shared.bus.keys import CHATTER, WIRE, Names
+from shared.errors import Missing, ToolError
 from shared.plain import plain
 from shared.redaction import redact
 from shared.turns import scripts
@@ -23,6 +25,7 @@ PREFIX = "thread:"  # of the sessions that are threads
 HELD_MS = (
     24 * 3_600_000
 )  # how long a number is a thread's after its last word: HELD of scripts/parts/numbers.lua
+_NAMED = 12  # threads that an error names
 _WORDS, _LOOKED = 60, 2000  # characters of the first words, and those that are looked at for secrets
 
 
@@ -93,6 +96,27 @@ class Thread:
     def active(self) -> bool:
         """Whether something is done in it."""
         return self.state in ("running", "waiting for permission")
+
+
+def numbered(threads: Sequence[Thread], number: int, here: str = "") -> Thread:
+    """The thread of that number, `here` rather than in another channel; ToolError where it is none, or several."""
+    found = [thread for thread in threads if thread.number == number]
+    found = [thread for thread in found if thread.channel == here] or found
+    if not found:
+        there = ", ".join(f"#{thread.number} in {thread.channel}" for thread in threads[:_NAMED])
+        raise Missing(f"there is no thread #{number}", f"there are: {there or 'none'}", "")
+    if len(found) > 1:
+        channels = ", ".join(thread.channel for thread in found[:_NAMED])
+        raise ToolError(
+            f"#{number} may mean several threads", f"there is one in each of {channels}", "name the channel"
+        )
+    return found[0]
+
+
+def kill(thread: Thread, user: str, id: str) -> dict[str, Any]:
+    """The message that kills it, from this person."""
+    words = {"type": "stop", "kill": True, "session_id": thread.session, "channel": thread.channel}
+    return {"id": id, "user_id": user, "timestamp": messages.now(), "v": WIRE, **words}
 
 
 async def listed(bus: Bus, names: Names, who: str, channel: str = "") -> list[Thread]:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from shared import failpoints, log
 from shared.bus import messages
 from shared.bus.activity import doing
-from shared.bus.keys import BROADCAST, WIRE, is_agent
+from shared.bus.keys import BROADCAST, CHATTER, HUMAN_INPUT, WIRE, is_agent
 from shared.bus.messages import now
 from shared.bus.presence import LIFE_MS
 from shared.errors import PromptDockError, ToolError
@@ -24,8 +24,9 @@ from shared.store.origin import Origin
 from shared.tasks import command
 from shared.tasks.defaults import KINDS
 from shared.tasks.events import TaskEvents
-from shared.turns import requests
+from shared.turns import requests, routing, threads
 from shared.turns.queue import QueueEntry
+from shared.turns.threads import Thread
 from shared.turns.turn import Turn
 from shared.turns.waiting import wait_for
 from shared.worker.connection import Connection
@@ -198,6 +199,34 @@ class Peers:
         if not _asked(agent):
             raise ToolError(_nobody(agent)["error"], "", "")
         return await self._connection.queue(agent).withdraw(request_id)
+
+    @property
+    def channel(self) -> str:
+        """Where this conversation is held."""
+        return self._turn.thread.channel
+
+    async def threads(self, channel: str = "") -> list[Thread]:
+        """Those into which the person of this turn may come: nobody who does not sign, into what is signed."""
+        trust, user = await self._trust(), str(self._who.get("user_id", ""))
+        bus, names = self._connection.bus, self._connection.names
+        return await threads.listed(bus, names, trust + user, channel)
+
+    async def _trust(self) -> str:
+        """Whether the gateway of this person signs, as it is known of the conversation in which they speak."""
+        owner = await self._turn.queue.owner(self._turn.session)
+        return threads.trust(owner.lstrip("*").startswith(threads.trust(True)))
+
+    async def kill(self, thread: Thread, key: str) -> None:
+        """By a stop of that thread, in the name of the person."""
+        names, signs = self._connection.names, await self._trust() == threads.trust(True)
+        channel = names.channel(HUMAN_INPUT)
+        said = threads.kill(thread, str(self._who.get("user_id", "")), f"{key}.kill")
+        data = json.dumps({**said, "via": channel}, ensure_ascii=False).encode()
+        sent = await self._connection.queue(CHATTER).post(
+            routing.human(names, messages.human(said), data, signs)
+        )
+        if sent.outcome not in ("accepted", "known"):
+            raise ToolError(f"thread #{thread.number} was not killed", f"its queue said: {sent.outcome}", "")
 
     async def status(self, agent: str) -> dict[str, Any]:
         """What presence knows of an agent."""

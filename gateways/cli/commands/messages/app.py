@@ -44,6 +44,13 @@ def ask(
     channel: Annotated[
         str | None, typer.Option("--channel", help="As if it were said there: SURFACE:ID.")
     ] = None,
+    new_thread: Annotated[bool, typer.Option("--new-thread", help="Begin a thread of that channel.")] = False,
+    thread: Annotated[
+        int | None, typer.Option("--thread", min=1, help="Go on in the thread of this number there.")
+    ] = None,
+    reply_to: Annotated[
+        str | None, typer.Option("--reply-to", metavar="ID", help="Go on where this was said.")
+    ] = None,
     profile: Annotated[
         str | None, typer.Option("--profile", help="The profile by which this turn goes.")
     ] = None,
@@ -56,7 +63,8 @@ def ask(
     """Ask one thing: progress goes to stderr, the answer to stdout."""
     from gateways.cli.commands.messages import ask as work
 
-    way = work.Way(work.channel_of(agent, channel), profile, full, notes)
+    place = work.channel_of(agent, channel)
+    way = work.Way(place, profile, full, notes, new_thread, thread, reply_to)
     request = work.Request(text, user, session, timeout, force, as_json, way)
     run(lambda settings: work.ask(settings, request))
 

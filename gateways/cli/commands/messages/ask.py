@@ -34,6 +34,13 @@ PATIENCE = 900.0  # seconds in which an answer is awaited where nobody says othe
 _UNATTENDED = 60.0  # seconds in which a permission is awaited where nobody sits who could give it
 
 
+@dataclass
+class Conversation:
+    """Where a message is said: the cluster may have found that for it."""
+
+    session: str
+
+
 class Order:
     """What two streams bring, in the order in which it was said: `waits` until the outputs until now are shown."""
 
@@ -82,6 +89,14 @@ class Way:
     profile: str | None = None
     full: bool = False
     notes: bool = False
+    new_thread: bool = False
+    thread: int | None = None
+    reply_to: str | None = None
+
+    @property
+    def threaded(self) -> bool:
+        """Whether the cluster finds its conversation."""
+        return bool(self.new_thread or self.thread or self.reply_to)
 
     def fields(self) -> dict[str, Any]:
         """As the message says it: nothing where it goes the usual way."""
@@ -89,7 +104,9 @@ class Way:
         return (
             mode
             | ({"notes": True} if self.notes else {})
+            | ({"replies": True} if self.new_thread else {})
             | {"channel": self.channel, "profile_id": self.profile}
+            | {"thread": self.thread, "reply_to": self.reply_to}
         )
 
 
@@ -134,27 +151,38 @@ async def ask(settings: Settings, request: Request) -> int:
         await client.reach()
         if sys.stderr.isatty() and not request.as_json:
             await repo.offer(client)
-        work = TurnProgress()
+        work, where = TurnProgress(), Conversation(request.conversation)
         try:
             async with client.outputs() as feed:
-                return await _asked(client, feed, request, text, message_id, work)
+                return await _asked(client, feed, request, text, message_id, work, where)
         except asyncio.CancelledError:
-            await _stop(client, request, message_id, work)
+            await _stop(client, request, message_id, work, where)
             raise
 
 
 async def _asked(
-    client: Client, feed: Feed, request: Request, text: str, message_id: str, work: TurnProgress
+    client: Client,
+    feed: Feed,
+    request: Request,
+    text: str,
+    message_id: str,
+    work: TurnProgress,
+    where: Conversation,
 ) -> int:
-    session = request.conversation
-    text = await _numbered(client, session, request.user, text)
+    found = request.way.threaded and not request.session
+    if not found:
+        text = await _numbered(client, where.session, request.user, text)
     ended = asyncio.Event()
     stream = Stream(screen.write, screen.talk) if screen.draws() and not request.as_json else None
-    mark = await client.mark(session)
+    mark = await client.moment() if found else await client.mark(where.session)
     order = Order()
     attended = sys.stdin.isatty() and not request.as_json
     limit = Limit(request.timeout, attended)
-    live = asyncio.create_task(_watch(client, session, work, mark, ended, stream, order, limit))
+
+    def watched() -> asyncio.Task[None]:
+        return asyncio.create_task(_watch(client, where.session, work, mark, ended, stream, order, limit))
+
+    live = None if found else watched()
     try:
         sent = await client.say(
             text,
@@ -166,8 +194,11 @@ async def _asked(
             **request.way.fields(),
         )
     except BadMessage as error:
-        live.cancel()
+        if live is not None:
+            live.cancel()
         raise UsageError(error.what, error.why, error.fix) from error
+    where.session = sent.session or where.session
+    session, live = where.session, live or watched()
     if unread := await status.unread(client, sent):
         screen.talk(f"… {unread}")
     elif sent.waiting:
@@ -352,13 +383,15 @@ async def _watch(
             ended.set()
 
 
-async def _stop(client: Client, request: Request, message_id: str, work: TurnProgress) -> None:
+async def _stop(
+    client: Client, request: Request, message_id: str, work: TurnProgress, where: Conversation
+) -> None:
     """Whoever leaves ends the work too, but only if it is this message that is worked on."""
     task = asyncio.current_task()
     if task is not None:
         task.uncancel()
     if work.running and work.turn == message_id:
-        session = request.conversation
+        session = where.session
         with contextlib.suppress(PromptDockError, TimeoutError):
             async with asyncio.timeout(_STOP):
                 open_now = await approvals.waiting(client, session, request.user)
@@ -397,6 +430,7 @@ def _options(output: Output, request: Request, asked: bool) -> None:
     for option in questions.numbered(output.options or []):
         screen.out(option)
     same = f" --session {shlex.quote(request.session)}" if request.session else ""
+    same += f" --thread {output.thread_id}" if output.thread_id and not request.session else ""
     same += f" --channel {shlex.quote(request.way.channel)}" if request.way.channel else ""
     same += f" --user {shlex.quote(request.user)}" if request.user != me() else ""
     screen.talk(f'… this is a question to you; answer it with: promptdock ask "…"{same}')
