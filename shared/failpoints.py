@@ -10,13 +10,15 @@ Both do nothing unless the environment asks for them, which only tests do.
     PROMPTDOCK_WITHOUT=fencing,journal       go on without: what the suite must notice
     PROMPTDOCK_WITHOUT=proc-sys              a guard taken away: its attack must then succeed
 
-Production refuses them: no worker starts there while one is set, and where the environment says so none acts.
+They are read once, where a process begins. Production refuses them: no worker starts there while one is set, and
+where the environment says so none acts.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -98,15 +100,46 @@ Guard = Literal[
 ]
 
 
+@dataclass(frozen=True)
+class Switches:
+    """What the environment asked for when the process began."""
+
+    points: tuple[str, ...] = ()
+    once: str = ""  # the folder in which it is noted which of them were met
+    without: frozenset[str] = frozenset()
+
+
+_read: list[Switches] = []
+
+
+def read() -> None:
+    """Take what the environment asks for now: a process does so once, where it reads its settings.
+
+    In production that is nothing: commands that only look are not refused there.
+    """
+    if os.environ.get("PROMPTDOCK_ENV") == "production":
+        _read[:] = [Switches()]
+        return
+    points, once, without = (os.environ.get(name, "") for name in _VARIABLES)
+    _read[:] = [Switches(tuple(filter(None, points.split(","))), once, frozenset(without.split(",")))]
+
+
+def _switches() -> Switches:
+    """As they were read; a process without settings, such as one that confines a command, reads them here."""
+    if not _read:
+        read()
+    return _read[0]
+
+
 def point(name: str, concerns: str = "") -> None:
-    """Die or freeze here, without any clean-up, if the environment names this point."""
-    for one in _wanted("PROMPTDOCK_FAULT"):
+    """Die or freeze here, without any clean-up, if this point was asked for."""
+    for one in _switches().points:
         if one.lstrip("!~") in (name, f"{name}@{concerns}") and _first(one):
             os.kill(os.getpid(), signal.SIGSTOP if one.startswith("~") else signal.SIGKILL)
 
 
 def _first(name: str) -> bool:
-    folder = os.environ.get("PROMPTDOCK_FAULT_ONCE")
+    folder = _switches().once
     if not folder or name.startswith("!"):
         return True
     try:
@@ -123,12 +156,4 @@ def asked() -> list[str]:
 
 def without(mechanism: Mechanism | Guard) -> bool:
     """Whether to go on without a mechanism, so that a test sees what it is good for."""
-    return mechanism in _wanted("PROMPTDOCK_WITHOUT")
-
-
-def _wanted(variable: str) -> list[str]:
-    """What a variable asks for. In production for nothing: commands that only look are not refused there."""
-    given = os.environ.get(variable)
-    if not given or os.environ.get("PROMPTDOCK_ENV") == "production":
-        return []
-    return given.split(",")
+    return mechanism in _switches().without

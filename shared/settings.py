@@ -206,6 +206,7 @@ def load(file: Path | None = None, lenient: bool = False) -> Settings:
 
     Where `lenient`, they are left out and stand in `wrong`: for what starts nothing.
     """
+    failpoints.read()
     given, wrong = _found(file), tuple[Wrong, ...]()
     try:
         found = Settings.model_validate(given)

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from shared import redaction
+from shared import failpoints, redaction
 
 # As `make test` has it: hundreds of processes that tests start would each compile all they import.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -20,6 +20,7 @@ def nothing_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction, "_hidden", [])
     monkeypatch.setattr(redaction, "_starts", set())
     monkeypatch.setattr(redaction, "_ends", set())
+    monkeypatch.setattr(failpoints, "_read", [])  # and so do the switches that it read
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from shared import failpoints
 from shared.guard.permissions.reading import only_reads
 from tests.faults import rows, suite, tasks
 from tests.faults.checker import Findings, arrived
@@ -160,6 +161,7 @@ def test_the_suite_notices_that_a_mechanism_is_off(
 def test_the_suite_notices_that_gaps_are_not_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The person's line is dead for a moment, and nobody looks for what was said meanwhile."""
     monkeypatch.setenv("PROMPTDOCK_WITHOUT", "gap-fill")
+    failpoints.read()
 
     async def run() -> Findings:
         async with cluster(tmp_path, chatters=1, planners=0, proxied=True) as made, person(made) as who:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from shared import failpoints
 from shared.guard.sandbox import landlock
 from shared.guard.sandbox.bubblewrap import programs
 from shared.guard.sandbox.sandbox import Sandbox
@@ -63,6 +64,7 @@ def landlocked() -> Sandbox:
     with pytest.MonkeyPatch.context() as patch:
         if os.getuid() == 0:
             patch.setenv("PROMPTDOCK_WITHOUT", "root-user")
+        patch.setattr(failpoints, "_read", [])
         return Sandbox.probe("landlock")
 
 

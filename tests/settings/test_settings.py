@@ -208,13 +208,22 @@ def test_the_switches_of_tests_do_nothing_in_production(monkeypatch: pytest.Monk
     monkeypatch.setattr(os, "kill", lambda _pid, number: killed.append(number))
     monkeypatch.setenv("PROMPTDOCK_WITHOUT", "fencing,seccomp")
     monkeypatch.setenv("PROMPTDOCK_FAULT", "claimed@m-7")
+    failpoints.read()
     assert failpoints.without("seccomp")
     failpoints.point("claimed", "m-7")
     assert killed == [signal.SIGKILL]
     monkeypatch.setenv("PROMPTDOCK_ENV", "production")
+    failpoints.read()
     assert not failpoints.without("seccomp")
     failpoints.point("claimed", "m-7")
     assert killed == [signal.SIGKILL]
+
+
+def test_the_switches_of_tests_are_read_once_with_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROMPTDOCK_WITHOUT", "seccomp")
+    load()
+    monkeypatch.setenv("PROMPTDOCK_WITHOUT", "fencing")
+    assert failpoints.without("seccomp") and not failpoints.without("fencing")
 
 
 def test_bounds_of_age_are_days_by_table(monkeypatch: pytest.MonkeyPatch) -> None:

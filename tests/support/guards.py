@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from shared import failpoints
 from shared.failpoints import Guard
 
 Test = Callable[..., Any]
@@ -30,6 +31,7 @@ def guarded(*names: Guard) -> Callable[[Test], Test]:
                 await _finished(test(*arguments, **fixtures))
                 return
             monkeypatch.setenv("PROMPTDOCK_WITHOUT", ",".join(names))
+            failpoints.read()
             try:
                 await _finished(test(*arguments, **fixtures))
             except AssertionError:

@@ -9,6 +9,7 @@ is full. A line `-- include: …` stands for the files of `parts` that it names.
 from __future__ import annotations
 
 import re
+from functools import cache
 from importlib import resources
 
 from shared import failpoints
@@ -33,27 +34,14 @@ def _part(name: str) -> str:
     return _FILES.joinpath("parts", f"{name}.lua").read_text("utf-8")
 
 
+@cache
 def _script(name: str) -> Script:
     text = Script.read(__name__, name).source
     return Script(name, _INCLUDE.sub(lambda line: "".join(map(_part, line[1].split())), text))
 
 
-POST = _script("post")
-JOIN = _script("join")
-CLOSE = _script("close")
-INGEST = _script("ingest")
-RESPOND = _script("respond")
-UNREADABLE = _script("unreadable")
-WITHDRAW = _script("withdraw")
-MOVE = _script("move")
-THREADS = _script("threads")
-CLAIM = _script("claim")
-STEP = _script("step")
-FINISH = _script("finish")
-SEND = _script("send")
-BEAT = _script("beat")
-RELEASE = _script("release")
-FORGIVE_DELIVERY = _script("forgive_delivery")
-WAITS = _script("waits")
-TAKE_LEASE = _script("take_lease")
-DROP_LEASE = _script("drop_lease")
+def __getattr__(name: str) -> Script:
+    """`scripts.POST` is `post.lua`, read when it is first asked for: not before the process knows its switches."""
+    if not name.isupper() or not _FILES.joinpath(f"{name.lower()}.lua").is_file():
+        raise AttributeError(f"there is no script {name}")
+    return _script(name.lower())

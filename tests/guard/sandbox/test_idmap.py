@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from shared import failpoints
 from shared.errors import ToolError
 from shared.guard.processes.limits import PROCESSES
 from shared.guard.sandbox import idmap
@@ -177,6 +178,7 @@ def test_a_kernel_without_idmapped_mounts_refuses_commands_and_says_what_to_do(
     confined: Sandbox, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PROMPTDOCK_WITHOUT", "idmapped-mounts")
+    failpoints.read()
     found = Sandbox.probe()
     assert found.mode == "refused" and "Linux 5.12" in found.why and "ordinary user" in found.why
     for refused in (found, confined):  # also where it was found to work, and the folder was never shown

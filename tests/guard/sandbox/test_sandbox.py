@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from shared import failpoints
 from shared.errors import ToolError
 from shared.guard.processes import limits
 from shared.guard.processes.limits import PROCESSES
@@ -251,6 +252,7 @@ def test_a_sandbox_that_runs_but_does_not_confine_is_not_taken(
     monkeypatch.setattr(module, "programs", lambda: [str(fake)])
     monkeypatch.setattr(bubblewrap, "INSIDE", 'exec "$@"')
     monkeypatch.setenv("PROMPTDOCK_WITHOUT", "root-user")
+    failpoints.read()
     found = Sandbox.probe("bwrap")
     assert found.mode == "refused" and "did not confine" in found.why
 
