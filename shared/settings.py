@@ -26,8 +26,8 @@ from shared.folders import find_home as find_home
 from shared.plain import complaint
 
 Aged = Literal[
-    "approvals", "audit_log", "hook_runs", "logs", "messages", "posts", "sessions", "task_events", "token_usage",
-    "turn_steps", "turns",
+    "approvals", "audit_log", "deliveries", "hook_runs", "logs", "messages", "posts", "sessions", "task_events",
+    "token_usage", "turn_steps", "turns",
 ]  # fmt: skip
 Unsigned = Literal["all", "approve", "command", "force", "roles", "session", "shutdown", "speak", "task"]
 _PASSWORD = 12  # characters
@@ -117,6 +117,7 @@ class Settings(BaseModel):
     web_host: str = Field("127.0.0.1", alias="PROMPTDOCK_WEB_HOST")
     web_port: int = Field(12319, alias="PROMPTDOCK_WEB_PORT")
     web_token: SecretStr | None = Field(None, alias="PROMPTDOCK_WEB_TOKEN")
+    web_url: str | None = Field(None, alias="PROMPTDOCK_WEB_URL")
     discord_token: SecretStr | None = Field(None, alias="DISCORD_TOKEN")
 
     # Shrunk by tests, so that hundreds of faults fit in minutes; beat and watchdog follow from the lease.
@@ -137,7 +138,9 @@ class Settings(BaseModel):
             raise ValueError("must be an address such as redis://host:6379/0")
         return value
 
-    @field_validator("anthropic_base_url", "openai_base_url", "ollama_base_url", "supabase_url", mode="after")
+    @field_validator(
+        "anthropic_base_url", "openai_base_url", "ollama_base_url", "supabase_url", "web_url", mode="after"
+    )
     @classmethod
     def _address(cls, value: str | None) -> str | None:
         if value is not None and not _HTTP.fullmatch(value):

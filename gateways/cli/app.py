@@ -67,6 +67,8 @@ _TABLE = {
     "budget": Entry("budget", "What may be spent, in dollars; none takes a bound away.", noun=True),
     "permissions": Entry("permissions", "What agents may do.", noun=True),
     "hooks": Entry("hooks", "What runs by itself.", noun=True),
+    "webhook": Entry("webhook", "Programs that are told by HTTP of what happens.", noun=True),
+    "notify": Entry("notify", "Notifications of people about what needs them.", noun=True),
     "agents": Entry("agents", "The agents that are known.", noun=True),
     "project": Entry("project", "Projects, and on which one a conversation works.", noun=True),
     "sessions": Entry(

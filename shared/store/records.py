@@ -16,6 +16,7 @@ from shared.store.tables.agents import Agent, AgentState, ProfileKind, ProfileRo
 from shared.store.tables.conversation import ConversationMessage, Message, Post, Session, SnapshotRow
 from shared.store.tables.hooks import Hook, HookRun, HookRunState
 from shared.store.tables.knowledge import Memory, MemoryKind, Note, ProjectProfile, Prompt
+from shared.store.tables.notifications import Delivery, DeliveryState, Subscription, Transport
 from shared.store.tables.permissions import Approval, ApprovalState, Audit, CallDecision
 from shared.store.tables.projects import (
     Channel,
@@ -40,10 +41,10 @@ from shared.store.tables.turns import TurnRow, TurnState, TurnStep
 
 __all__ = [
     "TABLES", "Agent", "AgentState", "Approval", "ApprovalState", "Audit", "CallDecision", "Channel",
-    "ConversationMessage", "Hook", "HookRun", "HookRunState", "Log", "LogLevel", "Memory",
+    "ConversationMessage", "Delivery", "DeliveryState", "Hook", "HookRun", "HookRunState", "Log", "LogLevel", "Memory",
     "MemoryKind", "Message", "Note", "Post", "ProfileKind", "ProfileRow", "Project", "ProjectProfile", "ProjectStatus",
-    "Prompt", "Repo", "RepoKind", "Row", "Session", "Setting", "SnapshotRow", "Task", "TaskDependency", "TaskEvent",
-    "TaskResult", "TaskStatus", "TaskType", "TokenUsage", "TurnRow", "TurnState", "TurnStep",
+    "Prompt", "Repo", "RepoKind", "Row", "Session", "Setting", "SnapshotRow", "Subscription", "Task", "TaskDependency", "TaskEvent",
+    "TaskResult", "TaskStatus", "TaskType", "TokenUsage", "Transport", "TurnRow", "TurnState", "TurnStep",
     "Verification", "Verified", "Workspace", "derived", "new_id", "now", "project_key",
 ]  # fmt: skip
 
@@ -52,5 +53,5 @@ TABLES: tuple[type[Row], ...] = (
     Project, Repo, Workspace, Channel, Task, TaskEvent, TaskDependency, TaskResult,
     Message, Post, ConversationMessage, Session, SnapshotRow, TurnRow, TurnStep,
     Agent, ProfileRow, Approval, Audit, Note, ProjectProfile, Prompt, Memory,
-    Hook, HookRun, TokenUsage, Setting, Log,
+    Hook, HookRun, Subscription, Delivery, TokenUsage, Setting, Log,
 )  # fmt: skip

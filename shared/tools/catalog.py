@@ -5,7 +5,7 @@ from __future__ import annotations
 from shared.tools import browsing
 from shared.tools.agents import consult, install, messaging, models, profiles, prompt, rows, self_edit
 from shared.tools.approvals import revoke, trust
-from shared.tools.cluster import hooks, system
+from shared.tools.cluster import hooks, notifications, system
 from shared.tools.files import browse, coding, edit
 from shared.tools.git import read, write
 from shared.tools.knowledge import memory, notes, prompts, recollection
@@ -36,6 +36,7 @@ def registry() -> Registry:
             profiles.category,
             install.category,
             hooks.category,
+            notifications.category,
             notes.category,
             notes.filing,
             memory.category,

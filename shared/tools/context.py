@@ -13,6 +13,7 @@ from shared.errors import Missing, ToolError
 from shared.guard.permissions.presets import Policies
 from shared.guard.processes.process import Lock
 from shared.guard.sandbox.sandbox import Sandbox
+from shared.notify.sealing import Seal
 from shared.store.base import Store
 from shared.store.origin import PERSON, Origin
 from shared.store.records import Hook, Task
@@ -75,6 +76,10 @@ class ClusterCalls(Protocol):
 
 class WorkerServices(Protocol):
     """What the worker of conversations does for their tools."""
+
+    @property
+    def seal(self) -> Seal:
+        """What opens a gateway's orders about notifications."""
 
     async def show_prompt(self, agent: str) -> Result:
         """The request of an agent or profile, as its next turn would send it."""

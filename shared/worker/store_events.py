@@ -21,12 +21,25 @@ from shared.store.records import (
     Repo,
     Row,
     Setting,
+    Subscription,
     Task,
     TaskDependency,
     TaskEvent,
 )
 
-_HEARD = (Task, TaskDependency, TaskEvent, Project, Repo, ProfileRow, Agent, Setting, Hook, HookRun)
+_HEARD = (
+    Task,
+    TaskDependency,
+    TaskEvent,
+    Project,
+    Repo,
+    ProfileRow,
+    Agent,
+    Setting,
+    Hook,
+    HookRun,
+    Subscription,
+)
 _AGAIN = 1.0  # seconds until what could not be said is said again
 
 

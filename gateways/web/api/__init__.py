@@ -12,6 +12,7 @@ from gateways.web.api import (
     hooks,
     memory,
     money,
+    notifications,
     projects,
     sessions,
     status,
@@ -32,6 +33,7 @@ _NOUNS = (
     hooks,
     memory,
     money,
+    notifications,
     tools,
     status,
 )

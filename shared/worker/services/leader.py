@@ -6,6 +6,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
+from shared.notify import page
+from shared.notify.sealing import Seal
 from shared.store.records import Hook
 from shared.tools.context import Context
 from shared.tools.registry import Result
@@ -21,6 +23,8 @@ from shared.worker.services.hook_gate import AGENT, HookTools
 from shared.worker.services.hooks import HookService
 from shared.worker.services.idle import IdleService
 from shared.worker.services.memory import MemoryService
+from shared.worker.services.notices import NAME as NOTIFICATIONS
+from shared.worker.services.notifying import NotificationService
 from shared.worker.services.retention import RetentionService
 from shared.worker.services.scheduler import ACTOR, SchedulerService
 
@@ -45,6 +49,10 @@ class ConversationServices:
     """What Chatter's tools are handed: how to speak to its services, and to see what is sent."""
 
     engine: AgentRunner
+
+    @property
+    def seal(self) -> Seal:
+        return Seal(self.engine.resources.connection.signer)
 
     async def show_prompt(self, agent: str) -> Result:
         return await prompts.of(self.engine, agent)
@@ -86,6 +94,10 @@ def of_chatter(resources: Resources, engine: AgentRunner) -> Services:
             "changes": changes.run(),
             "scheduler": scheduler.run(),
             "hooks": hooks.run(),
+            "notifications": NotificationService(
+                *(connection, resources.store, lease(NOTIFICATIONS, instance), changes),
+                *(page.address(resources.settings), resources.settings.allowed_hosts),
+            ).run(),
             "recollection": remembering.run(),
             "idle": IdleService(
                 *(connection, resources.store, lease(idle.NAME, instance)),
