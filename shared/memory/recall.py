@@ -19,9 +19,9 @@ from shared.store.query import IN_LIMIT
 from shared.store.records import ConversationMessage, Memory
 from shared.store.row import now
 
-HITS, DRAWN_HITS = 100, 20  # rows of one search that are weighed against each other
+HITS, DRAWN_HITS = 60, 20  # rows of one search that are weighed against each other
 SESSION_HITS = 300  # of one conversation, all of which is meant
-SPEAK = 60  # the best of them speak for what stands beside them
+SPEAK = 15  # the best of them speak for what stands beside them
 NEAREST = 0.2  # of the best: what is further off is not remembered for a question
 DRAWN = ("fact", "entity", "strategy", "goal")
 _FROM = re.compile(r"\A\[from ([^\]\n]*)\]: ")

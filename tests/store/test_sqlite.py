@@ -15,7 +15,7 @@ import pytest
 from shared.errors import ConfigurationError, Conflict, StoreUnavailable
 from shared.store import schema
 from shared.store import sqlite as module
-from shared.store.records import Log, Project, Session, Setting, Task, project_key
+from shared.store.records import Log, Memory, Project, Session, Setting, Task, project_key
 from shared.store.sqlite import SqliteStore
 
 ROOT = Path(__file__).parents[2]
@@ -204,6 +204,20 @@ async def test_a_short_read_does_not_wait_for_the_writes_before_it(store: Sqlite
         "before",
         "after",
     ]
+
+
+async def test_rows_that_are_named_are_read_without_those_that_share_all_else_with_them(
+    store: SqliteStore,
+) -> None:
+    place = project_key("default")
+    rows = [Memory(kind="turn", project_id=place, user_id="ann", body=str(number)) for number in range(1000)]
+    await store.upsert(rows)
+    steps: list[None] = []  # thousands of instructions of SQLite
+    assert store._reader is not None
+    store._reader.set_progress_handler(lambda: steps.append(None), 1000)
+    where = {"project_id": ("in", [place]), "kind": "turn", "id": ("in", [row.id for row in rows[:20]])}
+    assert len(await store.select(Memory, where, limit=100)) == 20
+    assert len(steps) < 5
 
 
 async def test_a_full_disk_is_unavailable_and_passes(store: SqliteStore) -> None:
