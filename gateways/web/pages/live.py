@@ -14,11 +14,13 @@ from gateways.web.events import EVERY, OUTPUTS, TASKS, EventStream, Hub, Moment,
 from gateways.web.pages.frame import Here, Seat
 from shared.client import Heard
 from shared.client.views import visible
+from shared.errors import Unreachable
 
 router = APIRouter()
 _MOST = 20  # conversations of one browser
 _COMMENT = b": still here\n\n"
 _RETRY = 1000  # ms
+_AWAY = '{"topic": "", "kind": "link", "at": "", "data": {"redis": "away"}}'
 
 
 @router.get("/live")
@@ -40,6 +42,15 @@ async def live(
 
 
 async def _written(hub: Hub, topics: tuple[str, ...], last: str, here: Seat) -> AsyncIterator[bytes]:
+    try:
+        async for part in _read(hub, topics, last, here):
+            yield part
+    except Unreachable:  # before it began: the browser comes again by itself
+        yield format_sse_event(data_str=_AWAY, retry=_RETRY)
+    yield format_sse_event(event="again", data_str="{}")
+
+
+async def _read(hub: Hub, topics: tuple[str, ...], last: str, here: Seat) -> AsyncIterator[bytes]:
     given = cursors(last, topics)
     async with hub.reading(given, lambda moment: _for(here.person, topics, moment)) as reader:
         shown = {topic: given[topic] or reader.cursors[topic] for topic in topics}
@@ -55,7 +66,6 @@ async def _written(hub: Hub, topics: tuple[str, ...], last: str, here: Seat) -> 
                 _acknowledge(here, topics, moment)
                 written.append(_line(_told(moment), shown, topics))
             yield b"".join(written)
-        yield format_sse_event(event="again", data_str="{}")
 
 
 def _acknowledge(here: Seat, topics: tuple[str, ...], moment: Moment) -> None:

@@ -16,6 +16,16 @@ from shared.client.views.tasks import tasks
 
 router = APIRouter()
 _MOST = 200
+_VIEWS = {
+    "tasks": "all tasks", "inbox": "what waits for you", "trace": "the last turn", "sessions": "all conversations",
+    "notes": "notes of the project", "hooks": "what runs by itself", "memory": "what is remembered",
+    "agents": "who is here", "models": "models and keys", "budgets": "what was spent",
+    "health": "how the cluster is",
+}  # fmt: skip
+_COMMANDS = {
+    "/new": "another conversation", "/stop": "end the turn that runs", "/force": "words, without validation first",
+    "/help": "keys and help",
+}  # fmt: skip
 
 
 @router.get("/palette.json")
@@ -30,6 +40,11 @@ async def everything(here: Here) -> Response:
     rows = [
         {"kind": "view", "name": tab.title, "words": f"g {tab.key}", "to": f"/{tab.name}"} for tab in TABS
     ]
+    rows += [
+        {"kind": "command", "name": f"/{name}", "words": words, "to": f"/{name}"}
+        for name, words in _VIEWS.items()
+    ]
+    rows += [{"kind": "command", "name": name, "words": words, "to": ""} for name, words in _COMMANDS.items()]
     for card in listed:
         if here.person.owner or card["project"] in here.person.projects:
             words = f"{card['title']} · {state(str(card['status']))}"

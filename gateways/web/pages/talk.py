@@ -76,8 +76,8 @@ async def runs(here: Here, until: str = "") -> Response:
 async def pulse(here: Here, agent: str, request: str) -> Response:
     """How an agent is that was asked."""
     await visible.session(here.client, here.person.sight, here.session)
-    doing, silent = await running.pulse(here.client, agent[:64], request[:200])
-    return JSONResponse({"doing": doing, "silent": silent})
+    doing, silent, beat = await running.pulse(here.client, agent[:64], request[:200])
+    return JSONResponse({"doing": doing, "silent": silent, "beat_ms": beat})
 
 
 @router.get("/chat/{session:path}/image/{message}/{number}")

@@ -129,6 +129,9 @@ async def _one(here: Seat, id: str, part: str) -> Response:
         trace=row.request_id or results,
         acts=_acts(row.status, to_merge, str(card["work"] or "")),
         changes=to_merge or row.status in ("COMPLETED", "FAILED", "AWAITING_PLAN_APPROVAL"),
+        to_merge=to_merge,
+        pr=row.pr_url,
+        requests=to_merge and bool(row.branch) and not row.pr_url,
         discards=bool(row.branch) and card["work"] is None and row.status not in _RUNS,
         **more,
     )
@@ -205,13 +208,28 @@ async def act(here: Here, id: str) -> Response:
     card = await tasks.task(here.client, id)
     if not here.person.owner and card["project"] not in here.person.projects:
         raise HttpError(404, "there is no such task")
-    tool, arguments, told = make(card, form)
     try:
+        if name == "pr":
+            return back(here, there, "", await _pull_request(here, card, form))
+        tool, arguments, told = make(card, form)
         result = await called(here, tool, {"task_id": card["id"], **arguments})
     except PromptDockError as error:
         return back(here, there, "bad", error.told())
     more = f" {result['warning']}" if result.get("warning") else ""
     return back(here, there, "", f"{told}{more}")
+
+
+async def _pull_request(here: Seat, card: Card, form: Mapping[str, Any]) -> str:
+    """Push the task's branch and ask for a pull request; what was made."""
+    row = await tasks.find(here.client, str(card["id"]))
+    at = {"project_id": str(card["project"]), "branch": str(row.branch or "")}
+    at |= {"repo_id": str(row.repo_id)} if row.repo_id else {}
+    title = given(form, "title", 300)
+    if not row.branch or not title:
+        raise HttpError(422, "a pull request needs a branch and a title")
+    await called(here, "git_push", at)
+    made = await called(here, "git_create_pr", {**at, "title": title, "body": given(form, "body", 60_000)})
+    return f"The pull request is open: {made['pr_url']}"
 
 
 Made = tuple[str, dict[str, Any], str]
@@ -261,4 +279,5 @@ _ACTS: dict[str, Callable[[Card, Mapping[str, Any]], Made]] = {
     "changes": _changes,
     "answer": _answer,
     "move": _move,
+    "pr": _plain("git_create_pr", ""),
 }

@@ -1,26 +1,22 @@
 // The conversation: what is said, what is being done right now, and the composer.
 import { el, Growing } from "./words.js";
 import { onEvent } from "./live.js";
-import { get, post, toast, times, go, rows } from "./page.js";
+import { ago, at, get, go, json, Options, post, problem, rows, text, times, toast } from "./page.js";
 
 const session = document.body.dataset.session;
-const base = "/chat/" + encodeURIComponent(session);
-const log = document.getElementById("log");
-const entries = document.getElementById("entries");
-const now = document.getElementById("now");
-const form = document.getElementById("say-form");
-const say = document.getElementById("say");
-const pill = document.getElementById("newest");
-const stopping = document.getElementById("stop");
-let turn = null; // what runs: {id, lines, consults, growing, ended}
-const closing = new Map(); // turn -> tries to fetch it
+const part = encodeURIComponent;
+const base = "/chat/" + part(session);
+const [log, entries, now, form, say, pill, stopping] = ["log", "entries", "now", "say-form", "say", "newest", "stop"].map(at);
+const stored = (name, otherwise) => JSON.parse(localStorage.getItem(name + session) || otherwise);
+const store = (name, value) => localStorage.setItem(name + session, JSON.stringify(value));
+let turn = null; // what runs: {id, lines, calls, consults, parts, part, wait}
+const closing = new Set(); // turns that are being fetched
 
 // -- following the end, where the reader is there
 
-const atEnd = () => log.scrollHeight - log.scrollTop - log.clientHeight < 60;
 let follows = true, top = 0;
 log.addEventListener("scroll", () => { // what grows above moves nobody away from the end; only the reader does
-  follows = atEnd() || (follows && log.scrollTop >= top);
+  follows = log.scrollHeight - log.scrollTop - log.clientHeight < 60 || (follows && log.scrollTop >= top);
   top = log.scrollTop;
   if (follows) pill.hidden = true;
 }, { passive: true });
@@ -33,44 +29,52 @@ export function end() {
 
 // -- entries that the server renders
 
-function known(id) {
-  return entries.querySelector(`[data-id="${CSS.escape(id)}"]`);
-}
+const known = (id) => entries.querySelector(`[data-id="${CSS.escape(id)}"]`);
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
 function put(html, before = false) {
   const made = document.createElement("template");
   made.innerHTML = html;
-  const fresh = [];
-  for (const one of [...made.content.querySelectorAll(".entry")]) {
+  const fresh = [...made.content.querySelectorAll(".entry")].filter((one) => {
     const there = known(one.dataset.id);
-    if (there && there.outerHTML === one.outerHTML) continue;
+    if (there?.outerHTML === one.outerHTML) return false;
     if (there) there.replaceWith(one);
     else if (!before) entries.append(one);
-    fresh.push(one);
-  }
+    return true;
+  });
   if (before) entries.prepend(...fresh.filter((one) => !one.isConnected));
   if (fresh.length) document.querySelector(".welcome")?.remove();
   times(entries);
   return fresh;
 }
 
-async function fetchTurn(id, wanted, tries = 0) {
-  // Its rows are on their way to the Store when the output is heard.
-  closing.set(id, tries);
-  let html = "";
-  try { html = await (await get(`${base}/turn/${encodeURIComponent(id)}`)).text(); } catch { /* the next try */ }
-  const whole = html.includes(`data-id="${wanted.replaceAll('"', "&#34;")}"`);
-  if (!whole && tries < 7) return setTimeout(() => fetchTurn(id, wanted, tries + 1), 60 * 2 ** tries);
-  closing.delete(id);
-  if (whole) {
-    const fresh = put(html);
-    if (turn?.id === id) clear();
-    for (const one of fresh) focusCard(one);
-  } else if (turn?.id === id) { // the Store is away: what was streamed stays
-    const kept = el("article", { class: "entry answer", "data-id": wanted }, ...now.childNodes);
-    entries.append(kept);
-    clear();
+// Rows are on their way to the Store when an output is heard.
+async function awaited(address, wanted, tries) {
+  for (let one = 0; one < tries; one++) {
+    const html = await text(address).catch(() => "");
+    if (html.includes(wanted)) return html;
+    await pause(60 * 2 ** one);
   }
+  return "";
+}
+
+async function fetchTurn(id, wanted) {
+  closing.add(id);
+  const html = await awaited(`${base}/turn/${part(id)}`, `data-id="${wanted.replaceAll('"', "&#34;")}"`, 8);
+  closing.delete(id);
+  if (html) put(html).forEach(focusCard);
+  else if (turn?.id === id) entries.append(el("article", { class: "entry answer", "data-id": wanted }, ...now.childNodes)); // the Store is away
+  if (turn?.id === id) clear();
+  end();
+}
+
+async function fetchSaid(id) {
+  const html = await awaited(`${base}/turn/${part(id)}?said=1`, 'class="entry said', 5);
+  if (html && !known(id)) put(html);
+}
+
+async function fetchCard(id) {
+  put(await text(`/approvals/${part(id)}`).catch(() => "")).forEach(focusCard);
   end();
 }
 
@@ -81,157 +85,174 @@ function focusCard(one) {
 
 // -- what runs
 
-function begin(id, said = []) {
-  if (turn && (turn.id === id || !turn.id)) { // another worker goes on: what it had not ended is begun anew
-    turn.id = id;
-    for (const [part, growing] of turn.parts) if (part > said.length) growing.again();
-    return;
-  }
-  clear();
-  turn = { id, at: Date.now(), lines: el("div"), consults: new Map(), calls: new Map(), parts: new Map(), part: 0 };
-  now.append(turn.lines);
-  now.hidden = false;
-  stopping.hidden = false;
-  known(id)?.classList.remove("waits");
-  thinking();
-  end();
+const mark = (sign, kind) => el("span", { class: `mark ${kind}`, "aria-hidden": "true" }, sign);
+const name = (agent) => String(agent || "").replace(/^./, (letter) => letter.toUpperCase());
+const announce = (words) => now.setAttribute("aria-label", words);
+
+function line(who, what) {
+  const made = { at: Date.now(), what: el("span", { class: "what" }, what), time: el("span", { class: "muted", "data-from": String(Date.now()) }), acts: el("span", { class: "line-acts" }) };
+  made.row = turn.lines.appendChild(el("p", { class: "working" }, mark("◐", "accent turning"), el("b", {}, who), made.what, made.time, made.acts));
+  turn.wait?.row.remove();
+  turn.wait = null;
+  return made;
+}
+
+function over(one, good, ms) {
+  one.over = true;
+  one.row.classList.remove("silent");
+  one.row.firstChild.replaceWith(good ? mark("✓", "ok") : mark("✕", "bad"));
+  one.time.replaceWith(el("span", { class: "muted" }, ms ? `${(ms / 1000).toFixed(1)} s` : ""));
+  one.acts.remove();
+  if ([...turn.calls.values(), ...turn.consults.values()].every((other) => other.over || !other.row)) thinking();
 }
 
 function thinking() {
-  turn.wait ??= turn.lines.appendChild(el("p", { class: "working" }, el("span", { class: "mark turning", "aria-hidden": "true" }, "◐"), el("b", {}, "Chatter"), el("span", { class: "what" }, "thinks"), since(turn.at)));
+  turn.wait ??= line("Chatter", "thinks");
 }
 
-function since(at) {
-  return el("span", { class: "muted", "data-from": String(at) }, "");
+function begin(id, said = []) {
+  if (turn && (turn.id === id || !turn.id)) { // another worker goes on: what it had not ended is begun anew
+    turn.id = id;
+    for (const [number, growing] of turn.parts) if (number > said.length) growing.again();
+    return;
+  }
+  clear();
+  turn = { id, lines: el("div"), consults: new Map(), calls: new Map(), parts: new Map(), part: 0 };
+  now.append(turn.lines);
+  now.hidden = stopping.hidden = false;
+  delivered(id);
+  thinking();
 }
 
 function clear() {
   turn?.parts.forEach((growing) => growing.end());
   turn = null;
   now.replaceChildren();
-  now.hidden = true;
-  stopping.hidden = true;
+  now.hidden = stopping.hidden = true;
 }
 
-function chunk(data) {
-  if (!turn) begin("");
-  turn.wait?.remove();
+function chunk({ part: number = 0, content = "" }) {
+  turn.wait?.row.remove();
   turn.wait = null;
-  const part = data.part || 0;
-  if (part !== turn.part) turn.parts.get(turn.part)?.end();
-  turn.part = part;
-  if (!turn.parts.has(part)) {
-    turn.parts.set(part, new Growing(now.appendChild(el("div", { class: "prose" }))));
-    turn.parts.get(part).onDraw = end;
-  }
-  turn.parts.get(part).add(data.content || "");
+  if (number !== turn.part) turn.parts.get(turn.part)?.end();
+  turn.part = number;
+  if (!turn.parts.has(number)) turn.parts.set(number, Object.assign(new Growing(now.appendChild(el("div", { class: "prose" }))), { onDraw: end }));
+  turn.parts.get(number).add(content);
 }
 
 const ENDED = { answered: "answered", late: "answered late", timeout: "did not answer in time", offline: "is offline", stopped: "was stopped" };
 
-function consult(data) {
-  if (!turn) begin("");
-  turn.wait?.remove();
-  turn.wait = null;
-  let one = turn.consults.get(data.request_id);
+function consult({ agent, request_id: request, state, ms }) {
+  let one = turn.consults.get(request);
   if (!one) {
-    const asked = [...turn.calls.values()].find((call) => call.agent === data.agent && !call.taken);
-    if (asked) asked.taken = true;
-    one = { agent: data.agent, request: data.request_id, at: Date.now(), asked: asked?.question || "" };
-    one.row = el("p", { class: "working" }, el("span", { class: "mark accent turning", "aria-hidden": "true" }, "◐"), el("b", {}, name(data.agent)), (one.what = el("span", { class: "what" }, one.asked || "is asked")), (one.time = since(one.at)), (one.stop = el("button", { class: "quiet danger small", type: "button" }, "stop")));
-    one.stop.addEventListener("click", () => { one.stop.disabled = true; post(base + "/stop", { request: one.request }).catch(problem); });
-    turn.consults.set(data.request_id, one);
-    turn.lines.append(one.row);
-    announce(`${name(data.agent)} is asked`);
+    const call = [...turn.calls.values()].find((other) => other.agent === agent && !other.taken) || {};
+    call.taken = true;
+    one = Object.assign(line(name(agent), call.question || "is asked"), { agent, request, asked: call.question || "" });
+    one.acts.append(button("stop", () => giveUp(one, "")));
+    turn.consults.set(request, one);
+    announce(`${name(agent)} is asked`);
   }
-  if (data.state in ENDED) {
-    one.over = true;
-    const good = data.state === "answered" || data.state === "late";
-    one.row.classList.remove("silent");
-    one.row.firstChild.replaceWith(el("span", { class: `mark ${good ? "ok" : "bad"}`, "aria-hidden": "true" }, good ? "✓" : "✕"));
-    if (!good) one.what.textContent = ENDED[data.state];
-    one.time.replaceWith(el("span", { class: "muted" }, data.ms ? `${(data.ms / 1000).toFixed(1)} s` : ""));
-    one.stop.remove();
-    announce(`${name(data.agent)} ${ENDED[data.state]}`);
-    if (![...turn.consults.values()].some((other) => !other.over)) thinking();
+  if (state in ENDED) {
+    const good = state === "answered" || state === "late";
+    if (!good) one.what.textContent = ENDED[state];
+    over(one, good, ms);
+    announce(`${name(agent)} ${ENDED[state]}`);
   }
-  end();
+}
+
+function button(words, act) {
+  const made = el("button", { class: "quiet small", type: "button" }, words);
+  made.addEventListener("click", act);
+  return made;
+}
+
+function giveUp(one, reason) {
+  one.acts.replaceChildren("ending…");
+  post(base + "/stop", { request: one.request, reason }).catch(problem);
+}
+
+function silent(one, beat) { // wait, go on without it, or ask another
+  const others = [...document.querySelectorAll("#presence .agent:not(.offline)")].map((other) => other.title.split(":")[0]);
+  const another = el("select", { "aria-label": `Ask another than ${name(one.agent)}` }, el("option", {}, "ask another…"), ...others.filter((other) => other !== one.agent && other !== "chatter").map((other) => el("option", { value: other }, name(other))));
+  another.addEventListener("change", () => giveUp(one, `ask ${another.value} instead`));
+  one.row.classList.add("silent");
+  one.what.textContent = `has not reported for ${beat}`;
+  one.acts.replaceChildren(button("wait", () => calm(one, Date.now() + 60_000)), button("skip", () => giveUp(one, "go on without this answer")), another);
+}
+
+function calm(one, until = 0) {
+  one.row.classList.remove("silent");
+  one.quiet = until;
+  one.what.textContent = one.asked;
+  one.acts.replaceChildren(button("stop", () => giveUp(one, "")));
 }
 
 setInterval(async () => {
   for (const one of turn?.consults.values() || []) {
-    if (one.over || Date.now() - one.at < 10_000 || document.hidden) continue;
-    try {
-      const found = await (await get(`${base}/pulse?agent=${encodeURIComponent(one.agent)}&request=${encodeURIComponent(one.request)}`)).json();
-      one.what.textContent = found.silent ? "gives no sign of life: wait, or stop it and ask another" : found.doing || one.asked || "is at it";
-      one.row.classList.toggle("silent", found.silent);
-    } catch { /* looked at again */ }
+    if (one.over || Date.now() - one.at < 10_000 || Date.now() < one.quiet || document.hidden) continue;
+    const found = await json(`${base}/pulse?agent=${part(one.agent)}&request=${part(one.request)}`).catch(() => null);
+    if (!found || one.over) continue;
+    const isSilent = one.row.classList.contains("silent");
+    if (found.silent && !isSilent) silent(one, found.beat_ms ? ago(found.beat_ms / 1000) : "a while");
+    else if (!found.silent && isSilent) calm(one);
+    if (!found.silent) one.what.textContent = found.doing || one.asked || "is at it";
   }
 }, 3000);
-
-const name = (agent) => String(agent || "").replace(/^./, (letter) => letter.toUpperCase());
-function announce(words) {
-  now.setAttribute("aria-label", words);
-}
 
 onEvent(({ topic, kind, data }) => {
   if (topic === session) event(kind, data);
   else if (topic === "@outputs" && kind === "output" && data.session_id === session) output(data);
   else if (kind === "gap") location.reload();
+  else if (kind === "line" && data.up) flush();
   else if (kind === "changed" && data.what?.some((what) => what === "approvals" || what === "human-input")) settle();
 });
 
-export function event(kind, data) {
-  if (kind === "start") {
-    begin(data.turn_id, data.said || []);
-    (data.said || []).forEach((text, number) => turn.parts.has(number + 1) || chunk({ part: number + 1, content: text }));
+const HAPPENS = {
+  start(data) {
+    begin(data.turn_id, data.said);
+    (data.said || []).forEach((content, number) => turn.parts.has(number + 1) || chunk({ part: number + 1, content }));
     if (!known(data.turn_id)) fetchSaid(data.turn_id);
-  } else if (kind === "chunk") chunk(data);
-  else if (kind === "waiting") turn?.parts.get(turn.part)?.again();
-  else if (kind === "tool_call") {
-    if (!turn) begin("");
-    const agent = data.tool?.startsWith("consult_") ? data.arguments?.agent || data.tool.slice(8) : "";
-    turn.calls.set(data.call_id, { agent, question: String(data.arguments?.question || "") });
-    if (!agent) {
-      turn.wait?.remove();
-      turn.wait = null;
-      const row = el("p", { class: "working" }, el("span", { class: "mark turning", "aria-hidden": "true" }, "◐"), el("b", {}, String(data.tool)), since(Date.now()));
-      turn.calls.get(data.call_id).row = turn.lines.appendChild(row);
-    }
-  } else if (kind === "tool_result") {
-    const row = turn?.calls.get(data.call_id)?.row;
-    if (row) {
-      row.firstChild.replaceWith(el("span", { class: `mark ${data.is_error ? "bad" : "ok"}`, "aria-hidden": "true" }, data.is_error ? "✕" : "✓"));
-      row.lastChild.replaceWith(el("span", { class: "muted" }, data.ms ? `${(data.ms / 1000).toFixed(1)} s` : ""));
-      thinking();
-    }
-  } else if (kind === "consult") consult(data);
-  else if (kind === "done" || kind === "error") {
-    turn?.parts.forEach((growing) => growing.end());
-    turn?.wait?.remove();
-    stopping.hidden = true;
-    const id = turn?.id;
-    setTimeout(() => { if (turn && turn.id === id && !closing.has(id)) clear(); }, 5000);
-  }
+  },
+  chunk,
+  consult,
+  waiting: () => turn.parts.get(turn.part)?.again(),
+  tool_call({ tool = "", call_id: id, arguments: given }) {
+    const agent = tool.startsWith("consult_") ? given?.agent || tool.slice(8) : "";
+    turn.calls.set(id, agent ? { agent, question: String(given?.question || "") } : line(tool, ""));
+  },
+  tool_result({ call_id: id, is_error: bad, ms }) {
+    const one = turn.calls.get(id);
+    if (one?.row) over(one, !bad, ms);
+  },
+  approval(data) {
+    for (const one of turn.calls.values()) if (one.row && !one.over) one.what.textContent = "waits for your permission";
+    fetchCard((data.approval || data).id);
+  },
+  done: ended,
+  error: ended,
+};
+
+export function event(kind, data) {
+  if (!(kind in HAPPENS)) return;
+  if (!turn && kind !== "done" && kind !== "error") begin(kind === "start" ? data.turn_id : "", data.said);
+  HAPPENS[kind](data);
   end();
 }
 
-async function fetchSaid(id, tries = 0) {
-  const html = await (await get(`${base}/turn/${encodeURIComponent(id)}?said=1`)).text().catch(() => "");
-  if (html.includes("class=\"entry said")) put(html);
-  else if (tries < 4 && !known(id)) setTimeout(() => fetchSaid(id, tries + 1), 120 * 2 ** tries);
+function ended() {
+  const mine = turn;
+  mine?.parts.forEach((growing) => growing.end());
+  mine?.wait?.row.remove();
+  stopping.hidden = true;
+  setTimeout(() => turn && turn === mine && !closing.has(mine.id) && clear(), 5000);
 }
 
-async function output(said) {
-  if (said.status === "progress") return;
-  for (const id of said.answers || []) known(id)?.classList.remove("waits");
-  if (said.status === "awaiting_approval" && said.approval) {
-    const html = await (await get(`/approvals/${encodeURIComponent(said.approval.id)}`)).text().catch(() => "");
-    for (const one of put(html)) focusCard(one);
-    return end();
-  }
+function output(said) {
+  if (said.status === "progress" || said.id.includes(".away.")) return;
+  said.answers?.forEach(delivered);
+  if (said.status === "awaiting_approval" && said.approval) return fetchCard(said.approval.id);
   const id = said.id.replace(/\.end$/, "");
-  if (turn && (turn.id === id || turn.id === "")) turn.id = id;
+  if (turn && !turn.id) turn.id = id;
   fetchTurn(id, said.id);
 }
 
@@ -240,41 +261,35 @@ function settle() {
   clearTimeout(settling);
   settling = setTimeout(async () => {
     for (const card of document.querySelectorAll(".permission.open")) {
-      try {
-        const made = document.createElement("template");
-        made.innerHTML = await (await get(`/approvals/${encodeURIComponent(card.dataset.approval)}`)).text();
-        const fresh = made.content.querySelector(".permission");
-        if (fresh && !fresh.classList.contains("open")) card.replaceWith(fresh);
-      } catch { /* looked at again with the next change */ }
+      const html = await text(`/approvals/${part(card.dataset.approval)}`).catch(() => "");
+      if (!html || html.includes("permission open")) continue;
+      const made = document.createElement("template");
+      made.innerHTML = html;
+      card.replaceWith(made.content);
     }
   }, 300);
 }
 
 // -- earlier messages
 
-document.addEventListener("click", async (click) => {
-  const older = click.target.closest("#log .older");
+log.addEventListener("click", async (click) => {
+  const older = click.target.closest(".older");
   if (!older) return;
   click.preventDefault();
-  const answer = await get(base + "/entries?before=" + encodeURIComponent(new URL(older.href).searchParams.get("before")));
-  const height = log.scrollHeight;
+  const answer = await get(`${base}/entries?before=${part(new URL(older.href).searchParams.get("before"))}`);
+  const height = log.scrollHeight, before = answer.headers.get("x-before");
   put(await answer.text(), true);
-  const before = answer.headers.get("x-before");
-  if (before) older.href = `${base}?before=${encodeURIComponent(before)}`;
+  if (before) older.href = `${base}?before=${part(before)}`;
   else older.remove();
   log.scrollTop += log.scrollHeight - height;
 });
 
 // -- the composer
 
-const draft = "draft:" + session, past = "said:" + session;
-const files = [];
-const menu = document.getElementById("menu");
-const listed = document.getElementById("files");
-say.value ||= localStorage.getItem(draft) || "";
+const files = [], menu = at("menu"), listed = at("files"), pick = at("pick");
+const suggestions = new Options(say, menu, (row) => { menu.hidden = true; fill(row.put); });
+say.value ||= stored("drafted:", '""');
 let place = -1;
-
-const COMMANDS = { "/tasks": "all tasks", "/inbox": "what waits for you", "/trace": "the last turn", "/sessions": "all conversations", "/notes": "notes of the project", "/hooks": "what runs by itself", "/memory": "what is remembered", "/agents": "who is here", "/models": "models and keys", "/budgets": "what was spent", "/health": "how the cluster is", "/new": "another conversation", "/stop": "end the turn that runs", "/force": "words, without validation first", "/help": "keys and help" };
 
 function fill(value) {
   say.value = value;
@@ -284,140 +299,126 @@ function fill(value) {
 
 async function options() {
   const head = say.value.slice(0, say.selectionStart);
-  const slash = /^\/(\w*)$/.exec(head);
-  if (slash) return Object.entries(COMMANDS).filter(([key]) => key.startsWith(head)).map(([key, words]) => ({ name: key, words, put: key + " " }));
-  const at = /(^|\s)@([\w-]*)$/.exec(head);
-  if (!at) return [];
-  const found = (await rows()).filter((row) => row.kind === "agent" || row.kind === "task").filter((row) => row.name.includes(at[2]) || row.words.toLowerCase().includes(at[2].toLowerCase()));
-  return found.slice(0, 12).map((row) => ({ ...row, put: head.slice(0, head.length - at[2].length - 1) + (row.kind === "agent" ? "@" : "") + row.name + " " + say.value.slice(say.selectionStart) }));
+  if (/^\/\w*$/.test(head)) return (await rows()).filter((row) => row.kind === "command" && row.name.startsWith(head)).map((row) => ({ ...row, kind: "", put: row.name + " " }));
+  const found = /(^|\s)@([\w-]*)$/.exec(head)?.[2].toLowerCase();
+  if (found === undefined) return [];
+  const all = (await rows()).filter((row) => (row.kind === "agent" || row.kind === "task") && `${row.name} ${row.words}`.toLowerCase().includes(found));
+  return all.slice(0, 12).map((row) => ({ ...row, put: head.slice(0, head.length - found.length - 1) + (row.kind === "agent" ? "@" : "") + row.name + " " + say.value.slice(say.selectionStart) }));
 }
 
-async function suggest() {
+say.addEventListener("input", async () => {
+  store("drafted:", say.value);
   const found = await options();
   menu.hidden = !found.length;
-  menu.replaceChildren(...found.map((one, number) => {
-    const row = el("div", { class: "option", role: "option", id: "opt-" + number, "aria-selected": String(number === 0) }, el("b", {}, one.name), el("span", {}, one.words || ""));
-    row.put = one.put;
-    row.addEventListener("mousedown", (event) => { event.preventDefault(); choose(row); });
-    return row;
-  }));
-  say.setAttribute("aria-activedescendant", found.length ? "opt-0" : "");
-}
-
-function choose(row) {
-  menu.hidden = true;
-  fill(row.put);
-}
-
-function move(step) {
-  const all = [...menu.children];
-  const at = all.findIndex((row) => row.getAttribute("aria-selected") === "true");
-  const next = all[(at + step + all.length) % all.length];
-  all[at]?.setAttribute("aria-selected", "false");
-  next.setAttribute("aria-selected", "true");
-  next.scrollIntoView({ block: "nearest" });
-  say.setAttribute("aria-activedescendant", next.id);
-}
-
-say.addEventListener("input", () => { localStorage.setItem(draft, say.value); suggest(); });
+  suggestions.draw(found);
+});
 say.addEventListener("blur", () => setTimeout(() => (menu.hidden = true), 100));
 say.addEventListener("keydown", (key) => {
   if (key.isComposing) return;
-  if (!menu.hidden && ["ArrowDown", "ArrowUp", "Tab", "Enter", "Escape"].includes(key.key)) {
-    const chosen = menu.querySelector("[aria-selected=true]");
-    if (key.key === "Enter" && chosen?.put.trim() === say.value.trim()) { menu.hidden = true; }
-    else {
-      key.preventDefault();
-      if (key.key === "Escape") menu.hidden = true;
-      else if (key.key === "ArrowDown") move(1);
-      else if (key.key === "ArrowUp") move(-1);
-      else choose(chosen);
-      return;
-    }
+  const told = stored("said:", "[]"), enter = key.key === "Enter" && !key.shiftKey && !key.altKey;
+  if (!menu.hidden) {
+    if (suggestions.takes(key)) return;
+    if (key.key === "Escape") { key.stopPropagation(); return (menu.hidden = true); }
+    if ((enter || key.key === "Tab") && suggestions.chosen && suggestions.chosen.put.trim() !== say.value.trim()) { key.preventDefault(); return suggestions.choose(suggestions.chosen); }
   }
-  const told = JSON.parse(localStorage.getItem(past) || "[]");
-  if (key.key === "Enter" && !key.shiftKey && !key.altKey) {
-    key.preventDefault();
-    form.requestSubmit();
-  } else if (key.key === "ArrowUp" && (say.value === "" || place >= 0) && told.length && place < told.length - 1) {
-    key.preventDefault();
-    fill(told[told.length - 1 - ++place]);
-  } else if (key.key === "ArrowDown" && place >= 0) {
-    key.preventDefault();
-    fill(--place < 0 ? "" : told[told.length - 1 - place]);
-  } else if (key.key === "Escape") say.blur();
+  if (enter) { key.preventDefault(); form.requestSubmit(); }
+  else if (key.key === "Escape") say.blur();
+  else if (key.key === "ArrowUp" && (say.value === "" || place >= 0) && place < told.length - 1) { key.preventDefault(); fill(told.at(-1 - ++place)); }
+  else if (key.key === "ArrowDown" && place >= 0) { key.preventDefault(); fill(--place < 0 ? "" : told.at(-1 - place)); }
 });
 
-function command(text) {
-  const [word, ...rest] = text.split(/\s+/);
-  if (!(word in COMMANDS) || (rest.length && word !== "/force")) return false;
-  if (word === "/force") return rest.length === 0;
-  if (word === "/help") document.getElementById("help-open").click();
-  else if (word === "/stop") stop();
-  else if (word === "/new") document.querySelector('form[action="/chat/new"]').requestSubmit();
-  else go(word);
+async function command(words) {
+  const row = /^\/\w+$/.test(words) && (await rows()).find((one) => one.kind === "command" && one.name === words);
+  if (!row) return false;
+  if (row.to) go(row.to);
+  else ({ "/help": () => at("help-open").click(), "/stop": stop, "/new": () => document.querySelector('form[action="/chat/new"]').requestSubmit() })[words]?.();
   return true;
 }
 
-form.addEventListener("submit", (event) => {
-  event.preventDefault();
-  const text = say.value.trim();
-  if (!text && !files.length) return;
+form.addEventListener("submit", async (submit) => {
+  submit.preventDefault();
+  const words = say.value.trim();
+  if (!words && !files.length) return;
   fill("");
   place = -1;
-  localStorage.removeItem(draft);
   menu.hidden = true;
-  if (command(text)) return;
-  localStorage.setItem(past, JSON.stringify([...JSON.parse(localStorage.getItem(past) || "[]"), text].slice(-50)));
-  send(text);
+  if (await command(words)) return;
+  store("said:", [...stored("said:", "[]"), words].slice(-50));
+  send(words);
 });
 
 // Buttons that say something: options of questions, and what to begin with.
-document.addEventListener("submit", (event) => {
-  const asked = event.target.closest("#log form");
+document.addEventListener("submit", (submit) => {
+  const asked = submit.target.closest("#log form");
   if (!asked?.action.endsWith("/say")) return;
-  event.preventDefault();
-  event.stopImmediatePropagation();
-  const text = event.submitter?.value || "";
-  if (!text) return;
-  for (const button of asked.querySelectorAll("button")) button.disabled = true;
-  send(text, new FormData(asked).get("in_reply_to") || "");
-  asked.matches(".ask") && asked.remove();
+  submit.preventDefault();
+  submit.stopImmediatePropagation();
+  if (!submit.submitter?.value) return;
+  for (const one of asked.querySelectorAll("button")) one.disabled = true;
+  send(submit.submitter.value, new FormData(asked).get("in_reply_to") || "");
+  if (asked.matches(".ask")) asked.remove();
 }, true);
 
-export async function send(text, reply = "") {
-  const id = crypto.randomUUID?.() || `web-${Date.now()}-${Math.random().toString(36).slice(2)}`;
-  const open = reply || document.querySelector("#entries .ask input[name=in_reply_to]")?.value || "";
-  const forced = text.startsWith("/force ");
-  const words = forced ? text.slice(7) : text;
-  const going = files.splice(0);
+// -- sending: what cannot be posted now is kept in this browser, in its order, until it can; its id makes it count once
+
+const going = new Map(); // id -> files, which only this page has
+
+export function send(words, reply = "") {
+  const forced = words.startsWith("/force ");
+  const one = { id: crypto.randomUUID?.() || `web-${Date.now()}-${Math.random().toString(36).slice(2)}`, text: forced ? words.slice(7) : words, force: forced ? "1" : "", in_reply_to: reply || document.querySelector("#entries .ask input[name=in_reply_to]")?.value || "" };
+  going.set(one.id, files.splice(0));
   drawFiles();
-  document.querySelector(".welcome")?.remove();
-  const foot = el("p", { class: "foot" }, going.length ? going.map((file) => file.name).join(", ") : "");
-  const article = el("article", { class: "entry said waits", "data-id": id }, el("div", { class: "words" }, words), foot);
-  entries.append(article);
+  store("unsent:", [...stored("unsent:", "[]"), one]);
+  stand(one);
+  document.querySelector("#entries form.ask")?.remove();
   follows = true;
   end();
-  document.querySelector("#entries form.ask")?.remove();
-  const data = new FormData();
-  data.set("text", words);
-  data.set("id", id);
-  if (open) data.set("in_reply_to", open);
-  if (forced) data.set("force", "1");
-  for (const file of going) data.append("file", file);
-  try {
-    const sent = await (await post(base + "/say", data)).json();
-    if (sent.note) foot.textContent = sent.note;
-    else article.classList.remove("waits");
-  } catch (error) {
-    foot.replaceChildren(String(error.message || error), " ", el("button", { class: "quiet small", type: "button" }, "Try again"));
-    foot.lastChild.addEventListener("click", () => { article.remove(); files.push(...going); send(text, open); });
-  }
+  flush();
+}
+
+function stand(one) {
+  document.querySelector(".welcome")?.remove();
+  if (known(one.id)) return;
+  const beside = (going.get(one.id) || []).map((file) => (file.shown ? el("img", { src: file.shown, alt: file.name }) : el("span", { class: "tag" }, file.name)));
+  entries.append(el("article", { class: "entry said waits", "data-id": one.id }, el("div", { class: "words" }, one.text), beside.length ? el("div", { class: "pictures" }, ...beside) : "", el("p", { class: "foot" })));
+}
+
+function delivered(id) { // what was kept, or waited, does no more
+  const one = known(id);
+  one?.classList.remove("waits");
+  one?.querySelector(".foot.waiting")?.replaceChildren();
+}
+
+function foot(id, ...words) {
+  const one = known(id)?.querySelector(".foot");
+  one?.classList.add("waiting");
+  one?.replaceChildren(...words);
   end();
 }
 
-function problem(error) {
-  toast(error.message || String(error), true);
+let flushing = Promise.resolve();
+function flush() {
+  const next = () => (navigator.locks ? navigator.locks.request("send:" + session, flushed) : flushed());
+  return (flushing = flushing.then(next, next));
+}
+
+async function flushed() {
+  for (let one; (one = stored("unsent:", "[]")[0]); ) {
+    const { id } = one, data = new FormData();
+    for (const [key, value] of Object.entries(one)) if (value) data.set(key, value);
+    try {
+      for (const file of await fitting(going.get(id) || [])) data.append("file", file);
+      const sent = await (await post(base + "/say", data)).json();
+      if (sent.note && known(id)?.matches(".waits")) foot(id, sent.note);
+      else delivered(id);
+    } catch (error) {
+      if (error.away) { foot(id, "Kept here; it goes out when the page is connected again."); setTimeout(flush, 5000); return; }
+      const had = going.get(id) || [];
+      foot(id, error.message, " ", button("Try again", () => { known(id).remove(); files.push(...had); send(one.force ? "/force " + one.text : one.text, one.in_reply_to); }));
+    }
+    going.delete(id);
+    store("unsent:", stored("unsent:", "[]").filter((other) => other.id !== id));
+  }
 }
 
 export function stop() {
@@ -425,42 +426,63 @@ export function stop() {
 }
 stopping.addEventListener("click", stop);
 
-// -- files
+// -- files and pictures
+
+const KINDS = /^image\/(png|jpeg|gif|webp)$/;
+const MOST = 4, BYTES = 170_000, SIDE = 1568; // pictures of a message, bytes of all of them, pixels that a model makes use of
+
+async function fitting(given) {
+  const most = BYTES / given.filter((file) => file.shown).length;
+  return Promise.all(given.map((file) => (file.shown && file.size > most ? smaller(file, most) : file)));
+}
+
+async function smaller(file, most) {
+  const whole = await createImageBitmap(file).catch(() => { throw new Error(`${file.name} cannot be read as a picture.`); });
+  for (let side = SIDE; side > 100; side *= 0.8) {
+    const scale = Math.min(1, side / Math.max(whole.width, whole.height));
+    const canvas = new OffscreenCanvas(Math.ceil(whole.width * scale), Math.ceil(whole.height * scale));
+    canvas.getContext("2d").drawImage(whole, 0, 0, canvas.width, canvas.height);
+    const made = await canvas.convertToBlob({ type: "image/webp", quality: 0.8 });
+    if (made.size <= most) return new File([made], file.name, { type: made.type });
+  }
+  throw new Error(`${file.name} is too large.`);
+}
 
 function drawFiles() {
   listed.hidden = !files.length;
-  listed.replaceChildren(...files.map((file) => {
-    const out = el("button", { class: "quiet small", type: "button", "aria-label": "Without " + file.name }, "✕");
-    out.addEventListener("click", () => { files.splice(files.indexOf(file), 1); drawFiles(); });
-    return el("li", {}, file.name, out);
-  }));
+  say.required = !files.length;
+  listed.replaceChildren(...files.map((file) => el("li", {}, file.shown ? el("img", { src: file.shown, alt: "" }) : "", file.name, Object.assign(button("✕", () => { files.splice(files.indexOf(file), 1); drawFiles(); }), { ariaLabel: "Without " + file.name }))));
 }
 
 async function add(found) {
   for (const file of found) {
-    const head = new Uint8Array(await file.slice(0, 8192).arrayBuffer());
-    if (head.includes(0)) toast(`${file.name} is no text: only text files can be sent`, true);
-    else if (file.size > 200_000) toast(`${file.name} is too large: 200 KB are the most`, true);
-    else if (files.length < 10) files.push(file);
+    if (KINDS.test(file.type)) {
+      if (files.filter((one) => one.shown).length >= MOST) { toast(`${MOST} pictures are the most`, true); continue; }
+      file.shown = await new Promise((done) => { const reader = new FileReader(); reader.onload = () => done(reader.result); reader.readAsDataURL(file); });
+      if (document.querySelector(".demo")) toast("The demo model cannot see pictures; one with a key can.");
+    } else if (new Uint8Array(await file.slice(0, 8192).arrayBuffer()).includes(0)) { toast(`${file.name} is neither text nor a picture that can be sent`, true); continue; }
+    else if (file.size > 200_000) { toast(`${file.name} is too large: 200 KB are the most`, true); continue; }
+    if (files.length < 10) files.push(file);
   }
-  say.required = !files.length;
   drawFiles();
 }
 
 say.addEventListener("paste", (event) => {
   if (event.clipboardData?.files.length) { event.preventDefault(); add(event.clipboardData.files); }
 });
-const talk = document.getElementById("talk");
-talk.addEventListener("dragover", (event) => { if (event.dataTransfer.types.includes("Files")) { event.preventDefault(); talk.classList.add("dropping"); } });
-talk.addEventListener("dragleave", () => talk.classList.remove("dropping"));
-talk.addEventListener("drop", (event) => { talk.classList.remove("dropping"); if (event.dataTransfer.files.length) { event.preventDefault(); add(event.dataTransfer.files); } });
+pick.addEventListener("change", async () => { await add([...pick.files]); pick.value = ""; say.focus(); });
+const talk = at("talk");
+const dropping = (on) => talk.classList.toggle("dropping", on);
+talk.addEventListener("dragover", (event) => { if (event.dataTransfer.types.includes("Files")) { event.preventDefault(); dropping(true); } });
+talk.addEventListener("dragleave", () => dropping(false));
+talk.addEventListener("drop", (event) => { dropping(false); if (event.dataTransfer.files.length) { event.preventDefault(); add(event.dataTransfer.files); } });
 
-// -- what ran when the page was opened
+// -- what ran when the page was opened, and what it could not send before
 
 export async function opened() {
   log.scrollTop = log.scrollHeight;
-  try {
-    const found = await (await get(`${base}/running?until=${encodeURIComponent((document.body.dataset.after || "").split(",")[2] || "")}`)).json();
-    for (const one of found.events) event(one.kind, one.data);
-  } catch { /* the line says that it is down */ }
+  stored("unsent:", "[]").forEach(stand);
+  flush();
+  const found = await json(`${base}/running?until=${part((document.body.dataset.after || "").split(",")[2] || "")}`).catch(() => ({ events: [] }));
+  for (const one of found.events) event(one.kind, one.data);
 }

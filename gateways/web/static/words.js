@@ -66,16 +66,22 @@ export function block(text) {
   return inline(text, el("p"));
 }
 
-// Where the finished blocks end: behind the last empty line that is in no fence.
-export function finished(text) {
-  let fence = null, end = 0, at = 0;
+const FENCE = /^\s*(`{3,}|~{3,})/;
+
+// The blocks that are finished, which end at an empty line outside of fences, and the rest.
+export function cut(text) {
+  const done = [];
+  let fence = "", from = 0, at = 0;
   for (const line of text.split("\n")) {
-    const mark = /^\s*(`{3,}|~{3,})/.exec(line);
-    if (mark) { if (!fence) fence = mark[1]; else if (line.trim().startsWith(fence)) fence = null; }
+    const mark = FENCE.exec(line)?.[1];
+    if (mark) fence = !fence ? mark : line.trim().startsWith(fence) ? "" : fence;
     at += line.length + 1;
-    if (!fence && !line.trim() && at <= text.length) end = at;
+    if (fence || line.trim() || at > text.length) continue;
+    const one = text.slice(from, at).replace(/^\n+|\s+$/g, "");
+    if (one) done.push(one);
+    from = at;
   }
-  return end;
+  return [done, text.slice(from)];
 }
 
 // Text that grows: what is finished stays as it is, only the last block is made again, once a frame.
@@ -108,13 +114,11 @@ export class Growing {
   }
   draw() {
     this.due = 0;
-    const end = finished(this.text);
+    const [done, rest] = cut(this.text);
     this.last?.remove();
-    if (end) {
-      for (const one of split(this.text.slice(0, end))) this.into.append(block(one));
-      this.text = this.text.slice(end);
-    }
-    this.last = this.text.trim() ? this.into.appendChild(block(this.text)) : null;
+    this.into.append(...done.map(block));
+    this.text = rest;
+    this.last = rest.trim() ? this.into.appendChild(block(rest)) : null;
     this.last?.classList.add("caret");
     this.onDraw?.();
   }
@@ -123,21 +127,4 @@ export class Growing {
     this.draw();
     this.last?.classList.remove("caret");
   }
-}
-
-function split(text) {
-  const parts = [];
-  let rest = text;
-  for (let end; rest.trim(); rest = rest.slice(end)) {
-    end = rest.length;
-    let fence = null, at = 0;
-    for (const line of rest.split("\n")) {
-      const mark = /^\s*(`{3,}|~{3,})/.exec(line);
-      if (mark) { if (!fence) fence = mark[1]; else if (line.trim().startsWith(fence)) fence = null; }
-      at += line.length + 1;
-      if (!fence && !line.trim() && rest.slice(0, at).trim()) { end = at; break; }
-    }
-    if (rest.slice(0, end).trim()) parts.push(rest.slice(0, end).replace(/^\n+|\s+$/g, ""));
-  }
-  return parts;
 }

@@ -52,14 +52,13 @@ def _npm() -> list[str]:
     return [str(beside if beside.exists() else scripts)]
 
 
-def violations(page: Page, script: str, contrast_only: bool = False) -> list[str]:
-    """What axe calls serious or critical here, in words."""
+def violations(page: Page, within: str, contrast_only: bool = False) -> list[str]:
+    """What axe, whose script was run here, calls serious or critical in that part of the page, in words."""
     only = (
         {"type": "rule", "values": ["color-contrast"]} if contrast_only else {"type": "tag", "values": _TAGS}
     )
-    page.evaluate(script)
     told: dict[str, Any] = page.evaluate(
-        "only => axe.run(document, {runOnly: only, resultTypes: ['violations']})", only
+        "([within, only]) => axe.run(within, {runOnly: only, resultTypes: ['violations']})", [within, only]
     )
     return [_told(one) for one in told["violations"] if one["impact"] in _SERIOUS]
 

@@ -10,8 +10,12 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
+from shared.bus.images import MAX_IMAGE_BYTES
+from tests.support.messages_api import MessagesApi
+from tests.support.pictures import png
 from tests.support.processes import Site, Worker, until
 from tests.support.valkey import free_port, valkey
+from tests.support.wire import listener
 from tests.web.browser.conftest import Opens
 from tests.web.browser.looking import Watched
 from tests.web.conftest import api, chatter, place
@@ -34,9 +38,10 @@ ASK = {
     "name": "escalate_to_human",
     "input": {"question": BAD[:900], "options": ["<b>one</b>", "two"], "context": BAD[:500]},
 }
+ASKED = {"name": "consult_planner", "input": {"question": "How is it planned?"}}
 RULES: list[dict[str, Any]] = [
-    {"user": "gradually", "steps": [{"text": WORDS, "pace": 0.15}]},
-    {"user": "slowly", "steps": [{"text": WORDS, "pace": 0.05}]},
+    {"user": "gradually", "steps": [{"text": WORDS, "pace": 0.08}]},
+    {"user": "ask somebody", "steps": [{"tools": [ASKED]}, {"text": "Without it: {{result}}"}]},
     {
         "user": "rich",
         "steps": [
@@ -81,7 +86,7 @@ def counted(here: Watched) -> None:
 def whole(here: Watched) -> None:
     """Every word stands there once, and did at every moment."""
     here.hears("word59")
-    assert here.page.locator("#entries .answer .prose").last.inner_text() == WORDS
+    assert here.page.locator("#entries .answer .prose", has_text="word59").inner_text() == WORDS
     assert here.page.evaluate("window.broken") == []
 
 
@@ -123,20 +128,30 @@ def test_what_another_program_says_stands_in_the_same_conversation_in_every_tab(
     beside.hears("and again")
 
 
-def test_the_page_goes_on_when_its_process_is_started_anew_without_a_doubled_or_missing_word(
-    opens: Opens, place: Site, web: Worker, url: str
+def test_the_cluster_is_started_anew_in_the_middle_of_an_answer_and_what_was_said_meanwhile_is_sent_once(
+    opens: Opens, place: Site, chatter: Worker, web: Worker, api: MessagesApi
 ) -> None:
     here = opens("/chat/cut")
+    page = here.page
     counted(here)
-    here.says("slowly")
-    expect(here.page.locator("#now")).to_contain_text("word5")
+    here.says("gradually")
+    expect(page.locator("#now")).to_contain_text("word9")
+    for worker in [one for one in place.workers if one.name == "chatter"]:
+        worker.kill()
     web.drain()
-    expect(here.page.locator("#away")).to_contain_text("not connected", timeout=15_000)
-    serve(place, PROMPTDOCK_WEB_PORT=str(PORT))
-    whole(here)
-    expect(here.page.locator("#away")).to_be_hidden()
     here.says("and then?")
+    expect(page.locator(".said .foot").last).to_contain_text("Kept here")
+    expect(page.locator("#away")).to_contain_text("not connected", timeout=15_000)
+    serve(place, PROMPTDOCK_WEB_PORT=str(PORT))
+    place.up("chatter")
+    whole(here)
     here.hears("and then?")
+    expect(page.locator("#away")).to_be_hidden()
+    expect(page.locator(".said", has_text="and then?")).to_have_count(1)
+    expect(page.locator(".said .foot", has_text="Kept")).to_have_count(0)
+    page.reload()
+    here.hears("and then?")
+    expect(page.locator(".said", has_text="and then?")).to_have_count(1)
 
 
 def test_who_opens_the_page_in_the_middle_of_an_answer_sees_it_from_its_beginning(opens: Opens) -> None:
@@ -149,19 +164,6 @@ def test_who_opens_the_page_in_the_middle_of_an_answer_sees_it_from_its_beginnin
     expect(late.page.locator("#now")).to_contain_text("word0 word1 word2")
     whole(here)
     whole(late)
-
-
-def test_when_another_worker_takes_over_no_word_is_doubled_or_missing(
-    opens: Opens, place: Site, chatter: Worker
-) -> None:
-    here = opens("/chat/takeover")
-    counted(here)
-    here.says("gradually")
-    expect(here.page.locator("#now")).to_contain_text("word9")
-    for worker in [one for one in place.workers if one.name == "chatter"]:
-        worker.kill()
-    place.up("chatter")
-    whole(here)
 
 
 def test_hostile_text_is_shown_as_text_and_makes_nothing_happen(opens: Opens, url: str) -> None:
@@ -281,9 +283,83 @@ def test_text_files_go_along_and_others_are_refused(opens: Opens, tmp_path: Any)
     here.page.evaluate(drop, ["notes.txt", "one ``` two"])
     expect(here.page.locator("#files li")).to_contain_text("notes.txt")
     here.page.evaluate(drop, ["photo.png", "\0\0"])
-    expect(here.page.locator(".toast")).to_contain_text("only text files")
+    expect(here.page.locator(".toast")).to_contain_text("neither text nor a picture")
     here.says("look at this")
     here.hears("one ``` two")
+
+
+DROP = """([name, kind, size]) => new Promise(done => {
+  const canvas = Object.assign(document.createElement('canvas'), {width: size, height: size});
+  const pen = canvas.getContext('2d');
+  for (let at = 0; at < size * size / 16; at++) {
+    pen.fillStyle = '#' + Math.floor(Math.random() * 0xffffff).toString(16).padStart(6, '0');
+    pen.fillRect(at * 4 % size, Math.floor(at * 4 / size) * 4, 4, 4);
+  }
+  canvas.toBlob(blob => {
+    const data = new DataTransfer();
+    data.items.add(new File([blob], name, {type: kind}));
+    document.getElementById('talk').dispatchEvent(new DragEvent('drop', {dataTransfer: data, bubbles: true}));
+    done(blob.size);
+  }, kind);
+})"""
+
+
+def test_a_picture_is_made_small_sent_to_the_model_and_stays_with_the_conversation(
+    opens: Opens, api: MessagesApi
+) -> None:
+    here = opens("/chat/pictures")
+    page = here.page
+    assert page.evaluate(DROP, ["screen.png", "image/png", 1600]) > 200_000, "as it is it would not fit"
+    expect(page.locator("#files img")).to_be_visible()
+    here.says("What is on it?")
+    here.hears("What is on it?")
+    [block] = pictures(api.requests[-1])
+    assert block["source"]["media_type"] == "image/webp"
+    assert 20_000 < len(block["source"]["data"]) * 3 // 4 < MAX_IMAGE_BYTES
+    page.reload()
+    shown = page.locator(".said .pictures img")
+    expect(shown).to_have_js_property("complete", True)
+    assert shown.evaluate("one => one.naturalWidth") > 200
+    page.set_input_files("#pick", {"name": "dot.png", "mimeType": "image/png", "buffer": png()})
+    expect(page.locator("#files img")).to_be_visible()
+    here.says("And this one?")
+    here.hears("And this one?")
+    assert len(pictures(api.requests[-1])) == 2, "the first is still part of the conversation"
+    here.is_sound()
+
+
+def pictures(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """The blocks of a model's request that are pictures."""
+    return [block for one in body["messages"] for block in one["content"] if block["type"] == "image"]
+
+
+def test_an_agent_that_does_not_report_can_be_waited_for_skipped_or_another_asked(
+    opens: Opens, place: Site
+) -> None:
+    with listener(place.url, place.names.agent("planner")):
+        here = opens("/chat/silent")
+        page = here.page
+        page.clock.install()
+        here.says("ask somebody")
+        row = page.locator("#now .working", has_text="Planner")
+        expect(row.locator("button")).to_have_text(["stop"])
+        page.clock.fast_forward(15_000)
+        expect(row).to_contain_text("has not reported")
+        expect(row.locator("button")).to_have_text(["wait", "skip"])
+        expect(row.locator("select")).to_contain_text("ask another")
+        row.locator("text=wait").click()
+        expect(row.locator("button")).to_have_text(["stop"])
+        page.clock.fast_forward(65_000)
+        row.locator("text=skip").click()
+        page.clock.resume()
+        here.hears("go on without this answer")
+
+
+def test_a_request_whose_row_is_on_its_way_is_shown_to_who_opens_the_page_just_then(opens: Opens) -> None:
+    here = opens("/chat/just")
+    with here.page.expect_request("**/approvals/just-asked"):
+        here.page.evaluate("""() => import(document.querySelector('script[src]').src.replace('main.js', 'talk.js'))
+            .then(talk => talk.event('approval', {id: 'just-asked'}))""")
 
 
 def test_when_redis_is_away_the_page_says_so_and_what_is_said_is_kept(

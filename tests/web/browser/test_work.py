@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.cli.commands.test_chat import Terminal
+from tests.cli.person import Person
 from tests.support.processes import Site, site
 from tests.support.valkey import valkey
 from tests.web.browser.axe import source, violations
@@ -39,6 +44,17 @@ def built(here: Watched, thing: str) -> None:
     """Three tasks of a thing are done, and the conversation says so."""
     here.hears("The Planner has written the tasks")
     expect(here.page.locator("#entries .update", has_text="verified")).to_have_count(3, timeout=60_000)
+
+
+@contextmanager
+def beside(place: Site, session: str) -> Iterator[Terminal]:
+    """The same person's chat in a terminal."""
+    person = SimpleNamespace(folder=place.folder, environment=lambda **more: {**place.environment, **more})
+    terminal = Terminal(cast(Person, person), "chat", "--session", session)
+    try:
+        yield terminal
+    finally:
+        terminal.close()
 
 
 def last_task(page: Page) -> str:
@@ -79,9 +95,12 @@ def test_by_keyboard_alone_a_request_is_allowed_and_the_change_is_merged(opens: 
     page.keyboard.press("Enter")
     card = page.locator(".permission.open")
     expect(card).to_contain_text("merge")
-    page.keyboard.press("Escape")  # out of the field, where numbers are words
-    page.keyboard.press("1")
-    expect(page.locator(".decided")).to_contain_text("allowed once")
+    with beside(place, "keys") as terminal:
+        terminal.shows("allow once")
+        page.keyboard.press("Escape")  # out of the field, where numbers are words
+        page.keyboard.press("1")
+        expect(page.locator(".decided")).to_contain_text("allowed once")
+        terminal.shows("allowed once")
     here.hears("is merged into main")
     page.keyboard.press("Escape")
     page.keyboard.press("g")
@@ -95,9 +114,9 @@ def test_by_keyboard_alone_a_request_is_allowed_and_the_change_is_merged(opens: 
     page.keyboard.press("Enter")
     expect(page.locator("#view h1")).to_have_text("Budgets")
     page.keyboard.press("?")
-    expect(page.locator("dialog")).to_contain_text("Keys")
+    expect(page.locator("dialog[open]")).to_contain_text("Keys")
     page.keyboard.press("Escape")
-    expect(page.locator("dialog")).to_have_count(0)
+    expect(page.locator("dialog[open]")).to_have_count(0)
     here.is_sound()
 
 
@@ -160,6 +179,7 @@ def test_without_script_one_can_read_say_and_decide(opens: Opens) -> None:
 
 VIEWS = (
     *(
+        "/chat/keys",
         "/",
         "/inbox",
         "/trace",
@@ -177,7 +197,6 @@ VIEWS = (
         "/budgets",
         "/health",
         "/more",
-        "/chat/keys",
         "/tasks/TASK",
         "/tasks/TASK/diff",
         "/tasks/TASK/log",
@@ -194,12 +213,14 @@ def test_no_view_has_a_serious_fault_in_either_theme_or_stands_over_the_edge_at_
     page = here.page
     task = str(page.locator(".task a").first.get_attribute("href")).split("/")[-1]
     found = {}
-    for view in VIEWS:
+    for place, view in enumerate(VIEWS):
         page.emulate_media(color_scheme="light", reduced_motion="reduce")
-        page.goto(view.replace("TASK", task))
-        faults = violations(page, axe)
+        page.goto(view.replace("TASK", task), wait_until="domcontentloaded")
+        within = "html" if place == 0 else "#view"  # what stands around all views is looked at once
+        page.evaluate(axe)
+        faults = violations(page, within)
         page.emulate_media(color_scheme="dark", reduced_motion="reduce")
-        faults += violations(page, axe, contrast_only=True)
+        faults += violations(page, within, contrast_only=True)
         if faults:
             found[view] = faults
         for width in (900, 390, 1440):
@@ -208,10 +229,10 @@ def test_no_view_has_a_serious_fault_in_either_theme_or_stands_over_the_edge_at_
     assert found == {}
 
 
-def test_the_pictures_of_the_guide_are_made(
-    opens: Opens, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    into = Path(request.config.getoption("--pictures") or tmp_path)
+def test_the_pictures_of_the_guide_are_made(opens: Opens, request: pytest.FixtureRequest) -> None:
+    if not (given := request.config.getoption("--pictures")):
+        pytest.skip("make pictures makes them")
+    into = Path(given)
     pictures = {
         "tasks": ("/chat/keys", 1280, "light"),
         "diff": ("/tasks/TASK/diff?s=keys", 1280, "dark"),

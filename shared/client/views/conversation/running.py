@@ -40,7 +40,7 @@ async def marks(client: Client, session: str) -> tuple[str, str, str]:
     return await feed.newest(client), await client.mark(TASKS), await client.mark(session)
 
 
-async def pulse(client: Client, agent: str, request: str) -> tuple[str, bool]:
-    """What an agent that was asked did last, and whether it is silent."""
+async def pulse(client: Client, agent: str, request: str) -> tuple[str, bool, int | None]:
+    """What an agent that was asked did last, whether it is silent, and the milliseconds since its last heartbeat."""
     found = await status.pulse(client, agent, request)
-    return found.doing, found.beat_ms is None or found.beat_ms > LIFE_MS
+    return found.doing, found.beat_ms is None or found.beat_ms > LIFE_MS, found.beat_ms
