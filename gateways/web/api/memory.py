@@ -1,4 +1,4 @@
-"""What is remembered of this person, and the MCP servers whose tools the agents have."""
+"""What is remembered of this person."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from gateways.web.api.fields import Body, Limit, Long, Name
 from gateways.web.calls import call
 from shared.bus.messages import SessionId
 from shared.client.types import Card
-from shared.client.views import mcp, visible
 from shared.client.views import memory as views
+from shared.client.views import visible
 
 Kind = Literal["turn", "fact", "entity", "strategy", "goal"]
 router = APIRouter(prefix="/api", tags=["memory"])
@@ -68,10 +68,3 @@ async def forget(memory: Name, client: Line, visitor: Visitor) -> dict[str, Any]
 async def why(turn: Name, client: Line, visitor: Visitor) -> Card:
     """What was remembered for the answer of a turn of theirs."""
     return await views.why(client, visitor.user_id, turn)
-
-
-@router.get("/mcp")
-async def servers(client: Line, visitor: Visitor) -> dict[str, Any]:
-    """The configured MCP servers, each with how the workers find it."""
-    visible.owner(visitor.sight, "what is configured")
-    return {"servers": await mcp.listed(client)}
