@@ -6,8 +6,9 @@ BIN := $(VENV)/bin
 PYTHON ?= python3 python3.14 python3.13 python3.12 python3.11
 # Passed on to what a target runs: make test ARGS="tests/guard -x", make up ARGS="--without planner"
 ARGS ?=
-# How many processes run the tests: most of them wait for others most of the time.
-JOBS ?= 3
+# How many processes run the tests: two for each processor, as they wait for others half of the time, and one.
+PROCESSORS := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+JOBS ?= $(shell n=$$(( 2 * $(PROCESSORS) + 1 )); echo $$(( n < 8 ? n : 8 )))
 
 # Byte code is kept, whatever the environment says: a cluster starts half a dozen processes, and the tests hundreds.
 unexport PYTHONDONTWRITEBYTECODE
@@ -39,8 +40,8 @@ install: $(DEV) ## make .venv with everything that development needs
 up: $(RUN) ## run the cluster here, in the foreground; needs no key and no server
 	@$(BIN)/promptdock up $(ARGS)
 
-test: $(DEV) ## run all tests
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+test: $(DEV) ## run all tests, and tell which take longest
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --durations=25 --durations-min=3 $(ARGS)
 
 test-claude-code: $(DEV) ## install Claude Code (168 MB) and run the tests that need it
 	@$(PIP) --editable ".[dev,claude-code,$(EXTRAS)]"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+import hypothesis
 import pytest
 
 from shared import failpoints, redaction
@@ -12,6 +13,26 @@ from shared import failpoints, redaction
 # As `make test` has it: hundreds of processes that tests start would each compile all they import.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# The same examples each time, however slow the machine: pytest --hypothesis-profile=default looks for others.
+hypothesis.settings.register_profile(
+    "suite", derandomize=True, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("suite")
+
+# The folders whose files take longest come first: the last files then end at about the same time.
+_LONG = (
+    "faults",
+    "journey",
+    "web",
+    "cli",
+    "attacks",
+    "cluster",
+    "deployment",
+    "benchmarks",
+    "scheduler",
+    "executors",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -21,6 +42,11 @@ def nothing_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction, "_starts", set())
     monkeypatch.setattr(redaction, "_ends", set())
     monkeypatch.setattr(failpoints, "_read", [])  # and so do the switches that it read
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    ranks = {folder: rank for rank, folder in enumerate(_LONG)}
+    items.sort(key=lambda item: ranks.get(item.nodeid.split("/")[1], len(ranks)))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

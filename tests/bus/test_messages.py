@@ -79,7 +79,7 @@ def test_fields_that_nobody_knows_are_kept_and_passed_on() -> None:
     assert take(said(colour="green")).model_dump()["colour"] == "green"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.one_of(
         st.binary(max_size=300), st.text(max_size=200).map(lambda text: text.encode("utf-8", "replace"))
@@ -104,7 +104,7 @@ FIELDS = sorted(
 )
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=5))
 def test_any_values_in_any_fields_are_a_message_or_refused(fields: dict[str, Any]) -> None:
     try:
@@ -113,7 +113,7 @@ def test_any_values_in_any_fields_are_a_message_or_refused(fields: dict[str, Any
         assert str(error).encode()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.dictionaries(st.sampled_from(["id", "from", "to", "type", "payload", "hops", "deadline", "v"]), JSON)
 )

@@ -65,9 +65,9 @@ def _bomb() -> dict[str, Any]:
     ids=["bomb", "itself", "pattern", "elsewhere", "nowhere"],
 )
 def test_checking_by_a_hostile_schema_takes_no_time_and_leads_nowhere(given: dict[str, Any]) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     assert Takes.of(given).check("t", {"x": "a" * 60 + "!"})
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,7 @@ works = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     works,
     st.lists(st.integers(0, 4), min_size=3, max_size=3),

@@ -1,13 +1,17 @@
-"""A clock of its own for a test: whoever waits there waits no real time, and a busy machine makes nothing late."""
+"""Clocks for tests that a busy machine makes late: one of its own, in which nobody waits, and one for bounds."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Coroutine
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from typing import Any, ParamSpec
 
 P = ParamSpec("P")
+_TICK = 0.01  # seconds
+_USUAL = 0.005  # so late is a timer of a machine that has time
 
 
 class OwnClock(asyncio.SelectorEventLoop):
@@ -40,3 +44,24 @@ def own_clock(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]
             runner.run(test(*args, **kwargs))
 
     return run
+
+
+@asynccontextmanager
+async def stopwatch() -> AsyncIterator[Callable[[], float]]:
+    """`passed()`: the seconds since the beginning in which this loop could have run."""
+    began, late = time.monotonic(), 0.0
+
+    async def tick() -> None:
+        nonlocal late
+        while True:
+            due = time.monotonic() + _TICK
+            await asyncio.sleep(_TICK)
+            over = time.monotonic() - due
+            late += over if over > _USUAL else 0.0
+
+    ticking = asyncio.create_task(tick())
+    try:
+        yield lambda: time.monotonic() - began - late
+    finally:
+        ticking.cancel()
+        await asyncio.gather(ticking, return_exceptions=True)

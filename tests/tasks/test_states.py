@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.errors import Conflict, ToolError
@@ -73,7 +73,7 @@ def test_every_state_leads_where_the_table_says() -> None:
     assert led == TABLE
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 @given(st.lists(st.sampled_from(sorted(states.FLOW)), max_size=25), st.sampled_from(STATES))
 def test_whatever_is_tried_only_the_table_s_transitions_happen_and_each_has_its_row(
     events: list[str], start: str
