@@ -185,6 +185,7 @@ class Supervisor:
             **{key: value for key, value in starts.surroundings(os.environ).items() if key != "AGENT_NAME"},
             "REDIS_URL": url,
             "PROMPTDOCK_HOME": str(self.settings.home),
+            remains.HOME_MARK: str(self.settings.home),
         }
 
     def _follow(self) -> bool:

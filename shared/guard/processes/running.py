@@ -1,6 +1,7 @@
 """The processes of a home's cluster, written down so that they can be ended when their supervisor was killed.
 
-`<home>/cluster.json` names them with the moment of their start; nobody who has a reused id is ever signalled.
+`<home>/cluster.json` names them with the moment of their start; nobody who has a reused id is ever signalled. One
+that was started just before its supervisor was killed stands in no note: it is known by its environment.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from shared.guard.files import atomic
 from shared.guard.processes.pid import birth
 
 REDIS = "redis"
+HOME_MARK = (
+    "PROMPTDOCK_SUPERVISED"  # in the environment of supervised processes: the home whose cluster they are
+)
 _DRAIN = 25.0  # seconds: the workers have 20 to hand over
 _KILL = 5.0
 
@@ -59,9 +63,26 @@ def living(home: Path) -> list[Process]:
     return [process for process in found if process.alive]
 
 
+def _marked(home: Path) -> list[Process]:
+    """Those that run for this home by their environment, whether or not they were written down."""
+    import psutil
+
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.environ().get(HOME_MARK) == str(home) and process.pid != os.getpid():
+                name = " ".join(process.cmdline()).rpartition(" -m ")[2].partition(" ")[0]
+                found.append(
+                    Process(name.rpartition(".")[2] or process.name(), process.pid, birth(process.pid))
+                )
+    return found
+
+
 def end(home: Path, patience: float = _DRAIN) -> list[Process]:
     """End what a dead supervisor left: workers drained, Redis last. Only for who holds the home's lock."""
-    left = living(home)
+    noted = living(home)
+    known = {process.pid for process in noted}
+    left = [*noted, *(process for process in _marked(home) if process.pid not in known)]
     _end([process for process in left if process.name != REDIS], patience)
     _end([process for process in left if process.name == REDIS], patience)
     if left:

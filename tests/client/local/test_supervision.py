@@ -185,6 +185,26 @@ def test_workers_are_ended_before_redis_and_those_that_do_not_drain_are_killed(
     assert running.living(tmp_path) == []
 
 
+def test_a_worker_that_was_started_just_before_its_supervisor_was_killed_is_ended_without_a_note(
+    tmp_path: Path,
+) -> None:
+    home, other = tmp_path / "home", tmp_path / "other"
+    left, elsewhere = (
+        subprocess.Popen(["sleep", "60"], env={**os.environ, running.HOME_MARK: str(place)})
+        for place in (home, other)
+    )
+    home.mkdir()
+    try:
+        until(lambda: Path(f"/proc/{left.pid}/comm").read_text() == "sleep\n", what="its own environment")
+        assert [process.pid for process in running.end(home)] == [left.pid]
+        assert left.wait(10) == -signal.SIGTERM
+        assert elsewhere.poll() is None
+    finally:
+        for one in (left, elsewhere):
+            one.kill()
+            one.wait()
+
+
 def test_who_was_given_the_id_of_an_ended_worker_is_left_alone(
     tmp_path: Path, sleepers: list[subprocess.Popen[bytes]]
 ) -> None:
