@@ -43,8 +43,8 @@ __all__ = [
     "TABLES", "Agent", "AgentState", "Approval", "ApprovalState", "Audit", "CallDecision", "Channel",
     "ConversationMessage", "Delivery", "DeliveryState", "Hook", "HookRun", "HookRunState", "Log", "LogLevel", "Memory",
     "MemoryKind", "Message", "Note", "Post", "ProfileKind", "ProfileRow", "Project", "ProjectProfile", "ProjectStatus",
-    "Prompt", "Repo", "RepoKind", "Row", "Session", "Setting", "SnapshotRow", "Subscription", "Task", "TaskDependency", "TaskEvent",
-    "TaskResult", "TaskStatus", "TaskType", "TokenUsage", "Transport", "TurnRow", "TurnState", "TurnStep",
+    "Prompt", "Repo", "RepoKind", "Row", "Session", "Setting", "SnapshotRow", "Subscription", "Task", "TaskDependency",
+    "TaskEvent", "TaskResult", "TaskStatus", "TaskType", "TokenUsage", "Transport", "TurnRow", "TurnState", "TurnStep",
     "Verification", "Verified", "Workspace", "derived", "new_id", "now", "project_key",
 ]  # fmt: skip
 
