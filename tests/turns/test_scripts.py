@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import re
 from importlib import resources
+from pathlib import Path
 
 import pytest
 
-from shared.bus.base import Script
+import shared
 from shared.turns import scripts
 
-FILES = resources.files("shared.turns.scripts")
-LOADED = {one.name: one for one in vars(scripts).values() if isinstance(one, Script)}
+LEDGER = "shared.worker.budgets.scripts"
+FOLDERS = {name: resources.files(name) for name in ("shared.turns.scripts", "shared.bus.scripts", LEDGER)}
+SHARED = Path(shared.__file__).parent
 
 
-def _files(*folder: str) -> dict[str, str]:
-    found = FILES.joinpath(*folder).iterdir()
+def _files(*folder: str, package: str = "shared.turns.scripts") -> dict[str, str]:
+    found = FOLDERS[package].joinpath(*folder).iterdir()
     return {
         one.name.removesuffix(".lua"): one.read_text("utf-8") for one in found if one.name.endswith(".lua")
     }
+
+
+LOADED = {name: getattr(scripts, name.upper()) for name in _files()}
+ALL = {f"{package}.{name}": text for package in FOLDERS for name, text in _files(package=package).items()}
 
 
 def _included() -> set[str]:
@@ -26,14 +32,18 @@ def _included() -> set[str]:
     return {name for line in lines for name in line.split()}
 
 
-def test_every_file_is_a_script_and_every_part_belongs_to_one() -> None:
-    assert set(LOADED) == set(_files())
+def test_every_file_is_a_script_that_is_used_and_every_part_belongs_to_one() -> None:
+    code = "\n".join(file.read_text("utf-8") for file in SHARED.rglob("*.py"))
+    used = set(re.findall(r"\bscripts\.([A-Z_]+)\b", code)) - vars(scripts).keys()
+    assert used == {name.rpartition(".")[2].upper() for name in ALL}
+    with pytest.raises(AttributeError):
+        getattr(scripts, "NOTHING")  # noqa: B009 - mypy takes it for a script
     assert _included() | {"no_fence"} == set(_files("parts"))
 
 
-@pytest.mark.parametrize("name", sorted(_files()))
+@pytest.mark.parametrize("name", sorted(ALL))
 def test_the_header_of_a_script_names_its_keys_and_arguments_in_their_order(name: str) -> None:
-    text = _files()[name]
+    text = ALL[name]
     header, body = text.split("\n\n", 1)
     assert header.startswith("#!lua")
     assert re.search(r"^-- KEYS  1 \w", header, re.MULTILINE)

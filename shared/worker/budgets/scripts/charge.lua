@@ -14,8 +14,7 @@ if project ~= '' then
   redis.call('HINCRBYFLOAT', P..'project', project, cost)
 end
 redis.call('EXPIRE', P..'day:'..day, 3456000)
-for i, kind in ipairs({'task:', 'session:'}) do
-  local name = ARGV[5 + i]
+for kind, name in pairs({['task:'] = ARGV[6], ['session:'] = ARGV[7]}) do
   if name ~= '' then
     redis.call('INCRBYFLOAT', P..kind..name, cost)
     redis.call('EXPIRE', P..kind..name, 7776000)
