@@ -6,13 +6,18 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 import redis
+import uvicorn
 
+from gateways.web.app import create_app
+from shared.client import fanout
+from shared.settings import Settings
 from tests.support.processes import PATIENCE, Site, site, until
 from tests.support.valkey import free_port
 from tests.web.support import SseEvent, events, serve
@@ -117,32 +122,51 @@ def test_a_cursor_that_is_none_begins_now(url: str, place: Site) -> None:
     assert contents(page) == ["after"]
 
 
-def test_a_reader_that_does_not_read_is_let_go_and_holds_nobody_back(url: str, place: Site) -> None:
-    where = urlsplit(url)
-    slow = socket.create_connection((where.hostname or "", where.port or 0))
-    slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    slow.sendall(f"GET /api/sessions/flood/events HTTP/1.1\r\nHost: {where.netloc}\r\n\r\n".encode())
-    assert slow.recv(100)
-    quick = Page(url, "/api/sessions/flood/events")
-    server = redis.Redis.from_url(place.url)
-    data = json.dumps({"event": "chunk", "content": "x" * 4000})
-    for number in range(1, 10):
-        with server.pipeline(transaction=False) as pipe:
-            for _ in range(500):
-                pipe.xadd(place.names.stream("flood"), {"data": data}, maxlen=2000)
-            pipe.publish(place.names.channel("events:flood"), data)
-            pipe.execute()
-        until(lambda many=500 * number: len(quick.of("chunk")) == many, what="the quick reader")  # type: ignore[misc]
-    slow.settimeout(PATIENCE)
-    taken = b""
-    while part := slow.recv(1 << 20):
-        taken = (taken + part)[-200:]
-        if taken.endswith(b"0\r\n\r\n"):
-            break
-    assert b"event: again" in taken
-    assert len(quick.of("chunk")) == 4500
-    slow.close()
-    server.close()
+@contextmanager
+def inside(place: Site) -> Iterator[str]:
+    """The page's application in this process, on a socket that takes little at once; its address."""
+    with socket.socket() as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        listening.bind(("127.0.0.1", 0))
+        app = create_app(Settings.model_validate(place.environment))
+        server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        try:
+            until(lambda: server.started, what="the application")
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(PATIENCE)
+
+
+def test_a_reader_that_does_not_read_is_let_go_and_holds_nobody_back(
+    place: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fanout, "_BYTES", 200_000)  # as little as a test fills in a moment
+    with inside(place) as url, redis.Redis.from_url(place.url) as server, socket.socket() as slow:
+        where = urlsplit(url)
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.connect((where.hostname or "", where.port or 0))
+        slow.sendall(f"GET /api/sessions/flood/events HTTP/1.1\r\nHost: {where.netloc}\r\n\r\n".encode())
+        assert slow.recv(100)
+        quick = Page(url, "/api/sessions/flood/events")
+        data = json.dumps({"event": "chunk", "content": "x" * 4000})
+        for number in range(1, 11):
+            with server.pipeline(transaction=False) as pipe:
+                for _ in range(20):
+                    pipe.xadd(place.names.stream("flood"), {"data": data}, maxlen=2000)
+                pipe.publish(place.names.channel("events:flood"), data)
+                pipe.execute()
+            until(lambda many=20 * number: len(quick.of("chunk")) == many, what="the quick reader")  # type: ignore[misc]
+        slow.settimeout(PATIENCE)
+        taken = b""
+        while part := slow.recv(1 << 20):
+            taken = (taken + part)[-200:]
+            if taken.endswith(b"0\r\n\r\n"):
+                break
+        assert b"event: again" in taken
+        assert len(quick.of("chunk")) == 200 and not quick.ended()
 
 
 @pytest.fixture
