@@ -13,6 +13,7 @@ from benchmarks import (
     cluster,
     execute,
     idle,
+    long,
     machine,
     memory,
     prefix,
@@ -26,7 +27,7 @@ from benchmarks import (
 from benchmarks.bus import Size
 
 PARTS = ("bus", "turn", "worker", "cluster", "idle", "execute", "view", "prefix", "web")
-ALONE = ("tasks", "search", "memory")  # measured only when it is named
+ALONE = ("tasks", "search", "memory", "long")  # measured only when it is named
 FULL = Size(rounds=9, seconds=0.4, levels=(1, 32, 256))
 QUICK = Size(rounds=3, seconds=0.1, levels=(1, 32))
 
@@ -38,7 +39,7 @@ def main() -> None:
         "parts",
         nargs="*",
         metavar="PART",
-        help=f"of {', '.join(PARTS)}, all by default; or tasks, search, memory",
+        help=f"of {', '.join(PARTS)}, all by default; or tasks, search, memory, long",
     )
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds: rougher figures")
     given = parser.parse_args()
@@ -77,6 +78,8 @@ def run(part: str, home: Path, size: Size) -> None:
             uvloop.run(search.measure(home, search.FULL if size is FULL else search.QUICK, 100))
         case "memory":
             uvloop.run(memory.measure(home, memory.FULL if size is FULL else memory.QUICK, 150))
+        case "long":
+            long.measure(home, long.TURNS if size is FULL else 100)
         case "tasks":
             full = (tasks.FULL, tasks.SLOW) if size is FULL else (tasks.QUICK, tasks.QUICK_SLOW)
             tasks.measure(home, *full)

@@ -182,6 +182,10 @@ class Names:
         """The sorted set of conversations from which memories are to be drawn, by when."""
         return f"{self.root}memory:undrawn"
 
+    def unsummarised(self) -> str:
+        """The sorted set of an agent and a conversation that is to be summarised, by when."""
+        return f"{self.root}summary:due"
+
     def question(self, task: str) -> str:
         """The hash of a task's question to its person, and of its answers."""
         return f"{self.root}question:{task}"

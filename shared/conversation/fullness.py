@@ -15,7 +15,7 @@ from shared.store.records import TurnStep
 
 @dataclass(frozen=True)
 class Fullness:
-    """`shown` messages of at most `most`; behind `summarise_at` all but the newest are told by a summary."""
+    """`shown` messages of at most `most`; behind `summarise_at` all but the newest go into a summary, once it rests."""
 
     shown: int
     most: int

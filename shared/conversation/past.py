@@ -36,7 +36,7 @@ class History:
 
     def messages(self, now: int) -> list[ModelMessage]:
         """As the model is shown it: what is in the summary, or older than a day, is not shown itself."""
-        last = self.summary["last"] if self.summary else 0
+        last = self._told
         fresh = summaries.after(self.window, last)
         young = {item["turn"] for item in fresh if item["at"] > now - DAY * 1000}
         shown = [item for item in fresh if item["turn"] in young]
@@ -62,7 +62,16 @@ class History:
 
     def unsummarised(self, added: list[Record]) -> bool:
         """Whether the next summary is due when `added` have come."""
-        return bool(summaries.covered([*self.window, *added], self.summary["last"] if self.summary else 0))
+        return bool(summaries.covered([*self.window, *added], self._told))
+
+    def pressing(self, added: list[Record]) -> bool:
+        """Whether it is due at once, and not only when the conversation rests."""
+        return summaries.pressing([*self.window, *added], self._told)
+
+    @property
+    def _told(self) -> int:
+        """The number of the last message that the summary tells."""
+        return int(self.summary["last"]) if self.summary else 0
 
 
 async def look_back(store: Store, turn: Turn, rest_ms: int) -> History:

@@ -1,7 +1,8 @@
 """The summary of what a long conversation has left behind: what it covers, how it is asked for, how it is shown.
 
-Over `FULL` messages all but the newest `RECENT` are told in one; then the window grows to `FULL` again before the
-next, so that what the provider has cached holds in between.
+Over `FULL` messages all but the newest `RECENT` are told in one: as soon as the provider's cache of the conversation
+has gone cold, since everything is sent anew then in any case, or at once where there are more than `MOST`. So what is
+cached holds while people talk.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from shared.store.base import Store
 from shared.store.records import Session, SnapshotRow
 from shared.turns.records import Record
 
-FULL, RECENT = 20, 14  # messages
+FULL, RECENT, MOST = 20, 14, 36  # messages
 TOKENS = 512
 _LONG, _RESULT = 4_000, 400  # characters of one message, and of one tool's result, that are told
 _WHOLE = 120_000  # characters of all of them
@@ -45,6 +46,11 @@ def covered(window: list[Record], last: int) -> list[Record]:
     while cut and (cut == len(fresh) or fresh[cut - 1]["turn"] == fresh[cut]["turn"]):
         cut -= 1
     return fresh[:cut]
+
+
+def pressing(window: list[Record], last: int) -> bool:
+    """Whether the next summary cannot wait until the conversation rests: soon the window would lose messages."""
+    return len(after(window, last)) > MOST
 
 
 def after(window: list[Record], last: int) -> list[Record]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import bus, execute, memory, search, turn, view
+from benchmarks import bus, execute, long, memory, search, turn, view
 from benchmarks.peers import installed
 from benchmarks.peers.__main__ import PEERS
 from benchmarks.race import Lap, lap, ratio, summed, typical
@@ -109,3 +109,12 @@ def test_the_same_history_is_made_each_time_and_a_third_of_it_is_corrected() -> 
     one, other = memory.history(2000), memory.history(2000)
     assert one == other
     assert 0.2 < sum(bool(planted.earlier) for planted in one.planted) / len(one.planted) < 0.45
+
+
+def test_a_long_conversation_asks_for_what_was_said_long_before() -> None:
+    lines, asked = long.script(200)
+    assert (lines, asked) == long.script(200)
+    assert len(lines) == 200 and len(asked) == long.ROOMS
+    for one in asked:
+        assert one.value in lines[one.said] and one.value not in lines[one.turn]
+        assert one.turn - one.said >= 40

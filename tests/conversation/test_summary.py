@@ -49,6 +49,16 @@ def test_the_next_one_is_due_when_the_window_has_grown_to_twenty_again() -> None
     assert covered(turns(*[2] * 15), 8)[-1]["seq"] == 16
 
 
+def test_it_waits_until_the_conversation_rests_while_there_is_room() -> None:
+    window = turns(*[2] * 18)
+    past = History(window[:-2], 34)
+    assert past.unsummarised(window[-2:]) and not past.pressing(window[-2:])
+    past = History(window, 36)
+    assert past.pressing(turn("t18", 2, 37))
+    told = History(window, 36, summary.record("They chose SQLite.", 1, 8))
+    assert not told.pressing(turn("t18", 2, 37))
+
+
 @pytest.mark.parametrize("sizes", [(2, 2, 18), (30, 2), (7, 9, 6), (5, 5, 5, 5, 5), (21,), (3, 40)])
 def test_what_is_covered_ends_between_two_turns_and_never_holds_the_newest(sizes: tuple[int, ...]) -> None:
     window = turns(*sizes)

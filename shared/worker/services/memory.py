@@ -1,4 +1,5 @@
-"""What is done for memory beside the turns: conversations that rest are drawn from, and once a day it is tidied."""
+"""What is done for memory beside the turns: conversations that rest are drawn from and summarised, and once a day
+what is remembered is tidied."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from shared.store.records import Setting, derived
 from shared.store.row import now
 from shared.turns.lease import Lease
 from shared.worker.connection import Connection
-from shared.worker.runners.chat import drawing
+from shared.worker.runners.chat import drawing, summary
 
 NAME = "memory-upkeep"  # of the lease, and the scope of the setting that says when it was last tidied
 _LOOK = 5.0  # seconds between two looks whether something is due
@@ -39,6 +40,7 @@ class MemoryService:
             await asyncio.sleep(self._pause)
             try:
                 await drawing.begin(self._connection, self._agent)
+                await summary.begin(self._connection)
                 if time.monotonic() - looked > _TIDY:
                     looked = time.monotonic()
                     await self.tidy()

@@ -14,7 +14,7 @@ from shared.store.records import Memory, Setting, now
 from shared.store.sqlite import SqliteStore
 from shared.turns.lease import Lease
 from shared.worker.connection import Connection
-from shared.worker.runners.chat import drawing
+from shared.worker.runners.chat import drawing, summary
 from shared.worker.services import memory
 from shared.worker.services.memory import MemoryService
 from tests.memory.ground import BEGUN, fact
@@ -59,3 +59,18 @@ async def test_a_conversation_that_rests_is_drawn_from_once_though_several_look(
     assert await drawing.begin(connection, "chatter") == 1
     assert await connection.queue("chatter").size() == 1
     assert await drawing.begin(connection, "chatter") == 0
+
+
+async def test_a_conversation_is_summarised_when_it_rests_by_the_agent_that_was_talked_with(
+    redis: RedisBus, names: Names
+) -> None:
+    connection = Connection(redis, names, Signer("x" * 64), 12_000)
+    await summary.plan(connection, "chatter", "s", 0)
+    await summary.plan(connection, "chatter", "s", 60_000)  # it was gone on with
+    await summary.plan(connection, "poet", "two words", 0)
+    assert await summary.begin(connection) == 1
+    assert [await connection.queue(agent).size() for agent in ("chatter", "poet")] == [0, 1]
+    entry = await redis.command("ZSCORE", names.unsummarised(), "chatter s")
+    assert entry is not None
+    await redis.command("ZADD", names.unsummarised(), 0, "poet two words")
+    assert await summary.begin(connection) == 1 and await summary.begin(connection) == 0

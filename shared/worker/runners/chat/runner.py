@@ -457,8 +457,10 @@ class ChatRunner:
         live |= {"footer": list(done.told)} if done.told else {}
         failpoints.point("final bought", self.turn.id)
         await self.output.close(status, content, added=added, past=past, live=live, parting=parting, **extra)
-        if not parting and past.unsummarised(added):
+        if not parting and past.pressing(added):
             await summary.ask(self.turn.queue, self.turn.session, added[-1]["seq"])
+        elif not parting and past.unsummarised(added):
+            await summary.plan(self.resources.connection, self.engine.profile.name, self.turn.session)
         if self._given.said and self.resources.settings.budget_titles and titling.second(past.window):
             await titling.ask(self.turn.queue, self.turn.session)
         if memory.wanted(self._given) and self.resources.settings.budget_memory:

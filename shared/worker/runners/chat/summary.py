@@ -1,11 +1,13 @@
 """Buying the summary of a long conversation: a turn of its own, off the path of any answer.
 
-Its journal holds what was bought, so that a successor pays for nothing twice; its window holds the newest summary,
-put there with the end of the turn, under its lease.
+It is asked for when the conversation has rested until the provider's cache of it is cold, or at once where that would
+be too late. Its journal holds what was bought, so that a successor pays for nothing twice; its window holds the newest
+summary, put there with the end of the turn, under its lease.
 """
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from shared import log
@@ -20,8 +22,10 @@ from shared.turns import outbox
 from shared.turns.queue import Completion, Mail, Queue
 from shared.turns.records import ModelRecord, Record, pack, unpack
 from shared.turns.turn import Turn
+from shared.worker.connection import Connection
 from shared.worker.runners.agent import AgentRunner, model_name
 from shared.worker.runners.chat import buying
+from shared.worker.runners.chat.warm import WARM
 from shared.worker.runners.history import turn_rows
 
 
@@ -30,9 +34,29 @@ def condenses(turn: Turn, human: str) -> bool:
     return turn.session.startswith(pasts.PREFIX) and bool(turn.given) and turn.given[0].channel != human
 
 
-async def ask(queue: Queue, session: str, seq: int) -> None:
-    """Have the conversation up to message `seq` summarised; asked again, it is done once."""
-    id = f"{pasts.PREFIX}{derived('summary', session, seq)}"
+async def plan(connection: Connection, agent: str, session: str, rest_ms: int = WARM) -> None:
+    """Have a conversation summarised when it has rested for so long; each answer begins the time anew."""
+    due = int(time.time() * 1000) + rest_ms
+    try:
+        await connection.bus.command("ZADD", connection.names.unsummarised(), due, f"{agent} {session}")
+    except PromptDockError as error:
+        log.get().warning("A conversation will not be summarised when it rests", why=str(error))
+
+
+async def begin(connection: Connection) -> int:
+    """Ask for what is due; asked for by several workers at once, it is done once. How many it were."""
+    key, now = connection.names.unsummarised(), int(time.time() * 1000)
+    due = await connection.bus.command("ZRANGE", key, "-inf", now, "BYSCORE", "LIMIT", 0, 100, "WITHSCORES")
+    for member, at in zip(due[::2], due[1::2], strict=True):
+        agent, _, session = member.decode("utf-8", "replace").partition(" ")
+        await ask(connection.queue(agent), session, int(float(at)))
+        await connection.bus.command("ZREM", key, member)
+    return len(due) // 2
+
+
+async def ask(queue: Queue, session: str, at: int) -> None:
+    """Have the conversation summarised; asked again with the same number of a message, or moment, it is done once."""
+    id = f"{pasts.PREFIX}{derived('summary', session, at)}"
     agent = queue.agent
     channel = queue.names.agent(agent)
     payload = {"command": "summarise", "session_id": session}
