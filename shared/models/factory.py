@@ -81,7 +81,10 @@ class Provider:
         address = self.address(settings) or ""
         # A server of one's own has other models than the company whose protocol it speaks.
         recommended = self.recommended if self.needs == "key" or not address else ""
-        return ProviderLink(self.name, self.called, recommended, re.compile(self.family), address, model)
+        keyed = self.key(settings) is not None
+        return ProviderLink(
+            self.name, self.called, recommended, re.compile(self.family), address, model, keyed
+        )
 
 
 # In this order: of two that have a model of one name, the first answers; a key is typed in for the first.

@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 ModelListState = Literal["ok", "refused", "away"]
+KeyState = Literal["checked", "unchecked", "refused", "none"]
 
 _NEAR = 3  # names that are proposed
 _DATED = r"(-\d{8}|-\d{4}-\d\d-\d\d|-latest|:latest)?"  # a name without a date means the newest of its kind
@@ -25,7 +26,17 @@ class ModelList(BaseModel):
     models: tuple[str, ...] = ()
     why: str = ""
     address: str = ""  # where it was asked; "" is the provider's own
+    keyed: bool = False  # whether it was asked with a key
     at: float = Field(default_factory=time.time)
+
+    @property
+    def key(self) -> KeyState:
+        """Whether its key is known to be taken."""
+        if self.state == "refused":
+            return "refused"
+        if not self.keyed:
+            return "none"
+        return "checked" if self.state == "ok" else "unchecked"
 
     def age(self) -> float:
         """Seconds."""

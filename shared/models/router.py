@@ -31,6 +31,7 @@ class ProviderLink:
     family: re.Pattern[str]
     address: str
     model: Model
+    keyed: bool = False  # whether it is asked with a key
 
 
 class _Nowhere:
@@ -231,7 +232,7 @@ class RouterModel(Model):
 
 async def ask(link: ProviderLink) -> ModelList:
     """Which models a provider has now, and so whether it takes the key."""
-    said: dict[str, Any] = {"provider": link.name, "address": link.address}
+    said: dict[str, Any] = {"provider": link.name, "address": link.address, "keyed": link.keyed}
     try:
         async with asyncio.timeout(PATIENCE):
             return ModelList(state="ok", models=tuple(await link.model.models()), **said)

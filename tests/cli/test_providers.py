@@ -54,11 +54,27 @@ def test_the_key_of_another_provider_is_asked_for_checked_and_kept(person: Perso
     assert (person.home / ".env").read_text() == ""
 
 
+def test_a_key_that_cannot_be_checked_is_kept_only_where_that_is_wanted_and_told_wherever_it_counts(
+    person: Person,
+) -> None:
+    away = {"ANTHROPIC_BASE_URL": "http://127.0.0.1:1"}
+    told = person.is_refused(1, "key", "set", stdin=f"{CLAUDE}\n", **away)
+    assert "is not kept" in told and "key set --unchecked" in told
+    assert not (person.home / ".env").exists()
+    done = person.types("key", "set", "--unchecked", stdin=f"{CLAUDE}\n", **away)
+    assert done.returncode == 0 and "UNCHECKED" in done.stderr and "key check, later" in done.stderr
+    assert "its key is unchecked" in person.is_refused(1, "models", **away)
+    done = person.types("doctor", **away)
+    assert "anthropic does not answer, so that its key is unchecked" in done.stdout
+
+
 def test_a_key_that_means_nothing_without_an_address_says_so(person: Person, three: Three) -> None:
     done = person.types("key", "set", "ollama", stdin="a-key-of-ollama\n", OLLAMA_BASE_URL=three.local.url)
     assert "is asked once" not in done.stderr
-    done = person.types("key", "set", "ollama", stdin="a-key-of-ollama\n")
-    assert "OLLAMA_BASE_URL is set" in done.stderr
+    told = person.is_refused(1, "key", "set", "ollama", stdin="a-key-of-ollama\n")
+    assert "OLLAMA_BASE_URL is not set" in told and "key set ollama --unchecked" in told
+    done = person.types("key", "set", "ollama", "--unchecked", stdin="a-key-of-ollama\n")
+    assert done.returncode == 0 and "OLLAMA_BASE_URL is set" in done.stderr
 
 
 def test_a_provider_that_there_is_not_is_refused_with_those_that_there_are(person: Person) -> None:
@@ -84,6 +100,7 @@ def test_models_of_all_providers_are_listed_with_who_uses_them(person: Person, t
     found = json.loads(person.types("models", "--json", **settings).stdout)
     assert found["models"] == [*three.claude.models, *three.gpt.models, *three.local.models]
     assert [one["provider"] for one in found["providers"]] == ["anthropic", "openai", "ollama"]
+    assert [one["key"] for one in found["providers"]] == ["checked", "checked", "none"]
     assert found["chosen"]["PLANNER_MODEL"] == "gpt-6.1-sol,qwen3:8b" and found["missing"] == []
     told = person.types("models", **settings).stdout
     assert any(

@@ -85,6 +85,14 @@ def test_what_changes_something_takes_no_get_and_nothing_from_elsewhere(web: htt
     assert web.post("/approvals/x", data={"decision": "maybe"}).status_code == 422
 
 
+def test_the_page_of_models_says_who_answers_with_what_now_and_that_the_key_is_checked(
+    web: httpx.Client,
+) -> None:
+    shown = web.get("/models").text
+    assert "<td>Chatter</td><td><code>claude-sonnet-5-5</code></td>" in shown
+    assert "4 models, the key is checked" in shown
+
+
 def test_log_lines_of_any_shape_are_shown(web: httpx.Client, place: Site) -> None:
     (place.home / "logs").mkdir(parents=True, exist_ok=True)
     lines = [

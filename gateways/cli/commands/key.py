@@ -27,10 +27,16 @@ Provider = Annotated[
 ]
 
 
+Unchecked = Annotated[
+    bool,
+    typer.Option("--unchecked", help="Keep it also where the provider cannot be asked whether it takes it."),
+]
+
+
 @app.command("set")
-def set_(provider: Provider = "") -> NoReturn:
+def set_(provider: Provider = "", unchecked: Unchecked = False) -> NoReturn:
     """Ask for a key (hidden), check it, write it to the data folder's .env."""
-    run(lambda settings: _set(settings, settings.home / ".env", provider))
+    run(lambda settings: _set(settings, settings.home / ".env", provider, unchecked))
 
 
 @app.command()
@@ -45,8 +51,8 @@ def unset(provider: Provider = "") -> NoReturn:
     run(lambda settings: _unset(settings, settings.home / ".env", provider))
 
 
-async def _set(settings: Settings, file: Path, provider: str) -> None:
-    """Ask, check, write. A key that the provider refuses is not written."""
+async def _set(settings: Settings, file: Path, provider: str, unchecked: bool) -> None:
+    """Ask, check, write. One that is refused is not written, one that cannot be checked only where that is wanted."""
     from shared.client.local import key as keys
     from shared.client.local import supervision
 
@@ -56,13 +62,14 @@ async def _set(settings: Settings, file: Path, provider: str) -> None:
         typed = getpass.getpass(f"{whose} API key (hidden): ") if asked else sys.stdin.readline()
     value = keys.clean(typed, name)
     screen.talk("Asking the provider whether it takes the key …")
-    verdict, why = await keys.check(settings, value, provider)
-    keys.write(value, name, file)
+    verdict, why = await keys.keep(settings, value, provider, file, unchecked)
     if verdict == "taken":
         screen.talk(f"The provider takes it. Written to {file} (mode 0600).")
     else:
-        screen.talk(f"Written to {file} (mode 0600), but it could not be checked: {why}")
-        screen.talk("  do:  promptdock key check, later")
+        screen.talk(
+            f"Written to {file} (mode 0600), UNCHECKED: all agents use it, and nobody knows whether it is taken."
+        )
+        screen.talk(f"  why: {why}\n  do:  promptdock key check, later")
     if needed := keys.still_needs(settings, provider):
         screen.talk(f"{whose} is asked once {needed} is set, too.")
     if keys.shadowed(name):

@@ -34,7 +34,13 @@ async def models(client: Line, _visitor: Visitor, refresh: bool = False) -> dict
         return {"chosen": {}, "models": ["demo"], "providers": [], "demo": True}
     found = await model_views.listings(settings, refresh)
     providers = [
-        {"name": one.provider, "state": one.state, "why": one.why, "models": list(one.models)}
+        {
+            "name": one.provider,
+            "state": one.state,
+            "key": one.key,
+            "why": one.why,
+            "models": list(one.models),
+        }
         for one in found
     ]
     names = model_views.names(found)

@@ -48,10 +48,23 @@ async def listed(here: Here) -> Response:
     return await view(
         *(here, "models", "models.html"),
         is_set=key.is_set(settings),
+        answering=await _answering(here),
         providers=[_provider(settings, one.name, said.get(one.name)) for one in connect.known_providers()],
         chosen=models.chosen(settings, found),
         missing={one.name: one for one in models.missing(settings, names, found)},
     )
+
+
+async def _answering(here: Seat) -> list[tuple[str, str]]:
+    """Who is here, and the model by which it really answers."""
+    with contextlib.suppress(PromptDockError):
+        cards = await here.client.presence.here()
+        found = {
+            (str(card["agent"]), "demo" if card.get("demo") else str(card.get("model") or ""))
+            for card in cards
+        }
+        return sorted((agent, model) for agent, model in found if model)
+    return []
 
 
 def _provider(settings: Settings, name: str, said: models.ModelList | None) -> ProviderHere:
@@ -90,11 +103,16 @@ async def set_key(here: Here) -> Response:
                 "",
                 "change it there, and start the cluster again",
             )
-        verdict, why = await key.check(settings, typed, provider)
-        await asyncio.to_thread(key.write, typed, name, settings.home / ".env")
+        file, unchecked = settings.home / ".env", bool(form.get("unchecked"))
+        verdict, why = await key.keep(settings, typed, provider, file, unchecked)
     except PromptDockError as error:
         return back(here, "/models", "bad", error.told())
-    unsure = f" The provider could not be asked ({why})." if verdict == "unknown" else ""
+    unsure = f" It is UNCHECKED: the provider could not be asked ({why})." if verdict == "unknown" else ""
     needed = key.still_needs(settings, provider)
     more = f" It is asked once {needed} is set, too." if needed else ""
-    return back(here, "/models", "", f"The key is kept; the agents take it up within seconds.{unsure}{more}")
+    return back(
+        here,
+        "/models",
+        "bad" if unsure else "",
+        f"The key is kept; the agents take it up within seconds.{unsure}{more}",
+    )

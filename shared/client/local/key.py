@@ -36,6 +36,26 @@ async def check(settings: Settings, key: str, provider: str = "") -> tuple[KeyVe
     return "taken", ""
 
 
+async def keep(
+    settings: Settings, key: str, provider: str, file: Path, unchecked: bool = False
+) -> tuple[KeyVerdict, str]:
+    """Check a key, and write it; one that nobody can say anything of only where that is wanted, else ModelError."""
+    needed = still_needs(settings, provider)
+    verdict: KeyVerdict
+    verdict, why = (
+        ("unknown", f"nobody knows where {company(settings, provider)} is: {needed} is not set")
+        if needed
+        else await check(settings, key, provider)
+    )
+    if verdict == "unknown" and not unchecked:
+        first = f"set {needed} first" if needed else "try again later"
+        command = f"promptdock key set {provider}".rstrip()
+        fix = f"{first}, or keep it as it is: {command} --unchecked"
+        raise ModelError("the key could not be checked, and is not kept", why, fix)
+    write(key, name(settings, provider), file)
+    return verdict, why
+
+
 def current(settings: Settings, provider: str = "") -> str:
     """The key in force, "" for a server that needs none; ConfigurationError where nothing is set."""
     meant = connect.provider(settings, provider)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from shared.bus.messages import default_session
 from shared.bus.model_lists import ModelLists
@@ -102,16 +103,28 @@ def told(one: ModelList) -> str:
     match one.state:
         case "ok":
             count = len(one.models)
+            key = ", the key is checked" if one.key == "checked" else ""
             if not one.models:
-                return f"{one.provider}: lists no models"
-            return f"{one.provider}: {count} model{'' if count == 1 else 's'}"
+                return f"{one.provider}: lists no models{key}"
+            return f"{one.provider}: {count} model{'' if count == 1 else 's'}{key}"
         case "refused":
             return f"{one.provider} does not take the key ({one.why})"
-    return f"{one.provider} does not answer ({one.why})"
+    key = ", so that its key is unchecked" if one.key == "unchecked" else ""
+    return f"{one.provider} does not answer{key} ({one.why})"
+
+
+def card(one: ModelList) -> dict[str, Any]:
+    """One provider, for programs."""
+    return {**one.model_dump(mode="json", exclude={"keyed"}), "key": one.key, "told": told(one)}
 
 
 def chosen(settings: Settings, found: Sequence[ModelList] = ()) -> dict[str, str]:
-    """The names that the settings choose, by the setting: the default one, and those of single agents."""
+    """The names that the settings choose, by the setting: the default one, and those of single agents.
+
+    None where the demo model answers, whatever the settings name.
+    """
+    if not connect.providers(settings):
+        return {}
     setting = "PROMPTDOCK_MODEL" if settings.model else "PROMPTDOCK_MODEL by default"
     default = settings.model or _default(settings, found)
     return {setting: default} | settings.own_models()

@@ -61,9 +61,7 @@ async def status(client: Client) -> dict[str, Any]:
         "model": _speaks(cards, "model"),
         "provider": _speaks(cards, "provider"),
         "demo": any(card.get("demo") for card in cards),
-        "providers": [
-            one.model_dump(mode="json") | {"told": models.told(one)} for one in await models.known(client)
-        ],
+        "providers": [models.card(one) for one in await models.known(client)],
         "store": next((str(card.get("store", "")) for card in cards), ""),
         "home": str(client.settings.home),
         "web": web_address.found(client.settings.home),

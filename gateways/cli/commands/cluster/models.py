@@ -20,7 +20,7 @@ async def show(settings: Settings, as_json: bool, refresh: bool = False) -> int:
     down = [one for one in found if one.state != "ok"]
     if as_json:
         unlisted = [{"name": one.name, "setting": one.setting, "near": list(one.near)} for one in wrong]
-        providers = [one.model_dump(mode="json") for one in found]
+        providers = [models.card(one) for one in found]
         screen.document("models", models=names, chosen=users, missing=unlisted, providers=providers)
     else:
         _table(names, users, found)
