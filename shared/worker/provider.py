@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,7 +41,7 @@ class ReloadingModel(Model):
         self._made_of = _made_of(settings)
         self._model = self._make()
         self._before: list[Model] = []
-        self._changed = False
+        self._changed = asyncio.Event()
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -99,12 +100,17 @@ class ReloadingModel(Model):
         """Have the lists of models as they are now; none where the demo model answers."""
         model = self._current()
         if not isinstance(model, RouterModel):
+            self._changed.clear()
             return
-        if self._changed:  # with another key a provider may have other models, or refuse it
-            self._changed = False
+        if self._changed.is_set():  # with another key a provider may have other models, or refuse it
+            self._changed.clear()
             await model.refresh()
         else:
             await model.look()
+
+    async def change(self) -> None:
+        """Wait until keys or addresses are others; whoever asks for the name of the model finds that out."""
+        await self._changed.wait()
 
     async def close(self) -> None:
         for model in (self._model, *self._before):
@@ -120,7 +126,8 @@ class ReloadingModel(Model):
                 return self._model  # a file that is being written; the old settings hold
             if (made_of := _made_of(self._settings)) != self._made_of:
                 self._before.append(self._model)  # a turn may still wait for its answer
-                self._made_of, self._changed = made_of, True
+                self._made_of = made_of
+                self._changed.set()
                 self._model = self._make()
                 self._before[-1].hurry()
         return self._model
@@ -150,7 +157,9 @@ async def keep(model: Model) -> None:
     """Have the lists of models as all workers have them, and keys that change tried, as long as this runs."""
     while isinstance(model, ReloadingModel):
         await model.look()
-        await asyncio.sleep(_LOOK)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK):
+                await model.change()
 
 
 def _stamped(file: Path) -> tuple[int, int]:

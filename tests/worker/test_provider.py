@@ -13,7 +13,7 @@ import pytest
 from shared.errors import ModelRefused, ModelUnusable
 from shared.models.base import Answer, Request
 from shared.settings import load
-from shared.worker.provider import ReloadingModel
+from shared.worker.provider import ReloadingModel, keep
 from tests.house.tree import variables
 from tests.models.conftest import ask, until
 from tests.support.chat_api import ChatApi
@@ -86,6 +86,20 @@ async def test_a_key_that_is_changed_is_tried_and_its_models_are_listed_anew(
         assert await choice.models() == [*two.models, *one.models]
         assert (choice.speaker("o4-mini"), choice.speaker("claude-opus-5-5")) == ("OpenAI", "Claude")
         assert (await choice.answer(ask(model="gone-1,o4-mini"))).provider == "openai", "a chain may be named"
+
+
+async def test_a_key_that_is_set_is_tried_as_soon_as_anybody_looks_at_the_model(
+    file: Path, choice: ReloadingModel
+) -> None:
+    keeping = asyncio.create_task(keep(choice))
+    try:
+        with MessagesApi(keys={KEY}) as api:
+            _write(file, ANTHROPIC_API_KEY=KEY, ANTHROPIC_BASE_URL=api.url)
+            assert choice.name == "anthropic"
+            await until(lambda: any(one.path == api.lists_at for one in api.exchanges))
+    finally:
+        keeping.cancel()
+        await asyncio.gather(keeping, return_exceptions=True)
 
 
 async def test_the_demo_model_says_which_model_did_not_answer(choice: ReloadingModel) -> None:

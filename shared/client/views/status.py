@@ -174,7 +174,7 @@ async def doing(client: Client, cards: Sequence[dict[str, Any]] | None = None) -
     for card in cards:
         now = int(card.get("seen") or 0) + int(card.get("age_ms") or 0)
         for activity in activities(card):
-            if activity.events and (last := await _last(client, activity.events)):
+            if activity.events and (last := await _last(client, activity.events, activity.since)):
                 activity.act = last
             waits = max(0, now - activity.waits_since) / 1000 if activity.waits else 0.0
             found.append(Working(str(card["agent"]), activity, max(0, now - activity.since) / 1000, waits))
@@ -189,8 +189,11 @@ def state(card: dict[str, Any]) -> str:
     return f"{told}, {ago(max(0, now - since) / 1000)}" if told == "waiting" and since else told
 
 
-async def _last(client: Client, session: str) -> str:
-    newest = await client.bus.command("XREVRANGE", client.names.stream(session), "+", "-", "COUNT", _RECENT)
+async def _last(client: Client, session: str, since: int = 0) -> str:
+    """What was done last; `since` is when the turn began, in the server's milliseconds, as ids of events begin."""
+    newest = await client.bus.command(
+        "XREVRANGE", client.names.stream(session), "+", str(since), "COUNT", _RECENT
+    )
     return next((told for _, fields in newest if (told := _act(fields[1]))), "")
 
 

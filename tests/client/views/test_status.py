@@ -81,3 +81,26 @@ async def test_the_last_act_for_a_request_is_told_but_no_result_of_a_tool(client
     assert pulse.beat_ms is not None
     assert "view.py" in pulse.doing
     assert (await status.pulse(client, "nobody", "r-2")) == status.Pulse(None, "")
+
+
+async def test_what_an_earlier_turn_of_the_session_did_last_is_not_told_of_this_one(client: Client) -> None:
+    stream = client.names.stream("user:ada")
+    await client.bus.command(
+        "XADD", stream, "999-0", "data", json.dumps({"event": "chunk", "content": "old"})
+    )
+    made = Activity("t", 1000, kind="message", user="ada", events="user:ada")
+    await client.presence.beat("chatter", "c-1", {"status": "working", "doing": [made.card()]})
+    assert [one.activity.act for one in await status.doing(client)] == [""]
+    waits = {"event": "waiting", "content": "it is overloaded"}
+    await client.bus.command("XADD", stream, "1001-0", "data", json.dumps(waits))
+    (now,) = await status.doing(client)
+    assert now.activity.act == "waits for the model's provider: it is overloaded"
+
+
+async def test_an_agent_that_waits_for_a_provider_says_for_how_long(client: Client) -> None:
+    made = Activity("t", 1000, waits="it is overloaded", waits_since=1000)
+    await client.presence.beat("chatter", "c-1", {"status": "waiting", "doing": [made.card()]})
+    (card,) = await client.presence.here()
+    assert status.state(card).startswith("waiting, ") and status.state({"status": "idle"}) == "idle"
+    (now,) = await status.doing(client)
+    assert now.waits > 0 and now.row()["waits"] == "it is overloaded" and now.row()["waits_seconds"] > 0
