@@ -12,6 +12,7 @@ import typer
 if TYPE_CHECKING:
     from shared.client import Client
 
+_SESSIONS = 50
 _PATIENCE = 0.5  # seconds that a person may wait for a Tab
 Names = list[tuple[str, str]]  # each with what is told beside it
 
@@ -31,9 +32,18 @@ def repos(incomplete: str) -> Names:
     return _offered(_repos, incomplete)
 
 
-def sessions(incomplete: str) -> Names:
-    """Conversations, the last used first."""
-    return _offered(_sessions, incomplete)
+def sessions(ctx: typer.Context, incomplete: str) -> Names:
+    """Conversations of the person, the last used first."""
+    given = ctx.params
+
+    async def find(client: Client) -> Names:
+        from gateways.cli.run import me
+        from shared.client.views.conversation import own
+
+        mine = await own.listed(client, given.get("user") or me(), limit=_SESSIONS)
+        return [(str(one["session_id"]), str(one["title"])) for one in mine]
+
+    return _offered(find, incomplete)
 
 
 def hooks(incomplete: str) -> Names:
@@ -119,12 +129,6 @@ async def _repos(client: Client) -> Names:
     from shared.client.views.tasks import tasks
 
     return [(card["name"], card["kind"]) for card in await tasks.repos(client)]
-
-
-async def _sessions(client: Client) -> Names:
-    from shared.client.views import lookup
-
-    return await lookup.listed(client, "session")
 
 
 async def _hooks(client: Client) -> Names:

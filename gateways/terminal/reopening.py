@@ -60,7 +60,7 @@ def _quote(last: last_words.Last, whole: bool) -> Entry:
     """The last words and their answer in short; without the answer, where it is shown `whole` below."""
     notes = [f"{times.since(last.at.isoformat())} ago you said: {line(last.said, _QUOTED)}"]
     if last.answered and not whole:
-        notes.append(f"Chatter: {line(last.answered, 2 * _QUOTED)}")
+        notes.append(f"{(last.by or 'chatter').capitalize()}: {line(last.answered, 2 * _QUOTED)}")
     return Entry(last.at.timestamp(), tuple(notes))
 
 

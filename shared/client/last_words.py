@@ -28,6 +28,7 @@ class Last:
     said: str
     answered: str
     at: datetime
+    by: str = ""  # who answered
 
 
 async def last(client: Client, session: str, user: str) -> Last | None:
@@ -37,8 +38,9 @@ async def last(client: Client, session: str, user: str) -> Last | None:
     if asked is None or asked.row.user_id != user:
         return None
     turn = asked.id if isinstance(asked.row, Message) else asked.turn
-    answers = (item.text for item in items if item.turn == turn and not item.by_person and not item.mark)
-    return Last(turn, asked.text, next(filter(None, answers), ""), asked.at)
+    answers = [item for item in items if item.turn == turn and not item.by_person and not item.mark]
+    answer = next((item for item in answers if item.text), None)
+    return Last(turn, asked.text, answer.text if answer else "", asked.at, answer.who if answer else "")
 
 
 async def unanswered(client: Client, session: str, user: str) -> Last | None:

@@ -52,6 +52,9 @@ def test_names_that_the_cluster_knows_are_offered(cluster: Person) -> None:
     assert _patient(cluster, ["tasks", "show", slug[:3]], {slug})
     assert _patient(cluster, ["logs", "plan"], {"planner"}) == ["planner"]
     assert "shelf" in _patient(cluster, ["ask", "--session", "she"], {"shelf"})
+    cluster.does("ask", "A secret", "--session", "shed-of-eve", "--user", "eve")
+    assert "shed-of-eve" in _patient(cluster, ["ask", "--user", "eve", "--session", "she"], {"shed-of-eve"})
+    assert "shed-of-eve" not in _patient(cluster, ["ask", "--session", "she"], {"shelf"})
     assert _patient(cluster, ["tasks", "--project", "def"], {"default"}) == ["default"]
 
 

@@ -16,6 +16,7 @@ from tests.support.processes import Site, Worker, until
 from tests.support.wire import Message, Wire
 
 SETTINGS = {"PERMISSION_PROFILE": "open"}
+PIRATE = "You are a pirate."
 POET = "You are Bard, who answers in verse."
 
 
@@ -155,6 +156,29 @@ def test_a_message_names_the_profile_of_its_turn_and_one_that_is_none_is_refused
     assert (
         missing["status"] == "error" and "no profile" in missing["content"] and "pirate" in missing["content"]
     )
+
+
+def test_the_profile_of_a_project_answers_what_is_said_of_it_where_the_message_names_none(wire: Wire) -> None:
+    run(wire, "create_project", name="Ships")
+    run(wire, "create_profile", id="captain", name="Captain", sections=[{"name": "persona", "text": PIRATE}])
+    run(wire, "edit_project", project_id="ships", default_profile_id="captain")
+    assert wire.ask("hello", user="fay", project_id="ships")["content"].startswith("Arr")
+    assert wire.ask("hello", user="fay")["content"].startswith("Chatter says")
+    run(wire, "set_active_project", project_id="ships")  # in the conversation of whoever commands
+    assert wire.ask("hello", user="test")["content"].startswith("Arr")
+    plain = wire.ask("hello", user="test", profile_id="default")
+    assert plain["content"].startswith("Chatter says")
+    run(wire, "edit_project", project_id="ships", default_profile_id=None)
+    assert wire.ask("hello", user="test")["content"].startswith("Chatter says")
+    run(wire, "set_active_project", project_id=None)
+
+
+def test_asking_an_agent_that_is_none_begins_no_conversation(wire: Wire, place: Site) -> None:
+    assert wire.ask("x", user="gus", channel="promptdock:nobody")["status"] == "error"
+    wire.ask("hello", user="gus")
+    kept = "select key from sessions where user_id = 'gus'"
+    until(lambda: place.query(kept), what="the other conversation")
+    assert [row["key"] for row in place.query(kept)] == ["user:gus"]
 
 
 def test_a_channel_of_a_project_sets_the_project_of_what_is_said_there(wire: Wire, api: MessagesApi) -> None:

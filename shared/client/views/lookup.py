@@ -6,14 +6,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Literal
 
-from shared.bus.keys import CHATTER
 from shared.client.client import Client
 from shared.client.text.matching import pick
 from shared.errors import StoreUnavailable
 from shared.store.records import Approval, Hook, Project, Repo, Row, Session, Task
 
 _ANEW = "default"  # the project that is made when it is first used
-_SESSIONS = 50
 
 
 async def task(client: Client, typed: str) -> str:
@@ -83,17 +81,12 @@ async def meant(client: Client, arguments: dict[str, Any]) -> dict[str, Any]:
     return whole
 
 
-async def listed(client: Client, kind: Literal["project", "hook", "session"]) -> list[tuple[str, str]]:
-    """All names of a kind, conversations the last used first, each with what tells it apart."""
+async def listed(client: Client, kind: Literal["project", "hook"]) -> list[tuple[str, str]]:
+    """All names of a kind, each with what tells it apart."""
     store = await client.store()
     if kind == "project":
         return [(row.slug, row.name) for row in await store.select(Project)]
-    if kind == "hook":
-        return [(row.slug, row.name) for row in await store.select(Hook)]
-    rows = await store.select(
-        Session, {"agent": CHATTER}, order=[("last_active_at", "desc")], limit=_SESSIONS
-    )
-    return [(row.key, row.title) for row in rows]
+    return [(row.slug, row.name) for row in await store.select(Hook)]
 
 
 async def _pick(client: Client, typed: str, kind: type[Row], field: str, word: str, fix: str) -> str:

@@ -226,7 +226,11 @@ async def _leave(here: Context, row: Project) -> None:
             await lookup.keep_setting(here.store, setting.scope, lookup.ACTIVE, {"project": None})
 
 
-@category.tool(effect="idempotent", detail=_edited, touches=touching("records", budget_limit="money"))
+@category.tool(
+    effect="idempotent",
+    detail=_edited,
+    touches=touching("records", budget_limit="money", default_profile_id="permission"),
+)
 async def edit_project(
     here: Context,
     project_id: str,

@@ -26,6 +26,7 @@ def test_an_agent_is_made_talked_with_looked_at_and_destroyed(cluster: Person) -
     assert (folder / ".git").is_dir()
     said = cluster.reads("ask", "Hello", "--agent", "poet")
     assert (said["agent"], said["session_id"].startswith("on:promptdock:poet:")) == ("poet", True)
+    assert "… poet answered" in cluster.types("ask", "Hello", "--agent", "poet").stderr
     until(lambda: kinds(cluster).get("poet") == "row", what="its first heartbeat")
     shown = cluster.does("agents", "prompt", "poet")
     assert "── persona " in shown and "You are Poet." in shown and "permissions  locked" in shown

@@ -172,8 +172,12 @@ async def test_a_question_is_open_until_somebody_says_something(reader: Client) 
     )
     assert (await transcript(reader, "talk")).entries[-1].open
     assert (await entries_of(reader, "talk", "m1"))[-1].open
+    await kept(
+        reader, message(3, "command", seconds=2), message(4, "complete", "m3.end", 2, result={"saved": "x"})
+    )
+    assert (await transcript(reader, "talk")).entries[1].open, "a save is no answer"
     await kept(reader, message(3))
-    assert not (await transcript(reader, "talk")).entries[-2].open
+    assert not (await transcript(reader, "talk")).entries[1].open
     assert not (await entries_of(reader, "talk", "m1"))[-1].open
 
 

@@ -417,6 +417,8 @@ def _answer(output: Output, request: Request, stream: Stream | None) -> int:
         if not streamed:
             screen.answer(text_of(output))
         _options(output, request, streamed)
+        if output.agent:
+            screen.talk(f"… {output.agent} answered")
         for told in output.footer or ():
             screen.talk(f"… {told}")
     return code

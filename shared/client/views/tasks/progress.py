@@ -115,9 +115,13 @@ class TurnProgress:
         return consult
 
     def footer(self, output: Output, seconds: float | None) -> str:
-        """What an answer took: time, where it is known, tokens and money; who was asked, and the tasks assigned."""
+        """What an answer took: time, where it is known, tokens and money; who was asked, and the tasks assigned.
+
+        First whose it is, where that is not Chatter.
+        """
         usage = output.usage or {}
-        parts = [f"{seconds:.1f} s"] if seconds is not None else []
+        parts = [output.agent] if output.agent else []
+        parts += [f"{seconds:.1f} s"] if seconds is not None else []
         parts.append(f"{usage.get('input', 0)} tokens in, {usage.get('output', 0)} out")
         parts.append(f"${float(usage.get('cost') or 0):.4f}")
         if self.turn in output.answers:

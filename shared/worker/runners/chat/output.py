@@ -105,9 +105,13 @@ class TurnOutput:
         dead: str = "",
         live: dict[str, Any] | None = None,
         parting: Parting | None = None,
+        talked: bool = True,
         **extra: Any,
     ) -> None:
-        """The one closing output, the one event that says so, and everything that this turn leaves."""
+        """The one closing output, the one event that says so, and everything that this turn leaves.
+
+        Not `talked`: nobody answered, so that no conversation begins with it.
+        """
         if self._model.demo and "demo" not in extra:
             extra["demo"] = True
         await self._approvals.withdraw(self.turn)
@@ -140,7 +144,7 @@ class TurnOutput:
         project = sessions.project_now(self.turn.records, situation.project(self.turn) or sessions.DEFAULT)
         rows += memory.rows(self.turn, self._input, added, project, self._replies.agent)
         rows += parting.rows_of(self.turn.session, self.turn.id) if parting else []
-        rows.append(self._touched(added, parting))
+        rows += [self._touched(added, parting)] if talked else []
         if self._input.requests:
             await self._answer_agents(status, text, extra)
         events = await self._live.last(*self._ended(status, text, told, live or {}))

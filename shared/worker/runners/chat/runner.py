@@ -212,7 +212,7 @@ class ChatRunner:
                 said = self._given.said[0] if self._given.said else None
                 self._speaker = await speaker.of(self.engine, said, self.turn.session)
             except speaker.NOBODY as error:
-                await self.output.close("error", error.told(), code=error.exit_code)
+                await self.output.close("error", error.told(), code=error.exit_code, talked=False)
                 return False
         self.engine, self.output.agent = self._speaker.engine, self._speaker.agent
         return True

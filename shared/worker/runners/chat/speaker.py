@@ -1,4 +1,7 @@
-"""Who answers a person's words: the agent that runs the turn, another profile, or the agent of their channel."""
+"""Who answers a person's words: the agent that runs the turn, another profile, or the agent of their channel.
+
+The profile that a message names counts before its channel's agent, and that before the profile of its project.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,11 @@ from dataclasses import dataclass, replace
 
 from shared import failpoints
 from shared.bus import messages
+from shared.conversation import sessions
 from shared.errors import ConfigurationError, Denied, Missing, StoreUnavailable, ToolError
 from shared.guard.permissions import compare
 from shared.store.base import Store
-from shared.store.records import Channel, Project, Setting, derived
+from shared.store.records import Channel, ProfileRow, Project, Setting, derived
 from shared.tools.agents import channels, members
 from shared.tools.context import Root
 from shared.turns import routing
@@ -55,9 +59,24 @@ async def of(engine: AgentRunner, said: messages.Said | None, session: str) -> S
     if not agent and place:
         surface, id = channels.parted(place)
         agent = id if surface == members.SURFACE and not (project or note) else ""
-    if not agent or agent == engine.profile.name:
-        return Speaker(engine, project=project, note=note)
-    return await _agent(engine, agent, said, project)
+    if agent and agent != engine.profile.name:
+        return await _agent(engine, agent, said, project)
+    if not agent and said is not None and not named:
+        engine = await _by_project(engine, project or said.project_id or "", session, said)
+    return Speaker(engine, project=project, note=note)
+
+
+async def _by_project(engine: AgentRunner, project: str, session: str, said: messages.Said) -> AgentRunner:
+    """The engine as the profile of the project that is spoken of, where it has one. With the Store down, as it is."""
+    store = engine.resources.store
+    try:
+        rows = await store.select(Project, {"default_profile_id": ("ne", None)})  # few have one
+        slug = project or (await sessions.active_project(store, session) if rows else "")
+        chosen = next((row.default_profile_id for row in rows if row.slug == slug), None)
+        kept = await store.select(ProfileRow, {"id": chosen}, limit=1) if chosen else []
+    except StoreUnavailable:
+        return engine
+    return await _with_profile(engine, kept[0].slug, said) if kept else engine
 
 
 async def _with_profile(engine: AgentRunner, name: str, said: messages.Said | None) -> AgentRunner:
