@@ -9,6 +9,7 @@ from shared.conversation import summary as summaries
 from shared.conversation.past import History
 from shared.conversation.window import KEEP
 from shared.errors import StoreUnavailable
+from shared.models import prices
 from shared.store.base import Store
 from shared.store.records import TurnStep
 
@@ -27,10 +28,16 @@ class Fullness:
     )  # that the newest call of the model was sent; None where there was none since it began anew
     answered: int | None  # tokens of its answer
     model: str
+    limit: int | None = None  # tokens that the model takes at most, where that is known
+
+    @property
+    def percent(self) -> int | None:
+        """How full it is."""
+        return round(100 * self.tokens / self.limit) if self.tokens is not None and self.limit else None
 
     def card(self) -> dict[str, Any]:
         """As programs read it."""
-        return asdict(self)
+        return {**asdict(self), "percent": self.percent}
 
     def told(self) -> str:
         """As people read it."""
@@ -39,7 +46,10 @@ class Fullness:
             lines.append(f"a summary tells {self.summarised} before them")
         if self.before:
             lines.append(f"{self.before} earlier ones are in the history, and not in view")
-        if self.tokens is not None:
+        if self.tokens is not None and self.limit:
+            full = f"{self.tokens:,} of the {self.limit:,} tokens that {self.model} takes ({self.percent} %)"
+            lines.append(f"the last call sent {full} and got {self.answered:,}")
+        elif self.tokens is not None:
             lines.append(
                 f"the last call sent {self.tokens:,} tokens to {self.model} and got {self.answered:,}"
             )
@@ -52,24 +62,29 @@ async def fullness(store: Store, session: str, past: History) -> Fullness:
     """Of a conversation as it is now; without the Store, without tokens."""
     last = past.summary["last"] if past.summary else past.floor
     shown = len(summaries.after(past.window, last))
-    tokens, answered, model = await _tokens(store, session, past)
+    tokens, answered, model, limit = await _tokens(store, session, past)
     summarised = last - past.summary["first"] + 1 if past.summary else 0
     before = max(0, past.seq - shown - summarised)
-    return Fullness(shown, KEEP, summaries.FULL, summarised, before, tokens, answered, model)
+    return Fullness(shown, KEEP, summaries.FULL, summarised, before, tokens, answered, model, limit)
 
 
-async def _tokens(store: Store, session: str, past: History) -> tuple[int | None, int | None, str]:
-    """What the newest call of a model sent, and got, in this window."""
+async def _tokens(
+    store: Store, session: str, past: History
+) -> tuple[int | None, int | None, str, int | None]:
+    """What the newest call of a model sent, and got, in this window; and what that model takes."""
     where = {"session_id": session, "kind": "model"}
+    nothing = (None, None, "", None)
     try:
         rows = await store.select(TurnStep, where, order=[("created_at", "desc")], limit=1)
     except StoreUnavailable:
-        return None, None, ""
+        return nothing
     turns = {item["turn"] for item in past.window}
     if not rows or rows[0].turn_id not in turns:
-        return None, None, ""
-    usage = rows[0].detail.get("usage")
+        return nothing
+    detail = rows[0].detail
+    usage = detail.get("usage")
     if not isinstance(usage, list) or len(usage) < 4:
-        return None, None, ""
+        return nothing
     sent, got, read, written, *_ = (int(one) for one in usage)
-    return sent + read + written, got, str(rows[0].detail.get("model") or "")
+    model, provider = str(detail.get("model") or ""), str(detail.get("provider") or "")
+    return sent + read + written, got, model, prices.window(model, provider)

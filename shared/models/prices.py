@@ -1,4 +1,4 @@
-"""What a call costs, from a price list that is installed with us: nothing is looked up over the network."""
+"""What a call costs, and how much a model takes, from a list that is installed with us: nothing is looked up."""
 
 from __future__ import annotations
 
@@ -30,6 +30,18 @@ def cost(model: str, usage: Usage, provider: str, address: str | None = None) ->
         return float(calc_price(tokens, model, provider_id=provider).total_price)
     except LookupError:
         return 0.0
+
+
+def window(model: str, provider: str) -> int | None:
+    """Tokens that a model takes at most, as the list knows; None for one that it does not know."""
+    from genai_prices import Usage as Tokens
+    from genai_prices import calc_price
+
+    with contextlib.suppress(LookupError):
+        return calc_price(Tokens(), model, provider_id=provider).model.context_window
+    with contextlib.suppress(LookupError):  # at an address of one's own, by its name
+        return calc_price(Tokens(), model).model.context_window
+    return None
 
 
 def priced(model: str, usage: Usage, provider: str, address: str | None = None) -> Usage:
