@@ -22,7 +22,7 @@ import threading
 import time
 from typing import Any
 
-from shared.turns import scripts
+from shared import failpoints
 
 # What each kind of process imports at its start, and later inside functions.
 _CLIENT = ("shared.client", "shared.bus.redis", "shared.store.sqlite", "aiosqlite", "hiredis")
@@ -146,8 +146,7 @@ def _become(asked: dict[str, Any]) -> None:
         os.dup2(file, number)
         os.close(file)
     sys.stdin, sys.stdout, sys.stderr = (open(n, "w" if n else "r", closefd=False) for n in range(3))  # noqa: SIM115
-    if os.environ.get("PROMPTDOCK_WITHOUT"):
-        importlib.reload(scripts)  # it looks at the switch when it is imported
+    failpoints.read()  # the parent may have asked for one of its own
     module, *words = asked["argv"]
     sys.argv = [module, *words]
     gc.enable()
