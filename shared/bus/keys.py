@@ -50,6 +50,7 @@ class QueueKeys:
         self.full = f"{prefix}full"
         self.marker = f"{prefix}ear"  # a channel, before the namespace: numberings of plain messages
         self.wake_up = f"{prefix}bell"  # a channel, before the namespace: wakes the agent's workers
+        self.channels = f"{prefix}channels"  # a sorted set: channels with threads, by their last word
         self.owners_known = f"{prefix}owners"  # set once the owners of the Store's sessions are here
 
     def named(self, name: str) -> str:

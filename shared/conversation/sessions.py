@@ -50,11 +50,14 @@ async def touch(store: Store, turns: list[dict[str, Any]]) -> None:
     for key in sorted(sessions):
         given = sessions[key]
         marks = {name: given[name] for name in _TOUCHED if given.get(name) not in (None, "", {})}
+        marks["rested"] = bool(given.pop("rested", False))
         alike.setdefault(json.dumps(marks, sort_keys=True), []).append(key)
     for kept, keys in alike.items():
         for start in range(0, len(keys), IN_LIMIT):
             some = keys[start : start + IN_LIMIT]
-            changes = {"last_active_at": now()} | json.loads(kept)
+            changes = json.loads(kept)
+            if not changes.pop("rested") or not changes:  # nobody spoke who puts a conversation to rest
+                changes["last_active_at"] = now()
             if "project_id" in changes:
                 changes["project_id"] = UUID(changes["project_id"])
             known = await store.update(Session, changes, {"key": ("in", some)})

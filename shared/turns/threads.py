@@ -98,6 +98,13 @@ class Thread:
         return self.state in ("running", "waiting for permission")
 
 
+async def last_word(bus: Bus, names: Names, channel: str) -> datetime | None:
+    """When something was last said in a thread of a channel, also in one that runs; None where nobody knows."""
+    key = names.keys(CHATTER).channels
+    at = await bus.command("ZSCORE", key, channel, key=key)
+    return datetime.fromtimestamp(float(at) / 1000, UTC) if at else None
+
+
 def numbered(threads: Sequence[Thread], number: int, here: str = "") -> Thread:
     """The thread of that number, `here` rather than in another channel; ToolError where it is none, or several."""
     found = [thread for thread in threads if thread.number == number]

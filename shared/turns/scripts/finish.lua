@@ -47,6 +47,6 @@ redis.call('SET', P..'ended:'..session, epoch, 'PX', 60000)
 if redis.call('EXISTS', P..'mail:'..session, P..'join:'..session) > 0 then
   redis.call('ZADD', P..'due', due_at(load), session)
 else redis.call('ZREM', P..'due', session) end
-went_on(session)
+kept_number(session)
 if idle ~= '' then redis.call('ZADD', P..'idle', now + tonumber(string.match(idle, '^%d+')), idle) end
 return 1

@@ -30,7 +30,13 @@ local function numbered(channel, session)
     redis.call('EXPIRE', P..key, 7776000)
   end
 end
--- Something was said in a session that may be a thread: it holds its number.
+-- A turn of a session that may be a thread has ended: it keeps its number, if it still has it.
+local function kept_number(session)
+  if string.sub(session, 1, 7) ~= 'thread:' then return end
+  local place = redis.call('HMGET', P..'thread:'..session, 'channel', 'number')
+  if place[1] and place[2] then holds(place[1], place[2], session) end
+end
+-- Something was said in a session that may be a thread: it has a number, and the channel its last word.
 local function went_on(session)
   if string.sub(session, 1, 7) ~= 'thread:' then return end
   local channel = redis.call('HMGET', P..'thread:'..session, 'channel', 'number')

@@ -214,6 +214,7 @@ class TurnOutput:
         }
         if self._input.said:
             values["title"] = sessions.title(tagless(conceal(self._input.said[0].content)))
+        values["rested"] = bool(self._input.rests and not self._input.said)
         if project := ended_in(self.turn.records, self.turn.project_id):
             values["project_id"] = str(project)
         if added:  # what was read without leaving words in the conversation is not read on

@@ -14,6 +14,7 @@ from shared.conversation.past import History
 from shared.errors import StoreUnavailable
 from shared.store.records import Audit, Session
 from shared.store.row import derived
+from shared.turns import threads
 from shared.turns.queue import Completion
 from shared.turns.turn import Turn
 from shared.worker.runners.agent import AgentRunner
@@ -65,7 +66,10 @@ async def _rested(engine: AgentRunner, turn: Turn, row: Session, past: History, 
     if past.window and now - datetime.fromtimestamp(past.window[-1]["at"] / 1000, UTC) < idle:
         return False
     try:
-        return now - await sessions.last_word(engine.resources.store, row) >= idle
+        last = await sessions.last_word(engine.resources.store, row)
+        connection = engine.resources.connection
+        said = await threads.last_word(connection.bus, connection.names, row.channel) if row.channel else None
+        return now - max(last, said or last) >= idle
     except StoreUnavailable:
         return False
 

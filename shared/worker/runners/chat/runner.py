@@ -29,6 +29,7 @@ from shared.worker.permissions.gate import Approver, asked_by
 from shared.worker.runners import inheriting, question, situation
 from shared.worker.runners.agent import AgentRunner, waiting_notice
 from shared.worker.runners.chat import (
+    beside,
     drawing,
     full,
     memory,
@@ -197,9 +198,12 @@ class ChatRunner:
         if isinstance(project, BaseException):
             raise project
         shown = past.messages(self.output.now())
-        news = prompt.news(await self._around(project), shown)
+        person = str(self.output.who.get("user_id", ""))
+        nearby = beside.lines(self.resources.connection, self.turn, person)
+        around, others_active = await asyncio.gather(self._around(project), nearby)
+        news = prompt.news(around, shown)
         remembered = await memory.lines(self.resources.store, self.turn, self._given, project, past)
-        opening.append(situation.of(self.turn, project, [*self._open, *remembered], news))
+        opening.append(situation.of(self.turn, project, [*self._open, *others_active, *remembered], news))
         user = self._opened(opening)
         done = await self._think(past, [*shown, user], project, decided=bool(note))
         await self._finish(done, opening, past)
