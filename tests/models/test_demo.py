@@ -748,3 +748,11 @@ async def test_it_says_that_it_cannot_see_a_picture_and_answers_the_words() -> N
         "the demo model cannot see pictures: it was told that one came along, not what is in it",
     )
     assert (await talk.say("and now?")).notes == ()
+
+
+async def test_an_agent_with_the_tools_of_a_coder_that_is_spoken_to_answers_and_runs_nothing() -> None:
+    poet = Talk("poet", ("create_file", "bash"))
+    answer = await poet.say("A rose")
+    assert calls(answer) == []
+    assert "poet here" in text(answer) and "A rose" in text(answer)
+    assert calls(await poet.say("# Write it down\n\nA poem of roses."))[0][0] == "create_file"

@@ -45,6 +45,8 @@ _PLAIN = re.compile(
     re.IGNORECASE,
 )
 
+_HEADED = re.compile(r"^#+\s+\S", re.MULTILINE)  # as the command file of every task is
+
 
 @dataclass(frozen=True)
 class Move:
@@ -323,6 +325,8 @@ def _findings(findings: list[Arguments], word: str) -> Arguments:
 def _coder(scene: Scene) -> Move:
     if "create_file" not in scene.offered and not scene.calls:
         return Move(f"{LABEL} {scene.agent} here. I take command files; you asked: “{clip(scene.said, 300)}”")
+    if not any(_HEADED.search(text) for text in (scene.said, *scene.before)):
+        return _other(scene)  # a person's words, to an agent that could do a task
     corrects = scene.said.startswith(build.FOUND)
     command = next((t for t in (scene.said, *reversed(scene.before)) if not t.startswith(build.FOUND)), "")
     if made := build.file(command, corrects):
