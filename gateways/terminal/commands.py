@@ -14,7 +14,7 @@ from shared.bus.messages import default_session
 from shared.client.local import key
 from shared.client.text import times
 from shared.client.text.safe import line
-from shared.client.views import lookup, memory, projects, status
+from shared.client.views import agents, lookup, memory, projects, status
 from shared.client.views.conversation import own, threads
 from shared.client.views.tasks import tasks
 from shared.errors import PromptDockError
@@ -178,6 +178,19 @@ async def _model(here: Conversation, rest: str) -> str:
     return await choosing.choose(here, rest.strip(), call)
 
 
+async def _profile(here: Conversation, rest: str) -> str:
+    if not rest:
+        told = [
+            (str(one["id"]), line(str(one["name"]), 60)) for one in await agents.profiles_kept(here.client)
+        ]
+        none = "There is no profile yet: promptdock tools call create_profile"
+        return "\n".join([*_table(told), "One of them: /profile ID; /profile default"]) if told else none
+    chosen = {"profile_id": "" if rest == "default" else rest}
+    found = await _called(here, "choose_profile", chosen, here.named or "")
+    name = found["profile_id"]
+    return f"{name} answers in this conversation." if name else "No profile of its own answers here any more."
+
+
 async def _notes(here: Conversation, rest: str) -> str:
     project = rest or await projects.active(here.client, here.user, here.session)
     found = await _called(here, "list_notes", {"project_id": project})
@@ -319,6 +332,7 @@ COMMANDS: dict[str, tuple[str, str, Command]] = {
     "/cost": ("", "what this chat has used up", _cost),
     "/project": ("[ID]", "the projects, or go to one", _project),
     "/model": ("[NAME]", "the models, or another one for this conversation", _model),
+    "/profile": ("[ID]", "the profiles, or the one that answers in this conversation", _profile),
     "/notes": ("[PROJECT]", "the notes of a project, the active one by default", _notes),
     "/why": ("", "what was remembered of earlier for the last answer", _why),
     "/hooks": ("", "what runs by itself", _hooks),

@@ -152,6 +152,13 @@ def test_a_message_names_the_profile_of_its_turn_and_one_that_is_none_is_refused
     assert said["content"].startswith("Arr") and "agent" not in said
     assert wire.ask("hello", user="eve")["content"].startswith("Chatter says")
     assert wire.ask("hello", user="eve", profile_id="default")["content"].startswith("Chatter says")
+    wire.command("choose_profile", user="eve", profile_id="pirate")
+    assert wire.ask("hello", user="eve")["content"].startswith("Arr")
+    assert wire.ask("hello", user="eve", profile_id="default")["content"].startswith("Chatter says")
+    refused = wire.command("choose_profile", user="eve", profile_id="nobody")
+    assert refused["status"] == "error" and "no profile" in refused["content"]
+    wire.command("choose_profile", user="eve")
+    assert wire.ask("hello", user="eve")["content"].startswith("Chatter says")
     missing = wire.ask("hello", user="eve", profile_id="pirat")
     assert (
         missing["status"] == "error" and "no profile" in missing["content"] and "pirate" in missing["content"]

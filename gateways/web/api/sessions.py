@@ -33,10 +33,11 @@ class NewSession(Body):
 
 
 class SessionChange(Body):
-    """What is to be different: another title, put away or taken back."""
+    """What is to be different: another title, put away or taken back, the profile that answers ("default": none)."""
 
     title: Title | None = None
     archived: bool | None = None
+    profile_id: NamePart | None = None
 
 
 class SaveRequest(Body):
@@ -135,10 +136,13 @@ async def one(session: SessionId, client: Line, visitor: Visitor) -> Card:
 
 @router.patch("/{session}")
 async def change(session: SessionId, asked: SessionChange, client: Line, visitor: Visitor) -> Card:
-    """Call it something else, put it away, or take it back."""
+    """Call it something else, put it away or take it back, or have another profile answer there."""
     await visible.session(client, visitor.sight, session)
-    if asked.title is None and asked.archived is None:
-        raise UsageError("nothing is to be changed", "neither a title nor `archived` was given", "")
+    if not asked.model_fields_set:
+        raise UsageError("nothing is to be changed", "no field was given", "give a title, for example")
+    if asked.profile_id is not None:
+        chosen = {"profile_id": "" if asked.profile_id == "default" else asked.profile_id}
+        await call(client, visitor, "choose_profile", chosen, session)
     if asked.title is not None:
         await call(client, visitor, "rename_session", {"session_id": session, "title": asked.title})
     if asked.archived is not None:

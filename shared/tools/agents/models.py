@@ -1,4 +1,4 @@
-"""Category models: a person chooses the model of a conversation. No model is shown it, none may call it."""
+"""Category models: a person chooses the model and the profile of a conversation. No model may call these tools."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shared.tools import lookup
 from shared.tools.context import Context
 from shared.tools.registry import Category, Result
 
-category = Category("models", "Choose the model that answers in a conversation")
+category = Category("models", "Choose the model and the profile that answer in a conversation")
 
 _LONGEST = 500  # characters of a chain of names
 
@@ -46,3 +46,18 @@ async def choose_model(here: Context, model: Annotated[str, Field(max_length=_LO
     scope = lookup.session_scope(here)
     await lookup.keep_setting(here.store, scope, model_choice.KEY, {"model": name})
     return {"model": name, "conversation": scope.removeprefix("session:")}
+
+
+@category.tool(
+    effect="idempotent",
+    detail=lambda arguments: str(arguments.get("profile_id") or ""),
+    personal=True,
+    touches=touching("records"),
+)
+async def choose_profile(here: Context, profile_id: Annotated[str, Field(max_length=200)] = "") -> Result:
+    """Choose the profile that answers in this conversation, from the next message on; "" takes it back."""
+    here.need_person()
+    name = (await lookup.profile(here.store, profile_id)).slug if profile_id.strip() else None
+    scope = lookup.session_scope(here)
+    await lookup.keep_setting(here.store, scope, model_choice.PROFILE, {"profile": name})
+    return {"profile_id": name, "conversation": scope.removeprefix("session:")}

@@ -1,6 +1,7 @@
 """Who answers a person's words: the agent that runs the turn, another profile, or the agent of their channel.
 
-The profile that a message names counts before its channel's agent, and that before the profile of its project.
+The profile that a message names counts before the one that was chosen for the conversation, that before the agent of
+its channel, and that before the profile of its project.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from shared import failpoints
 from shared.bus import messages
-from shared.conversation import sessions
+from shared.conversation import model_choice, sessions
 from shared.errors import ConfigurationError, Denied, Missing, StoreUnavailable, ToolError
 from shared.guard.permissions import compare
 from shared.store.base import Store
@@ -52,7 +53,7 @@ async def of(engine: AgentRunner, said: messages.Said | None, session: str) -> S
         await _hold(store, session, place or "")
     project = await _project(store, bound) if bound else ""
     note = (bound.note or "") if bound else ""
-    named = said.profile_id if said else None
+    named = (said.profile_id or await model_choice.profile(store, session)) if said else None
     if named and named != DEFAULT:
         return Speaker(await _with_profile(engine, named, said), project=project, note=note)
     agent = (bound.agent or "") if bound else ""
