@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import random
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
 from functools import cached_property
@@ -20,6 +19,7 @@ from uuid import uuid4
 
 from shared import failpoints, log
 from shared.bus import embedded, signing
+from shared.bus.backoff import Backoff
 from shared.bus.base import Bus, OnMessage, OnReady
 from shared.bus.keys import CHATTER, HUMAN_INPUT, Names
 from shared.bus.messages import COMMANDS, default_session
@@ -334,10 +334,9 @@ class Client:
             self._again = asyncio.create_task(self._keep_trying())
 
     async def _keep_trying(self) -> None:
-        failures = 0
+        backoff = Backoff(first=0.1, most=2.0)
         while self._letters:
-            failures += 1
-            await asyncio.sleep(random.uniform(0.05, min(2.0, 0.1 * 2 ** min(failures, 8))))
+            await backoff.pause()
             await self.moved()
             with contextlib.suppress(BusUnreachable):
                 await self._flush()

@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
 from shared import log
+from shared.bus.backoff import Backoff
 from shared.bus.keys import CHATTER, CHATTER_OUTPUT, HUMAN_INPUT, STATUS, TASKS
 from shared.bus.messages import Output
 from shared.client import feed
@@ -297,7 +297,7 @@ class Fanout:
             reader.offer(moment)
 
     async def _pump(self) -> None:
-        failures = 0
+        backoff = Backoff()
         while True:
             try:
                 async with asyncio.timeout(_LOOK):
@@ -309,12 +309,11 @@ class Fanout:
             try:
                 async with self._reads:
                     await self._read()
-                failures = 0
+                backoff.reset()
                 self._redis(away=False)
             except BusUnreachable:
-                failures += 1
                 self._redis(away=True)
-                await asyncio.sleep(random.uniform(0.02, min(1.0, 0.05 * 2 ** min(failures, 8))))
+                await backoff.pause()
                 await self._client.moved()
                 self._dirty.update(self._topics)
                 self._wake.set()

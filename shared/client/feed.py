@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import random
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Any, Protocol
 
 from pydantic import ValidationError
 
 from shared import failpoints, log
+from shared.bus.backoff import Backoff
 from shared.bus.base import Bus, OnMessage, OnReady
 from shared.bus.keys import CHATTER, CHATTER_OUTPUT, Names
 from shared.bus.messages import Output, now
@@ -127,14 +127,13 @@ class Feed:
 
 async def entries(client: Line, stream: str, after: str) -> AsyncGenerator[tuple[str, bytes], None]:
     """`(id, data)` of a stream's entries after a cursor, for ever; while Redis is away it waits for it."""
-    failures = 0
+    backoff = Backoff()
     while True:
         try:
             found = await client.bus.read({stream: after}, _BLOCK_MS)
-            failures = 0
+            backoff.reset()
         except BusUnreachable:
-            failures += 1
-            await asyncio.sleep(random.uniform(0.02, min(1.0, 0.05 * 2 ** min(failures, 8))))
+            await backoff.pause()
             await client.moved()
             after = "$" if failpoints.without("gap-fill") else after
             continue

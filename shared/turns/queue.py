@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -198,16 +197,21 @@ class Queue:
         self.handoff: Callable[[], str] = str  # where an idle worker is given turns: see handoff.py
 
     async def _call(self, script: Script, *arguments: Argument, patience: float = 0.0) -> Any:
-        ends = asyncio.get_running_loop().time() + patience
-        attempt = 0
-        while True:
-            attempt += 1
-            try:
-                return await self.bus.script(script, self.prefix, *arguments)
-            except BusUnreachable:
-                if asyncio.get_running_loop().time() >= ends:
-                    raise
-                await asyncio.sleep(random.uniform(0.02, min(1.0, 0.05 * 2 ** min(attempt, 8))))
+        try:
+            return await self.bus.script(script, self.prefix, *arguments)
+        except BusUnreachable:
+            if not patience:
+                raise
+        # Only now: a call that succeeds need not wait for the library to be loaded.
+        from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
+
+        again = AsyncRetrying(
+            retry=retry_if_exception_type(BusUnreachable),
+            stop=stop_after_delay(patience),
+            wait=wait_random_exponential(multiplier=0.1, max=1.0, min=0.02),
+            reraise=True,
+        )
+        return await again(self.bus.script, script, self.prefix, *arguments)
 
     def _signed(self, channel: str, text: str) -> str:
         """An output as it goes out: signed, and `kept`, since it stands in our stream as well."""

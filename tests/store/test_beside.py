@@ -27,8 +27,7 @@ from shared.store.records import Task
 from shared.store.sqlite import SqliteStore
 from shared.store.supabase import SupabaseStore
 from shared.tasks import states as machine
-from shared.tools.tasks import format as board
-from shared.tools.context import Context
+from shared.tasks.create import create
 
 async def main(place, key, what):
     store = SupabaseStore(place, key, limit=60.0) if key else SqliteStore(Path(place))
@@ -38,9 +37,7 @@ async def main(place, key, what):
     if what == "move":
         await machine.move(store, task.id, "assigned", "scheduler", "k", assignee="backend")
     else:
-        here = Context(agent="chatter", store=store, session_id="s", turn_id="t")
-        row = Task(slug="", project_id=task.project_id, title="Another")
-        await board.insert(here, row)
+        await create(store, "chatter", [Task(slug="", project_id=task.project_id, title="Another")])
     await store.close()
 
 asyncio.run(main(*sys.argv[1:]))

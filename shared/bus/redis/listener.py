@@ -8,12 +8,12 @@ and made again.
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Sequence
 from typing import Any
 
 from shared import log
 from shared.bus import base
+from shared.bus.backoff import Backoff
 from shared.bus.redis.wire import LOST, Connect, ErrorReply, Wire
 from shared.errors import ConfigurationError, PromptDockError
 
@@ -42,7 +42,7 @@ class RedisListener(base.Listener):
 
     async def run(self) -> None:
         """Listen until cancelled."""
-        failures = 0
+        backoff = Backoff(most=2.0)
         while True:
             started = asyncio.get_running_loop().time()
             try:
@@ -52,13 +52,13 @@ class RedisListener(base.Listener):
             except (*LOST, TimeoutError, PromptDockError) as error:
                 if self._missing == 0 and self._wire is not None:  # it was listening
                     self.broke = self._wire.last_byte
-                stable = asyncio.get_running_loop().time() - started > 10
-                failures = 1 if stable else failures + 1
-                if failures in (1, 10):
+                if asyncio.get_running_loop().time() - started > 10:  # it was stable
+                    backoff.reset()
+                if backoff.failures in (0, 9):
                     log.get().warning(
                         "Lost the connection to Redis, reconnecting", why=str(error) or type(error).__name__
                     )
-                await asyncio.sleep(random.uniform(0, min(2.0, 0.05 * 2 ** min(failures, 8))))
+                await backoff.pause()
 
     async def _once(self) -> None:
         self._missing, self._ready = len(self._channels) + len(self._patterns), None
