@@ -101,8 +101,9 @@ def test_two_streams_go_on_by_one_id(url: str, place: Site) -> None:
     say(place, "left", "l1")
     say(place, "right", "r1")
     until(lambda: sorted(contents(page)) == ["l1", "r1"], what="both")
+    last = page.last()
     say(place, "left", "l2")
-    again = Page(url, "/api/events?session=left&session=right", page.last())
+    again = Page(url, "/api/events?session=left&session=right", last)
     until(lambda: "l2" in contents(again), what="what was missed")
     assert "l1" not in contents(again) and "r1" not in contents(again)
 
