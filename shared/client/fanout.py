@@ -215,7 +215,10 @@ class Fanout:
         return found
 
     async def _missed(self, topic: _Topic, after: str) -> list[Moment]:
-        """The kept entries of a topic after a cursor, up to where the topic is."""
+        """The kept entries of a topic after a cursor, up to where the topic is, or beyond.
+
+        What lies beyond is not skipped by that: the other readers have yet to see it.
+        """
         if not before(after, topic.cursor):
             return []
         found: list[Moment] = []
@@ -228,7 +231,6 @@ class Fanout:
                 break
             found += [_moment(topic.name, entry.id, entry.fields.get("data", b"")) for entry in entries]
             at = entries[-1].id
-        topic.cursor = max(topic.cursor, at, key=_place)
         return found
 
     async def _gap(self, topic: _Topic, after: str) -> bool:

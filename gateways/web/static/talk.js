@@ -60,7 +60,7 @@ async function awaited(address, wanted, tries) {
 
 async function fetchTurn(id, wanted) {
   closing.add(id);
-  const html = await awaited(`${base}/turn/${part(id)}`, `data-id="${wanted.replaceAll('"', "&#34;")}"`, 8);
+  const html = await awaited(`${base}/turn/${part(id)}`, `data-id="${wanted.replaceAll('"', "&#34;")}"`, 7);
   closing.delete(id);
   if (html) put(html).forEach(focusCard);
   else if (turn?.id === id) entries.append(el("article", { class: "entry answer", "data-id": wanted }, ...now.childNodes)); // the Store is away
@@ -438,8 +438,9 @@ async function fitting(given) {
 
 async function smaller(file, most) {
   const whole = await createImageBitmap(file).catch(() => { throw new Error(`${file.name} cannot be read as a picture.`); });
-  for (let side = SIDE; side > 100; side *= 0.8) {
-    const scale = Math.min(1, side / Math.max(whole.width, whole.height));
+  const large = Math.max(whole.width, whole.height);
+  for (let side = Math.min(SIDE, large); side > 100; side *= 0.75) {
+    const scale = side / large;
     const canvas = new OffscreenCanvas(Math.ceil(whole.width * scale), Math.ceil(whole.height * scale));
     canvas.getContext("2d").drawImage(whole, 0, 0, canvas.width, canvas.height);
     const made = await canvas.convertToBlob({ type: "image/webp", quality: 0.8 });

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 from playwright.sync_api import expect
 
+from shared.bus.embedded import Embedded
 from shared.bus.images import MAX_IMAGE_BYTES
 from tests.support.messages_api import MessagesApi
 from tests.support.pictures import png
-from tests.support.processes import Site, Worker, until
-from tests.support.valkey import free_port, valkey
+from tests.support.processes import Site, Worker
+from tests.support.valkey import free_port
 from tests.support.wire import listener
 from tests.web.browser.conftest import Opens
 from tests.web.browser.looking import Watched
@@ -22,7 +24,7 @@ from tests.web.conftest import api, chatter, place
 from tests.web.render.test_markdown import HOSTILE
 from tests.web.support import serve
 
-__all__ = ["api", "chatter", "place", "valkey"]
+__all__ = ["api", "chatter", "place"]
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("chatter")]
 
@@ -40,7 +42,7 @@ ASK = {
 }
 ASKED = {"name": "consult_planner", "input": {"question": "How is it planned?"}}
 RULES: list[dict[str, Any]] = [
-    {"user": "gradually", "steps": [{"text": WORDS, "pace": 0.08}]},
+    {"user": "gradually", "steps": [{"text": WORDS, "pace": 0.15}]},
     {"user": "ask somebody", "steps": [{"tools": [ASKED]}, {"text": "Without it: {{result}}"}]},
     {
         "user": "rich",
@@ -54,6 +56,20 @@ RULES: list[dict[str, Any]] = [
     {"steps": [{"text": "You said: {{user}}"}]},
 ]
 PORT = free_port()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
+    """The module's own Redis, which a test may stop."""
+    made = Embedded(tmp_path_factory.mktemp("valkey"), free_port())
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def valkey(server: Embedded) -> str:
+    return server.url
 
 
 @pytest.fixture(scope="module")
@@ -291,9 +307,9 @@ def test_text_files_go_along_and_others_are_refused(opens: Opens, tmp_path: Any)
 DROP = """([name, kind, size]) => new Promise(done => {
   const canvas = Object.assign(document.createElement('canvas'), {width: size, height: size});
   const pen = canvas.getContext('2d');
-  for (let at = 0; at < size * size / 16; at++) {
+  for (let at = 0; at < size * size / 4; at++) {
     pen.fillStyle = '#' + Math.floor(Math.random() * 0xffffff).toString(16).padStart(6, '0');
-    pen.fillRect(at * 4 % size, Math.floor(at * 4 / size) * 4, 4, 4);
+    pen.fillRect(at * 2 % size, Math.floor(at * 2 / size) * 2, 2, 2);
   }
   canvas.toBlob(blob => {
     const data = new DataTransfer();
@@ -309,7 +325,7 @@ def test_a_picture_is_made_small_sent_to_the_model_and_stays_with_the_conversati
 ) -> None:
     here = opens("/chat/pictures")
     page = here.page
-    assert page.evaluate(DROP, ["screen.png", "image/png", 1600]) > 200_000, "as it is it would not fit"
+    assert page.evaluate(DROP, ["screen.png", "image/png", 640]) > 200_000, "as it is it would not fit"
     expect(page.locator("#files img")).to_be_visible()
     here.says("What is on it?")
     here.hears("What is on it?")
@@ -362,20 +378,38 @@ def test_a_request_whose_row_is_on_its_way_is_shown_to_who_opens_the_page_just_t
             .then(talk => talk.event('approval', {id: 'just-asked'}))""")
 
 
-def test_when_redis_is_away_the_page_says_so_and_what_is_said_is_kept(
-    opens: Opens, place: Site, tmp_path: Any
+def test_when_the_store_cannot_be_read_the_page_says_so_and_one_goes_on_talking(
+    opens: Opens, place: Site
+) -> None:
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    store: dict[str, Any] = {
+        "SUPABASE_URL": nowhere,
+        "SUPABASE_SERVICE_ROLE_KEY": "sb_secret_tests_0000000000",
+    }
+    address = serve(place, PROMPTDOCK_WEB_PORT=str(free_port()), **store)[1]
+    page = opens().page
+    page.goto(f"{address}/chat/stored")
+    expect(page.locator("#store-away")).to_contain_text("The Store cannot be read")
+    page.fill("#say", "still there?")
+    page.press("#say", "Enter")
+    expect(page.locator("#log")).to_contain_text("You said: still there?", timeout=20_000)
+
+
+def test_when_redis_is_killed_the_page_says_so_and_what_is_said_goes_out_when_it_is_back(
+    opens: Opens, server: Embedded
 ) -> None:
     here = opens("/chat/away")
-    nowhere = f"redis://127.0.0.1:{free_port()}"
-    lost = serve(place, PROMPTDOCK_WEB_PORT=str(free_port()), REDIS_URL=nowhere)[1]
     page = here.page
-    page.goto(f"{lost}/chat/away")
-    expect(page.locator("#away")).to_contain_text("Redis is away")
-    page.fill("#say", "are you there?")
-    page.press("#say", "Enter")
+    here.says("before")
+    here.hears("before")
+    server.stop()
+    expect(page.locator("#away")).to_contain_text("Redis is away", timeout=15_000)
+    here.says("are you there?")
     expect(page.locator(".said .foot").last).to_contain_text("kept")
-    page.goto(f"{lost}/health")
+    page.click(".tabs a[data-tab=health]")
     expect(page.locator(".health")).to_contain_text("Redis is away")
-    until(lambda: list((place.home / "outbox").glob("*.json")), what="a letter in the outbox")
-    for letter in (place.home / "outbox").glob("*.json"):
-        letter.unlink()
+    server.start()
+    here.hears("are you there?")
+    expect(page.locator("#away")).to_be_hidden()
+    expect(page.locator(".said .foot", has_text="kept")).to_have_count(0)
+    expect(page.locator(".said", has_text="are you there?")).to_have_count(1)
