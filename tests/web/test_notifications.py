@@ -6,8 +6,6 @@ import base64
 import hashlib
 import hmac
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +14,7 @@ import pytest
 
 from shared.client.local.people import People
 from tests.notify.receiver import Received, Receiver, receiving
+from tests.support.forked import Done
 from tests.support.processes import Site, Worker, until
 from tests.web.support import serve
 
@@ -31,17 +30,9 @@ def receiver() -> Iterator[Receiver]:
         yield made
 
 
-def typed(place: Site, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+def typed(place: Site, *words: str, stdin: str = "") -> Done:
     """What a command printed."""
-    return subprocess.run(
-        [sys.executable, "-m", "gateways.cli", *words],
-        env=place.environment,
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return place.run(*words, stdin=stdin)
 
 
 def checked(one: Received, secret: str) -> dict[str, Any]:
