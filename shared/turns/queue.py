@@ -435,7 +435,7 @@ class Queue:
         """An output of no turn, with where its session is held."""
         place = await self.place(output.session_id)
         number = str(place.number) if place.number else None
-        return output.model_copy(update={"channel": place.channel or None, "thread_id": number})
+        return output.model_copy(update={"channel": place.channel or output.channel, "thread_id": number})
 
     async def owner(self, session: str) -> str:
         """Whose a session is, as the scripts note that; "" for nobody's."""

@@ -50,7 +50,8 @@ def human(names: Names, message: messages.AnyHuman, data: bytes, trusted: bool =
             place = "claim"
     ends = messages.deadline_ms(message.deadline) or -DEADLINE_MS
     channel = names.channel(HUMAN_INPUT)
-    busy = error_output(names, message.user_id, message.id or "", scripts.BUSY, message.session)
+    said_at = getattr(message, "channel", None) or ""
+    busy = error_output(names, message.user_id, message.id or "", scripts.BUSY, message.session, said_at)
     owner = owner_of(message, trusted)
     return Mail(
         *(message.id or "", session, channel, data, place, ends, reply),
@@ -118,7 +119,7 @@ def dead(names: Names, channel: str, data: bytes, error: BadMessage) -> Mail:
             # Who did not sign is told in a session of their own: a stranger fills nobody's chat.
             session = messages.default_session(sender[0], messages.PLAIN)
             session = session if isinstance(error, Refused) else sender[2]
-            refusal = error_output(names, sender[0], sender[1], str(error), session)
+            refusal = error_output(names, sender[0], sender[1], str(error), session, sender[3])
     elif request := _request(data):
         asker, request_id = request
         reply, refusal = names.agent(asker), _error_answer(names, channel, asker, request_id, error)
@@ -132,8 +133,10 @@ def malformed(error: BadMessage) -> str:
     return f"malformed: {error.what}{f' ({error.why})' if error.why else ''}"[:300]
 
 
-def error_output(names: Names, user: str, message_id: str, text: str, session: str = "") -> str:
-    """A closing output with status `error` for a message that is no turn."""
+def error_output(
+    names: Names, user: str, message_id: str, text: str, session: str = "", place: str = ""
+) -> str:
+    """A closing output with status `error` for a message that is no turn; `place` is the channel it came from."""
     output = messages.Output(
         user_id=user,
         content=text,
@@ -142,6 +145,7 @@ def error_output(names: Names, user: str, message_id: str, text: str, session: s
         session_id=session or messages.default_session(user),
         in_reply_to=message_id or None,
         answers=[message_id] if message_id else [],
+        channel=place or None,
     )
     return output.text(names.channel(CHATTER_OUTPUT))
 
@@ -180,19 +184,15 @@ def _readable(data: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _sender(data: bytes) -> tuple[str, str, str] | None:
-    """Who sent something malformed, with its id and session, where they can be read."""
+def _sender(data: bytes) -> tuple[str, str, str, str] | None:
+    """Who sent something malformed, with its id, session and channel, where they can be read."""
     value = _readable(data)
     if value is None:
         return None
-    user = value.get("user_id")
-    if not (isinstance(user, str) and 0 < len(user) <= 200 and user.isprintable()):
-        return None
-    message_id, session = value.get("id"), value.get("session_id")
-    return (
-        user,
-        message_id
-        if isinstance(message_id, str) and len(message_id) <= 200 and message_id.isprintable()
-        else "",
-        session if isinstance(session, str) and len(session) <= 200 and session.isprintable() else "",
-    )
+    user, id, session, place = (_word(value.get(name)) for name in ("user_id", "id", "session_id", "channel"))
+    return (user, id, session, place) if user else None
+
+
+def _word(value: object) -> str:
+    """A name that can be shown; "" for what is none."""
+    return value if isinstance(value, str) and len(value) <= 200 and value.isprintable() else ""

@@ -37,6 +37,16 @@ def test_a_persons_own_sessions_are_open_to_them_alone_however_alike_the_ids_are
             sent(user, other)
 
 
+def test_what_cannot_be_taken_is_answered_in_the_channel_from_which_it_came() -> None:
+    names = Names("here")
+    value = {"user_id": "ada", "content": "hi", "id": "m", "channel": "discord:7", "replies": True}
+    busy = routing.human(names, messages.human(value), json.dumps(value).encode()).refusal
+    assert json.loads(busy)["channel"] == "discord:7"
+    data = json.dumps(value | {"thread": "two"}).encode()
+    refused = routing.dead(names, names.channel(HUMAN_INPUT), data, BadMessage("no")).refusal
+    assert json.loads(refused)["channel"] == "discord:7"
+
+
 def test_two_messages_that_have_no_id_and_cannot_be_read_are_answered_under_two_ids() -> None:
     names = Names("here")
     data = json.dumps({"user_id": "ada", "content": 5}).encode()

@@ -47,7 +47,7 @@ async def _list(settings: Settings, user: str, channel: str, as_json: bool) -> N
         (one["channel"], f"#{one['number']}", one["state"], line(one["title"], 60), screen.moment(one["at"]))
         for one in found
     ]
-    empty = "There is no thread now: promptdock ask --channel SURFACE:ID begins one."
+    empty = "There is no thread now: promptdock ask --channel SURFACE:ID --new-thread begins one."
     screen.table(rows, ("channel", "thread", "state", "about", "last word"), empty)
 
 

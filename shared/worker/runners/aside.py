@@ -52,6 +52,7 @@ class Aside:
             session_id=self._message.session,
             in_reply_to=self._turn.id,
             answers=[self._turn.id, *more],
+            channel=getattr(self._message, "channel", None),
         )
         output = await self._turn.queue.placed(output)
         await self._turn.finish(Completion(channel=channel, output=output.text(channel), dead=dead))
