@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from gateways.cli.commands.messages.ask import Order
+from gateways.cli.commands.messages.waiting import Order
 from shared.bus.keys import Names
 from shared.client import Client
 

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from gateways.cli.commands.messages.ask import Limit
+from gateways.cli.commands.messages.waiting import Limit
 from tests.cli.person import PATIENCE, Person
 from tests.support.clock import own_clock
 

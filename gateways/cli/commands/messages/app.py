@@ -62,10 +62,11 @@ def ask(
 ) -> NoReturn:
     """Ask one thing: progress goes to stderr, the answer to stdout."""
     from gateways.cli.commands.messages import ask as work
+    from gateways.cli.commands.messages import request as asked
 
-    place = work.channel_of(agent, channel)
-    way = work.Way(place, profile, full, notes, new_thread, thread, reply_to)
-    request = work.Request(text, user, session, timeout, force, as_json, way)
+    place = asked.channel_of(agent, channel)
+    way = asked.Way(place, profile, full, notes, new_thread, thread, reply_to)
+    request = asked.Request(text, user, session, timeout, force, as_json, way)
     run(lambda settings: work.ask(settings, request))
 
 

@@ -7,18 +7,18 @@ import contextlib
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 from uuid import uuid4
 
 from gateways.cli import screen
 from gateways.cli.approval_prompt import ApprovalPrompt
 from gateways.cli.commands import repo
+from gateways.cli.commands.messages.request import Conversation, Request
+from gateways.cli.commands.messages.waiting import SETTLE, Limit, Order
 from gateways.cli.run import me
-from shared.bus.messages import CLOSING, Output, default_session, in_channel
+from shared.bus.messages import CLOSING, Output
 from shared.bus.messages import decision as decides
 from shared.client import Client
-from shared.client.feed import Feed, newest
+from shared.client.feed import Feed
 from shared.client.local.typed import text_of
 from shared.client.text.stream import Stream
 from shared.client.types import Heard
@@ -28,115 +28,7 @@ from shared.client.views.tasks.progress import TurnProgress
 from shared.errors import BadMessage, PromptDockError, StoreUnavailable, TimedOut, UsageError
 from shared.settings import Settings
 
-_SETTLE = 0.5  # seconds that the last events may come behind the answer
 _STOP = 3.0  # seconds that telling the turn to stop may take
-PATIENCE = 900.0  # seconds in which an answer is awaited where nobody says otherwise
-_UNATTENDED = 60.0  # seconds in which a permission is awaited where nobody sits who could give it
-
-
-@dataclass
-class Conversation:
-    """Where a message is said: the cluster may have found that for it."""
-
-    session: str
-
-
-class Order:
-    """What two streams bring, in the order in which it was said: `waits` until the outputs until now are shown."""
-
-    def __init__(self) -> None:
-        self._shown = (0, 0)
-        self._more = asyncio.Event()
-        self._lines: set[asyncio.Task[None]] = set()
-
-    def shown(self, cursor: str) -> None:
-        """The outputs up to this one are on the screen, or are not for it."""
-        self._shown = max(self._shown, _place(cursor))
-        self._more.set()
-
-    async def _until(self, cursor: str) -> None:
-        while self._shown < _place(cursor):
-            self._more.clear()
-            await self._more.wait()
-
-    def tell(self, client: Client, text: str) -> None:
-        """A line that came by an event, behind the outputs that were said before it."""
-
-        async def in_turn() -> None:
-            with contextlib.suppress(PromptDockError, TimeoutError):
-                async with asyncio.timeout(_SETTLE):
-                    await self._until(await newest(client))
-            screen.talk(text)
-
-        self._lines.add(task := asyncio.create_task(in_turn()))
-        task.add_done_callback(self._lines.discard)
-
-    async def end(self) -> None:
-        """All lines are told."""
-        await asyncio.gather(*self._lines)
-
-
-def _place(cursor: str) -> tuple[int, int]:
-    ms, _, number = cursor.partition("-")
-    return int(ms), int(number or 0)
-
-
-@dataclass(frozen=True)
-class Way:
-    """How it is to be answered: where it is said, by which profile, in which mode."""
-
-    channel: str | None = None
-    profile: str | None = None
-    full: bool = False
-    notes: bool = False
-    new_thread: bool = False
-    thread: int | None = None
-    reply_to: str | None = None
-
-    @property
-    def threaded(self) -> bool:
-        """Whether the cluster finds its conversation."""
-        return bool(self.new_thread or self.thread or self.reply_to)
-
-    def fields(self) -> dict[str, Any]:
-        """As the message says it: nothing where it goes the usual way."""
-        mode = {"mode": "full"} if self.full else {}
-        return (
-            mode
-            | ({"notes": True} if self.notes else {})
-            | ({"replies": True} if self.new_thread else {})
-            | {"channel": self.channel, "profile_id": self.profile}
-            | {"thread": self.thread, "reply_to": self.reply_to}
-        )
-
-
-def channel_of(agent: str | None, channel: str | None) -> str | None:
-    """The channel that is meant: that of an agent in our own surfaces, or one by its name."""
-    if agent and channel:
-        raise UsageError(
-            "--agent and --channel say two things", "an agent is asked on its own channel", "give one"
-        )
-    return f"promptdock:{agent}" if agent else channel
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is asked, by whom, and how long the answer is awaited."""
-
-    text: str
-    user: str
-    session: str | None
-    timeout: float | None  # seconds; None: as long as it makes sense here
-    force: bool
-    as_json: bool
-    way: Way = Way()
-
-    @property
-    def conversation(self) -> str:
-        """Where it is said."""
-        if self.session or not self.way.channel:
-            return self.session or default_session(self.user)
-        return in_channel(self.user, self.way.channel)
 
 
 async def ask(settings: Settings, request: Request) -> int:
@@ -247,38 +139,6 @@ async def _numbered(client: Client, session: str, user: str, text: str) -> str:
     return text
 
 
-class Limit:
-    """How long an answer is awaited: a permission that nobody here can give, not as long as work that is done."""
-
-    def __init__(self, seconds: float | None, attended: bool) -> None:
-        self.seconds = PATIENCE if seconds is None else seconds
-        self._fixed = attended or seconds is not None
-        self._timeout = asyncio.timeout(self.seconds)
-        self._end: float | None = None
-
-    async def __aenter__(self) -> None:
-        await self._timeout.__aenter__()
-        self._end = self._timeout.when()
-
-    async def __aexit__(self, *error: Any) -> None:
-        self._fixed = True
-        await self._timeout.__aexit__(*error)
-
-    def asked(self) -> None:
-        """From now on a permission is waited for."""
-        self._change(_UNATTENDED)
-
-    def goes_on(self) -> None:
-        """Work is done again."""
-        self._change(PATIENCE)
-
-    def _change(self, seconds: float) -> None:
-        if not self._fixed and self._end is not None and self.seconds != seconds:
-            self.seconds = seconds
-            until = asyncio.get_running_loop().time() + seconds
-            self._timeout.reschedule(min(self._end, until))
-
-
 async def _remind(
     client: Client, session: str, request: Request, text: str, prompt: ApprovalPrompt | None
 ) -> bool:
@@ -354,7 +214,7 @@ async def _progress(output: Output, prompt: ApprovalPrompt | None, stream: Strea
 
 async def _briefly(ended: asyncio.Event) -> None:
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_SETTLE):
+        async with asyncio.timeout(SETTLE):
             await ended.wait()
 
 
