@@ -26,7 +26,7 @@ Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
 
 class Dispatcher:
-    """Called with every message that its worker's ear hears; must not block."""
+    """Called with every message that its worker's intake hears; must not block."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Dispatcher:
             self._joined(channel, content)
 
     def _rung(self, content: dict[str, Any]) -> None:
-        """The desk's own bell: a session is to be stopped, or to look for what it waits for; the agent changed."""
+        """The queue's own channel: a session is to be stopped, or to look for what it waits for; the agent changed."""
         if content.get("changed"):
             self._stale.set()
         running = self._pool.of(str(content.get("look", "")))
@@ -171,7 +171,7 @@ class Dispatcher:
         return bool(found)
 
     def _ring(self, told: dict[str, Any]) -> None:
-        """Tell the other replicas of this agent, by the bell of its desk."""
+        """Tell the other replicas of this agent, by the channel of its queue."""
 
         async def ring() -> None:
             with contextlib.suppress(PromptDockError):

@@ -99,14 +99,14 @@ async def make(resources: Resources, profile: Profile) -> Worker:
 
     tools = catalog.registry()
     source = ServerTools(resources.mcp)
-    engine = AgentRunner(resources, profile, tools, ToolExecutor(tools), source=source)
-    engine.check()
+    agent_runner = AgentRunner(resources, profile, tools, ToolExecutor(tools), source=source)
+    agent_runner.check()
     if profile.kind == "chat":
         from shared.worker.services.leader import ConversationServices
 
-        engine = dataclasses.replace(engine, services=ConversationServices(engine))
-    beside = _services(resources, engine)
-    runner = _runners(engine)
+        agent_runner = dataclasses.replace(agent_runner, services=ConversationServices(agent_runner))
+    beside = _services(resources, agent_runner)
+    runner = _runners(agent_runner)
     worker: Worker = Worker(
         resources,
         profile,
@@ -118,21 +118,21 @@ async def make(resources: Resources, profile: Profile) -> Worker:
             threads.MOVED: threads.move,
             keeping.APPLIER: keeping.apply,
         },
-        lambda: engine.model,
+        lambda: agent_runner.model,
         lambda instance: {
             **beside(instance),
             "home": RemoteHost(
                 resources.connection,
                 resources.store,
                 resources.repos,
-                engine.replies,
-                engine.handler,
+                agent_runner.replies,
+                agent_runner.handler,
                 resources.signatures,
             ).run(),
         },
     )
     worker.spawn(provider.keep(resources.model))
-    worker.spawn(engine.warm())
+    worker.spawn(agent_runner.warm())
     if profile.kind == "chat":
         from shared.worker import scratch_repository
         from shared.worker.services import ownership
@@ -147,31 +147,31 @@ async def make(resources: Resources, profile: Profile) -> Worker:
     return worker
 
 
-def _services(resources: Resources, engine: AgentRunner) -> Services:
+def _services(resources: Resources, agent_runner: AgentRunner) -> Services:
     """What it does beside its turns, by its kind."""
-    if engine.profile.kind != "chat":
+    if agent_runner.profile.kind != "chat":
         return lambda _instance: {}
     from shared.worker.services import leader
 
-    return leader.of_chatter(resources, engine)
+    return leader.of_chatter(resources, agent_runner)
 
 
-def _runners(engine: AgentRunner) -> Callable[[Worker, Turn], Runner]:
+def _runners(agent_runner: AgentRunner) -> Callable[[Worker, Turn], Runner]:
     """What carries a turn out; a worker loads only what its kind needs, and before its first turn."""
-    match engine.profile.kind:
+    match agent_runner.profile.kind:
         case "chat":
-            return _chats(engine)
+            return _chats(agent_runner)
         case "coding":
             from shared.worker.coding.runner import TaskRunner
 
-            return lambda _worker, turn: TaskRunner(engine, turn)
+            return lambda _worker, turn: TaskRunner(agent_runner, turn)
         case _:
             from shared.worker.runners.consult import ConsultRunner
 
-            return lambda _worker, turn: ConsultRunner(engine, turn)
+            return lambda _worker, turn: ConsultRunner(agent_runner, turn)
 
 
-def _chats(engine: AgentRunner) -> Callable[[Worker, Turn], Runner]:
+def _chats(agent_runner: AgentRunner) -> Callable[[Worker, Turn], Runner]:
     from shared.worker.runners.approval import ApprovalRunner, answers_leave
     from shared.worker.runners.chat.drawing import DrawingRunner, draws
     from shared.worker.runners.chat.runner import ChatRunner
@@ -179,20 +179,22 @@ def _chats(engine: AgentRunner) -> Callable[[Worker, Turn], Runner]:
     from shared.worker.runners.chat.titling import TitleRunner, titles
     from shared.worker.runners.command import CommandRunner, apart
 
-    names = engine.resources.connection.names
+    names = agent_runner.resources.connection.names
     human = names.channel(HUMAN_INPUT)
 
     def runner(worker: Worker, turn: Turn) -> Runner:
         if answers_leave(turn):
-            return ApprovalRunner(engine.resources.approvals, names, turn)
+            return ApprovalRunner(agent_runner.resources.approvals, names, turn)
         if apart(turn, human):
             return CommandRunner(names, turn)
         if draws(turn, human):
-            return DrawingRunner(engine, turn)
+            return DrawingRunner(agent_runner, turn)
         if titles(turn, human):
-            return TitleRunner(engine, turn)
+            return TitleRunner(agent_runner, turn)
         return (
-            SummaryRunner(engine, turn) if condenses(turn, human) else ChatRunner(engine, turn, worker.spawn)
+            SummaryRunner(agent_runner, turn)
+            if condenses(turn, human)
+            else ChatRunner(agent_runner, turn, worker.spawn)
         )
 
     return runner

@@ -65,8 +65,8 @@ class RunningTurn:
 class Pool:
     """All turns of one worker, by session, at most `turns`. `ended` is called whenever there is room again."""
 
-    def __init__(self, desk: Queue, make: Make, ended: Callable[[], None], turns: int) -> None:
-        self.desk, self._make, self._room_again, self._turns = desk, make, ended, turns
+    def __init__(self, queue: Queue, make: Make, ended: Callable[[], None], turns: int) -> None:
+        self.queue, self._make, self._room_again, self._turns = queue, make, ended, turns
         self.draining = False  # what is cancelled from now on is handed over, not stopped
         self._running: dict[str, RunningTurn] = {}
         self._saying: set[asyncio.Task[None]] = set()
@@ -91,7 +91,7 @@ class Pool:
                 return
             running.turn.lost.set()
             running.task.cancel()
-        turn = Turn(self.desk, claim)
+        turn = Turn(self.queue, claim)
         task = asyncio.create_task(self._carry(turn), name=f"turn {turn.id}")
         self._running[turn.session] = RunningTurn(turn, task)
         task.add_done_callback(lambda done: self._ended(turn, done))
@@ -99,7 +99,7 @@ class Pool:
     def given(self, claim: Claim) -> None:
         """Carry out what nobody had to claim; what may not be taken any more goes back at once."""
         if self.draining or self.suspects:
-            self._say(self.desk.release(claim.session, claim.epoch))
+            self._say(self.queue.release(claim.session, claim.epoch))
         else:
             self.take(claim)
 
@@ -120,7 +120,7 @@ class Pool:
 
     def _acquit(self, session: str) -> None:
         """We lost a lease and live: only slow, so that its message is no poison."""
-        self._say(self.desk.forgive_delivery(session))
+        self._say(self.queue.forgive_delivery(session))
 
     def _say(self, call: Coroutine[Any, Any, None]) -> None:
         """Tell Redis beside what runs; where it cannot be told, the lease runs out."""
@@ -144,7 +144,7 @@ class Pool:
             name: running.turn.epoch for name, running in self._running.items() if not running.turn.ended
         }
         asked = time.monotonic()
-        gone = await self.desk.beat(epochs)
+        gone = await self.queue.beat(epochs)
         for running in self:
             if running.turn.session not in gone and running.turn.epoch == epochs.get(running.turn.session):
                 running.turn.renewed = max(running.turn.renewed, asked)
@@ -208,7 +208,7 @@ class Pool:
         what = error if isinstance(error, BadMessage) else BadMessage("the message cannot be understood")
         reason = routing.malformed(what) if isinstance(error, BadMessage) else outbox.reason("inbox", error)
         log.get().error("A message cannot be read", why=reason)
-        names = self.desk.names
+        names = self.queue.names
         told = (
             routing.dead(names, names.channel(HUMAN_INPUT), turn.given[0].data, what) if turn.given else None
         )
@@ -261,7 +261,7 @@ class Pool:
 
     async def _fail(self, runner: Runner, error: PromptDockError, dead: str = "") -> None:
         """End the turn with an error; whoever reads the log finds the cause there."""
-        incidents.turn_failed(self.desk.agent, error, dead)
+        incidents.turn_failed(self.queue.agent, error, dead)
         await runner.failed(error, dead)
 
     async def _cancelled(self, turn: Turn, runner: Runner) -> None:

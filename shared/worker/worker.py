@@ -50,7 +50,7 @@ class Worker:
     ) -> None:
         self.resources, self.profile = resources, profile
         self.instance = instance_of(os.getpid()) + secrets.token_hex(2)
-        self.desk = resources.connection.queue(profile.name)
+        self.queue = resources.connection.queue(profile.name)
         self.archive = Outbox(
             resources.connection.bus,
             resources.connection.names,
@@ -59,7 +59,7 @@ class Worker:
             self.instance,
             appliers,
         )
-        self.pool = Pool(self.desk, make, self._ended, profile.turns)
+        self.pool = Pool(self.queue, make, self._ended, profile.turns)
         self._shipping = LogShipping(self.archive, profile.name)
         self._model = model  # the name of the one that it thinks with now
         self._beside = beside  # what else this process does, given its instance's name
@@ -91,11 +91,11 @@ class Worker:
             self._dispatcher.clusters,
             self._dispatcher.board,
         ]
-        self.seat = Handoff(self.desk, self.instance, lambda: self.pool.idle, self.pool.given)
-        self.ear = Intake(
-            *(self.desk, listened, self._on_bell),
+        self.handoff = Handoff(self.queue, self.instance, lambda: self.pool.idle, self.pool.given)
+        self.intake = Intake(
+            *(self.queue, listened, self._on_wake_up),
             plain=self._channels,
-            handoff=self.seat,
+            handoff=self.handoff,
             signatures=resources.signatures,
         )
 
@@ -107,7 +107,7 @@ class Worker:
             log.get().warning(warning)
         services = [asyncio.create_task(work, name=name) for name, work in self._services().items()]
         try:
-            await self._first_of(self.ear.ready.wait(), services, 30)
+            await self._first_of(self.intake.ready.wait(), services, 30)
             log.get().info(f"Subscribed to: {', '.join(self._channels)}")
             try:
                 await self._beat_presence()
@@ -175,13 +175,13 @@ class Worker:
 
     def _services(self) -> dict[str, Coroutine[Any, Any, None]]:
         return {
-            "ear": self.ear.run(),
+            "intake": self.intake.run(),
             "claims": self._claims(),
             "leases": self._leases(),
             "presence": self._presence(),
             "archive": self.archive.run(busy=lambda: len(self.pool) > 0),
             "logs": self._shipping.run(),
-            "memory": Pressure(self.desk).run(),
+            "memory": Pressure(self.queue).run(),
             **self._beside(self.instance),
         }
 
@@ -204,7 +204,7 @@ class Worker:
 
     async def _claims(self) -> None:
         """Claim what is due, as long as there is room."""
-        await self.ear.ready.wait()
+        await self.intake.ready.wait()
         while not self._stop.is_set():
             self._wake.clear()
             room = self.pool.room
@@ -212,7 +212,7 @@ class Worker:
                 await self._pause(1.0)
                 continue
             try:
-                claims, due = await self.desk.claims(self.instance, room)
+                claims, due = await self.queue.claims(self.instance, room)
             except BusUnreachable:
                 await self._return()
                 continue
@@ -225,7 +225,7 @@ class Worker:
             for claim in claims:
                 self.pool.take(claim)
             # What comes is heard of, or handed over; a look without that is for what was said and not heard.
-            await self._pause(min(_IDLE, self.desk.lease_ms / 6000) if due < 0 else min(1.0, due / 1000))
+            await self._pause(min(_IDLE, self.queue.lease_ms / 6000) if due < 0 else min(1.0, due / 1000))
 
     async def _return(self) -> None:
         """Redis was away: renew what is ours, and let others do so, before what is due is claimed."""
@@ -235,7 +235,7 @@ class Worker:
                 break
             except BusUnreachable:
                 await asyncio.sleep(random.uniform(0.02, 0.3))
-        await asyncio.sleep(min(1.0, self.desk.lease_ms / 4000))
+        await asyncio.sleep(min(1.0, self.queue.lease_ms / 4000))
 
     async def _pause(self, seconds: float) -> None:
         timer = asyncio.get_running_loop().call_later(seconds, self._wake.set)
@@ -255,14 +255,14 @@ class Worker:
 
     async def _leases(self) -> None:
         while True:
-            await asyncio.sleep(self.desk.lease_ms / 3000)
+            await asyncio.sleep(self.queue.lease_ms / 3000)
             with contextlib.suppress(PromptDockError):  # a lease that cannot be renewed runs out
                 await self.pool.renew()
 
     # -- what comes ------------------------------------------------------------------------------------------
 
-    def _on_bell(self, channel: str, content: dict[str, Any] | None) -> None:
-        if content is not None and content.get("id") == self.seat.last_id:
+    def _on_wake_up(self, channel: str, content: dict[str, Any] | None) -> None:
+        if content is not None and content.get("id") == self.handoff.last_id:
             return  # it is in our hands already, and there is nothing more to look for
         if channel not in (self._dispatcher.status, self._dispatcher.clusters):  # a heartbeat brings no work
             self._wake.set()
@@ -323,7 +323,7 @@ class Worker:
                 "doing": [running.turn.activity.card() for running in self.pool],
                 "turns": len(current),
                 "takes": self.profile.turns,
-                "queue": await self.desk.size(),
+                "queue": await self.queue.size(),
                 "uptime": round(time.monotonic() - self._since, 1),
                 "started": self._started,
                 "about": self.profile.description,
@@ -348,7 +348,7 @@ class Worker:
         """No new work; what runs may end, what does not is handed over at its last step."""
         log.get().info(f"{self.profile.called} draining", turns=len(self.pool))
         with contextlib.suppress(PromptDockError):
-            await self.seat.close()
+            await self.handoff.close()
             await self._beat_presence()
         await self.pool.give_over(DRAIN / 4)
         with contextlib.suppress(PromptDockError, TimeoutError):

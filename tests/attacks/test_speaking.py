@@ -53,7 +53,7 @@ Message = dict[str, Any]
 
 
 class Heard:
-    """A Chatter's ear, and what it takes in."""
+    """A Chatter's intake, and what it takes in."""
 
     def __init__(self, bus: RedisBus, may: frozenset[str] = frozenset()) -> None:
         self.bus, self.names = bus, Names(f"speak-{secrets.token_hex(4)}")

@@ -20,7 +20,7 @@ FRONT, BACK, ALL = {"frontend", "both"}, {"backend", "both"}, {"frontend", "back
 
 
 def reader_of(store: SqliteStore, home: Path, cards: list[dict[str, Any]]) -> SnapshotReader:
-    """A reader to which these are here, each with nothing on its desk."""
+    """A reader to which these are here, each with nothing in its queue."""
 
     async def here() -> list[dict[str, Any]]:
         return cards

@@ -22,7 +22,7 @@ CHATTER = ["consult_planner", "consult_researcher", "consult_agent", "assign_tas
 ALWAYS = [*(tool.name for tool in registry.category(CORE)), *CHATTER, "escalate_to_human"]
 
 
-def shelf(**more: Any) -> ToolView:
+def tool_view(**more: Any) -> ToolView:
     return ToolView(registry, ALWAYS, **{"on_demand": True, **more})
 
 
@@ -45,22 +45,22 @@ def _spelled(names: str) -> list[str]:
 
 
 def test_the_first_call_carries_little_more_than_a_fifth_of_what_all_tools_take() -> None:
-    first = len(_bytes(shelf().specs())) + len(shelf().index.encode())
-    full = len(_bytes(shelf(mode="full").specs()))
+    first = len(_bytes(tool_view().specs())) + len(tool_view().index.encode())
+    full = len(_bytes(tool_view(mode="full").specs()))
     print(f"first call, tiered: {first} bytes with the index of names; full: {full} bytes")
     assert first <= 0.22 * full, f"tiered {first} bytes, full {full} bytes"
 
 
 def test_full_mode_shows_every_tool_of_the_categories_and_the_older_names_once() -> None:
-    names = _names(shelf(mode="full").specs())
+    names = _names(tool_view(mode="full").specs())
     tiers = {tool.name for name in (CORE, *TIERS) for tool in registry.category(name)}
     assert set(names) == tiers | {tool.name for tool in registry if tool.older} | set(ALWAYS)
     assert len(names) == len(set(names))
-    assert shelf(mode="full").index == ""
+    assert tool_view(mode="full").index == ""
 
 
 def test_what_is_loaded_is_appended_in_the_order_of_loading_and_each_tool_once() -> None:
-    own = shelf()
+    own = tool_view()
     first, second, third = [
         _names(own.specs(names)) for names in ([], ["hooks"], ["hooks", "git_log", "git", "core"])
     ]
@@ -71,16 +71,16 @@ def test_what_is_loaded_is_appended_in_the_order_of_loading_and_each_tool_once()
 
 
 def test_a_list_with_deferral_is_the_same_byte_for_byte_whatever_is_loaded() -> None:
-    own = shelf()
+    own = tool_view()
     before = own.specs([], defer=True)
     assert own.specs(["git", "hooks"], defer=True) == before
-    assert _bytes(own.specs(["memory"], defer=True)) == _bytes(shelf().specs([], defer=True))
+    assert _bytes(own.specs(["memory"], defer=True)) == _bytes(tool_view().specs([], defer=True))
     assert [tool.name for tool in before if not tool.deferred] == ALWAYS
-    assert len(before) == len(shelf(mode="full").specs())
+    assert len(before) == len(tool_view(mode="full").specs())
 
 
 def test_the_index_names_all_that_can_be_loaded_and_nothing_that_is_hidden() -> None:
-    own = shelf(hidden=lambda tool: tool.name in ("git_push", "create_task"))
+    own = tool_view(hidden=lambda tool: tool.name in ("git_push", "create_task"))
     lines = dict(line.split(": ", 1) for line in own.index.splitlines()[1:])
     assert list(lines) == list(TIERS)
     for name in ("hooks", "project", "agent", "memory", "files", "system"):
@@ -106,8 +106,12 @@ def test_names_that_share_words_are_spelled_as_a_shell_would(names: str, told: s
 
 
 def test_a_tool_runs_whether_it_was_loaded_or_not_and_others_tools_never() -> None:
-    assert shelf().runs("git_log") and shelf().runs("archive_task") and shelf().runs("set_task_status")
-    assert not shelf().runs("bash") and not shelf().runs("make_coffee")
+    assert (
+        tool_view().runs("git_log")
+        and tool_view().runs("archive_task")
+        and tool_view().runs("set_task_status")
+    )
+    assert not tool_view().runs("bash") and not tool_view().runs("make_coffee")
     worker = ToolView(registry, ["bash", "view"])
     assert worker.runs("bash") and not worker.runs("create_task")
     assert _names(worker.specs(["git"])) == ["bash", "view"]
@@ -115,21 +119,21 @@ def test_a_tool_runs_whether_it_was_loaded_or_not_and_others_tools_never() -> No
 
 
 def test_a_tool_of_one_s_own_that_is_loadable_is_named_and_shown_once_it_is_loaded() -> None:
-    own = shelf(loadable=["self_edit_model", "git_log"])
+    own = tool_view(loadable=["self_edit_model", "git_log"])
     assert own.index.splitlines()[-1] == "by name only: self_edit_model git_log"
     assert "self_edit_model" not in _names(own.specs()) and own.runs("self_edit_model")
     assert _names(own.specs(["self_edit_model"]))[-1] == "self_edit_model"
-    assert "self_edit_model" in _names(shelf(loadable=["self_edit_model"], mode="full").specs())
+    assert "self_edit_model" in _names(tool_view(loadable=["self_edit_model"], mode="full").specs())
     deferred = {tool.name: tool.deferred for tool in own.specs([], defer=True)}
     assert deferred["self_edit_model"] and len(deferred) == len(own.specs([], defer=True))
-    assert not shelf().runs("self_edit_model"), "it comes with the profile, or not at all"
-    closed = shelf(loadable=["self_edit_model"], hidden=lambda tool: tool.name == "self_edit_model")
+    assert not tool_view().runs("self_edit_model"), "it comes with the profile, or not at all"
+    closed = tool_view(loadable=["self_edit_model"], hidden=lambda tool: tool.name == "self_edit_model")
     assert "self_edit_model" not in closed.index
 
 
 def test_an_unknown_category_is_said_with_those_that_there_are() -> None:
     with pytest.raises(ToolError, match="git, project, agent"):
-        shelf().specs(["cooking"])
+        tool_view().specs(["cooking"])
 
 
 async def test_the_shelf_is_looked_at_and_loaded_by_tools(bench: Bench) -> None:
@@ -186,24 +190,24 @@ def _request(*contents: str) -> Request:
         use = {"type": "tool_use", "id": f"c{number}", "name": "load_tools", "input": {}}
         result = {"type": "tool_result", "tool_use_id": f"c{number}", "content": content}
         messages += [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
-    return Request("m", ("s",), tuple(messages), tools=shelf().specs())
+    return Request("m", ("s",), tuple(messages), tools=tool_view().specs())
 
 
 async def test_where_tools_can_be_deferred_loading_answers_with_references() -> None:
     model, records = Echo(True), Records([_record("hooks")])
     content = json.dumps({"tools_added": ["fire_hook", "create_task", "no_such_tool"]})
-    await ViewedModel(model, shelf(), records).answer(_request(content, "no JSON", "{}"))
+    await ViewedModel(model, tool_view(), records).answer(_request(content, "no JSON", "{}"))
     [asked] = model.asked
-    assert asked.tools == shelf().specs([], defer=True)
+    assert asked.tools == tool_view().specs([], defer=True)
     contents = [message["content"][0]["content"] for message in asked.messages[2::2]]
     assert contents == [[{"type": "tool_reference", "tool_name": "fire_hook"}], "no JSON", "{}"]
 
 
 async def test_elsewhere_the_tools_are_appended_and_a_call_without_tools_stays_so() -> None:
     model = Echo(False)
-    shelved = ViewedModel(model, shelf(), Records([_record("hooks")]))
-    await shelved.answer(_request("{}"))
-    await shelved.answer(Request("m", ("s",), ({"role": "user", "content": "wrap up"},)))
+    viewed = ViewedModel(model, tool_view(), Records([_record("hooks")]))
+    await viewed.answer(_request("{}"))
+    await viewed.answer(Request("m", ("s",), ({"role": "user", "content": "wrap up"},)))
     assert _names(model.asked[0].tools) == [*ALWAYS, *(tool.name for tool in registry.category("hooks"))]
     assert model.asked[0].messages == _request("{}").messages
     assert model.asked[1].tools == ()

@@ -20,8 +20,8 @@ from shared.worker.runners.missed import missed
 from shared.worker.runners.task_run import Payload, TaskRun, apply_tasks
 
 
-async def ticket_of(store: SqliteStore, **more: Any) -> TaskRun:
-    """The ticket of a task that is under way."""
+async def task_run_of(store: SqliteStore, **more: Any) -> TaskRun:
+    """The run of a task that is under way."""
     row = Task(slug="calm-otter", project_id=project_key("default"), title="Dig", **more)
     await store.insert(row)
     for event in ("assigned", "started"):
@@ -55,19 +55,19 @@ def told(payload: Payload) -> str:
 async def test_what_is_told_of_a_task_is_the_state_that_it_is_in(
     store: SqliteStore, row: dict[str, Any], payload: Payload, how: str, state: str
 ) -> None:
-    ticket = await ticket_of(store, **row)
-    judged = await ticket.judged(payload)
+    task_run = await task_run_of(store, **row)
+    judged = await task_run.judged(payload)
     assert judged | {"again_in": None} == payload | {"status": how, "again_in": None}
-    assert await ticket.judged(judged) == judged
-    for change in (await ticket.ends(judged))[1:]:
+    assert await task_run.judged(judged) == judged
+    for change in (await task_run.ends(judged))[1:]:
         await apply_tasks(store, [change.values])
     (kept,) = await store.select(Task)
     assert kept.status == state
 
 
 async def test_a_change_of_a_task_that_cannot_be_stored_holds_up_none_behind_it(store: SqliteStore) -> None:
-    ticket = await ticket_of(store)
-    changes = [change.values for change in (await ticket.ends({"status": "completed"}))[1:]]
+    task_run = await task_run_of(store)
+    changes = [change.values for change in (await task_run.ends({"status": "completed"}))[1:]]
     with capture_logs() as logged:
         await apply_tasks(store, [{"task": str(new_id())}, *changes])
     (kept,) = await store.select(Task)
@@ -121,8 +121,8 @@ def test_of_a_conversation_of_several_each_is_told_what_was_for_them() -> None:
 async def test_a_task_that_failed_says_when_it_is_tried_again_and_not_where_it_is_not(
     store: SqliteStore, tried: int, seconds: int | None
 ) -> None:
-    ticket = await ticket_of(store, attempts=tried)
-    payload = await ticket.judged({"task_id": "calm-otter", "status": "failed", "error": "no"})
+    task_run = await task_run_of(store, attempts=tried)
+    payload = await task_run.judged({"task_id": "calm-otter", "status": "failed", "error": "no"})
     assert payload.get("again_in") == seconds
     assert (f"It is tried again in {seconds} s." in told(payload)) is (seconds is not None)
 

@@ -1,4 +1,4 @@
-"""The turns in a worker's hand, on a real desk."""
+"""The turns of a worker's pool, on a real queue."""
 
 from __future__ import annotations
 
@@ -56,16 +56,16 @@ async def test_a_turn_comes_to_its_end_though_the_next_of_its_session_was_claime
 ) -> None:
     """The claim may be read before the reply to the end: nothing of what follows the end is cut off."""
     bus = _Closing(valkey)
-    desk, came = Queue(bus, names, "chatter", lease_ms=60_000), list[str]()
-    pool = Pool(desk, lambda turn: _Runner(turn, came), lambda: None, 8)
+    queue, came = Queue(bus, names, "chatter", lease_ms=60_000), list[str]()
+    pool = Pool(queue, lambda turn: _Runner(turn, came), lambda: None, 8)
     try:
         for identity in ("m1", "m2"):
-            await desk.post(mail(identity))
+            await queue.post(mail(identity))
         async with asyncio.timeout(10):
-            pool.take(await claimed(desk))
+            pool.take(await claimed(queue))
             first = next(iter(pool)).task
             await bus.ended.wait()
-            pool.take(await claimed(desk))
+            pool.take(await claimed(queue))
             second = next(iter(pool)).task
             bus.reply.set()
             await asyncio.gather(first, second)
@@ -82,13 +82,13 @@ class _Waiting(_Runner):
         await asyncio.Event().wait()
 
 
-async def _suspect(desk: Queue) -> Claim:
+async def _suspect(queue: Queue) -> Claim:
     """A message with which two workers died."""
-    await desk.post(mail("bad", "bad"))
+    await queue.post(mail("bad", "bad"))
     for _ in range(2):
-        await claimed(desk)
-        await lapse(desk, "bad")
-    return await claimed(desk)
+        await claimed(queue)
+        await lapse(queue, "bad")
+    return await claimed(queue)
 
 
 @pytest.mark.parametrize("busy", ["draining", "suspects"])
@@ -96,26 +96,26 @@ async def test_what_is_given_to_whoever_may_take_nothing_more_goes_back_at_once(
     valkey: str, names: Names, busy: str
 ) -> None:
     bus = RedisBus(valkey, silence=5.0)
-    desk = Queue(bus, names, "chatter", lease_ms=60_000)
-    pool = Pool(desk, lambda turn: _Waiting(turn, []), lambda: None, 8)
+    queue = Queue(bus, names, "chatter", lease_ms=60_000)
+    pool = Pool(queue, lambda turn: _Waiting(turn, []), lambda: None, 8)
     try:
         pool.draining = busy == "draining"
         if busy == "suspects":
-            pool.given(await _suspect(desk))
+            pool.given(await _suspect(queue))
         assert pool.suspects is (busy == "suspects")
-        await desk.post(mail("m1"))
-        pool.given(await claimed(desk))
+        await queue.post(mail("m1"))
+        pool.given(await claimed(queue))
         assert pool.of("s") is None
 
         async def back() -> bool:
-            return isinstance(claim := await desk.claim("w2"), Claim) and claim.tries == 1
+            return isinstance(claim := await queue.claim("w2"), Claim) and claim.tries == 1
 
         await eventually(back, 5)
         pool.drop()
         pool.draining = False
         await until(lambda: not len(pool))
-        await desk.post(mail("m2", "t"))
-        pool.given(await claimed(desk))
+        await queue.post(mail("m2", "t"))
+        pool.given(await claimed(queue))
         assert pool.of("t") is not None
         pool.drop()
         await until(lambda: not len(pool))
@@ -127,20 +127,20 @@ async def test_a_worker_is_idle_when_its_only_turn_ends_and_another_may_begin_be
     valkey: str, names: Names
 ) -> None:
     bus = RedisBus(valkey, silence=5.0)
-    desk = Queue(bus, names, "chatter", lease_ms=60_000)
-    one, two = (Pool(desk, lambda turn: _Waiting(turn, []), lambda: None, turns) for turns in (1, 2))
+    queue = Queue(bus, names, "chatter", lease_ms=60_000)
+    one, two = (Pool(queue, lambda turn: _Waiting(turn, []), lambda: None, turns) for turns in (1, 2))
     try:
         for number, (pool, told) in enumerate([(one, False), (two, True), (two, False)]):
-            await desk.post(mail(f"m{number}", f"s{number}"))
-            pool.take(await claimed(desk))
+            await queue.post(mail(f"m{number}", f"s{number}"))
+            pool.take(await claimed(queue))
             assert pool.idle is told
         assert (one.room, two.room) == (0, 0)
         two.drop()
         await until(lambda: not len(two))
         assert two.room == 2
         two.draining = True
-        await desk.post(mail("last", "last"))
-        two.take(await claimed(desk))
+        await queue.post(mail("last", "last"))
+        two.take(await claimed(queue))
         assert not two.idle
         for pool in (one, two):
             pool.drop()
@@ -166,13 +166,13 @@ class _Late(_Runner):
 
 async def test_a_deadline_ends_what_runs_but_not_while_a_person_is_asked(valkey: str, names: Names) -> None:
     bus, came = RedisBus(valkey, silence=5.0), list[str]()
-    desk = Queue(bus, names, "chatter", lease_ms=60_000)
-    pool = Pool(desk, lambda turn: _Late(turn, came, turn.claimed_at + 300), lambda: None, 8)
+    queue = Queue(bus, names, "chatter", lease_ms=60_000)
+    pool = Pool(queue, lambda turn: _Late(turn, came, turn.claimed_at + 300), lambda: None, 8)
     try:
-        await desk.post(mail("asks", "asks"))
-        await desk.post(mail("late", "late"))
+        await queue.post(mail("asks", "asks"))
+        await queue.post(mail("late", "late"))
         for _ in range(2):
-            claim = await claimed(desk)
+            claim = await claimed(queue)
             pool.take(claim)
             if claim.session == "asks":
                 turn = pool.of("asks")

@@ -14,13 +14,13 @@ class BuiltinExecutor:
 
     name = "loop"
 
-    def __init__(self, engine: AgentRunner, turn: Turn, context: Context, asked: Approver) -> None:
-        self._engine, self._turn, self._context, self._asked = engine, turn, context, asked
+    def __init__(self, agent_runner: AgentRunner, turn: Turn, context: Context, asked: Approver) -> None:
+        self._agent_runner, self._turn, self._context, self._asked = agent_runner, turn, context, asked
 
     async def run(self, work: TaskWork) -> TaskOutcome:
         """From wherever the journal stands to an answer, or to a question."""
         user = {"role": "user", "content": [{"type": "text", "text": work.command}]}
-        done = await self._engine.think(
+        done = await self._agent_runner.think(
             self._turn,
             work.system,
             [user],

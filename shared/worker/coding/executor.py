@@ -30,12 +30,14 @@ async def refuse(_tool: str, _arguments: dict[str, Any], _key: str) -> str:
     return "no call is allowed here"
 
 
-def choose(engine: AgentRunner, turn: Turn, context: Context, asked: Approver, work: TaskWork) -> Executor:
+def choose(
+    agent_runner: AgentRunner, turn: Turn, context: Context, asked: Approver, work: TaskWork
+) -> Executor:
     """The executor that the settings name, else the profile; the demo model has only the built-in one."""
-    name = engine.resources.settings.executor or engine.profile.executor
-    if name == "loop" or engine.resources.model.demo:
-        return BuiltinExecutor(engine, turn, context, asked)
-    return _Wrapped(engine, turn, context, asked)
+    name = agent_runner.resources.settings.executor or agent_runner.profile.executor
+    if name == "loop" or agent_runner.resources.model.demo:
+        return BuiltinExecutor(agent_runner, turn, context, asked)
+    return _Wrapped(agent_runner, turn, context, asked)
 
 
 def check(settings: Settings, profile: Profile) -> None:
@@ -56,20 +58,20 @@ class _Wrapped:
 
     name = "claude-code"
 
-    def __init__(self, engine: AgentRunner, turn: Turn, context: Context, asked: Approver) -> None:
+    def __init__(self, agent_runner: AgentRunner, turn: Turn, context: Context, asked: Approver) -> None:
         from shared.executors.claude_code import ClaudeCode
 
         self._inner = ClaudeCode()
-        self._engine, self._turn, self._context, self._asked = engine, turn, context, asked
+        self._agent_runner, self._turn, self._context, self._asked = agent_runner, turn, context, asked
 
     async def run(self, work: TaskWork) -> Any:
-        engine, context = self._engine, self._context
-        gate = engine.gate(self._turn, self._asked, context, work.live)
+        agent_runner, context = self._agent_runner, self._context
+        gate = agent_runner.gate(self._turn, self._asked, context, work.live)
         before = context.worktree.changing
 
         async def permit(tool: str, arguments: dict[str, Any], key: str) -> str:
             verdict = await gate.permission(
-                Call(key, key, tool, arguments), engine.registry.bind(tool, arguments), context
+                Call(key, key, tool, arguments), agent_runner.registry.bind(tool, arguments), context
             )
             if verdict.allowed and tool in ("create_file", "str_replace"):
                 try:
@@ -78,28 +80,28 @@ class _Wrapped:
                     return str(error)
             return "" if verdict.allowed else verdict.reason
 
-        model = _claude(engine, work.model)
-        given = dataclasses.replace(work, permit=permit, environment=_provider(engine), model=model)
+        model = _claude(agent_runner, work.model)
+        given = dataclasses.replace(work, permit=permit, environment=_provider(agent_runner), model=model)
         return await self._inner.run(given)
 
 
-def _claude(engine: AgentRunner, chain: str) -> str:
+def _claude(agent_runner: AgentRunner, chain: str) -> str:
     """The first model of a chain that Claude Code works with; ToolError where there is none."""
     for name in listing.chain(chain):
-        if engine.resources.model.speaker(name) == "Claude":
+        if agent_runner.resources.model.speaker(name) == "Claude":
             return name
     raise ToolError(
         "Claude Code works with models of Claude alone",
-        f"the model of {engine.profile.name} is {chain}",
-        f"set {engine.profile.name.upper()}_MODEL to one of them, or PROMPTDOCK_EXECUTOR=loop",
+        f"the model of {agent_runner.profile.name} is {chain}",
+        f"set {agent_runner.profile.name.upper()}_MODEL to one of them, or PROMPTDOCK_EXECUTOR=loop",
     )
 
 
-def _provider(engine: AgentRunner) -> dict[str, str]:
+def _provider(agent_runner: AgentRunner) -> dict[str, str]:
     """The key and address of the provider, which no command of an agent gets to see."""
     from shared.executors.claude_code import access
 
-    return access(engine.resources.settings)
+    return access(agent_runner.resources.settings)
 
 
 async def tidy(repos: Mirrors, store: Store) -> None:

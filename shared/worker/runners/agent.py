@@ -108,7 +108,7 @@ class AgentRunner:
     def check(self) -> None:
         """Say at the start, not in the first turn, that the profile names an unknown tool or a wrong permission."""
         _ = self.policy
-        self.registry.pick([*self.shelf.always, *self.shelf.loadable])
+        self.registry.pick([*self.view.always, *self.view.loadable])
 
     @property
     def model(self) -> str:
@@ -132,7 +132,7 @@ class AgentRunner:
         return Replies(self.resources.connection, self.profile.name)
 
     def working_as(self, profile: Profile, base: Profile) -> AgentRunner:
-        """This engine with another profile; `base` is that without the agent's own changes."""
+        """This runner with another profile; `base` is that without the agent's own changes."""
         return replace(self, profile=profile, folder=base)
 
     def _checked(self, profile: Profile, base: Profile) -> AgentRunner:
@@ -164,7 +164,7 @@ class AgentRunner:
         return presets.preset(name, confined)
 
     @cached_property
-    def shelf(self) -> ToolView:
+    def view(self) -> ToolView:
         """What the model is shown."""
         shown = [CORE] if self.profile.on_demand else []
         categories = (self.registry.category(name) for name in (*shown, *self.profile.categories))
@@ -221,18 +221,18 @@ class AgentRunner:
         tokens: int | None = None,
         loaded: Sequence[str] = (),
     ) -> Done:
-        """Carry the turn to its end; the model is shown what the shelf holds, and each call passes the gate.
+        """Carry the turn to its end; the model is shown what its view shows, and each call passes the gate.
 
         `loaded` is what the conversation loaded before.
         """
-        shelf, gate = self.shelf, self.gate(turn, asked, context, live)
-        if index := shelf.index:
+        view, gate = self.view, self.gate(turn, asked, context, live)
+        if index := view.index:
             system = (f"{system[0]}\n\n{index}", *system[1:])
         request = Request(
             model=model or self._named(self.profile),
             system=system,
             messages=tuple(messages),
-            tools=shelf.specs(),
+            tools=view.specs(),
             max_tokens=self.profile.max_tokens,
             temperature=temperature if temperature is not None else self.profile.temperature,
             agent=self.profile.name,
@@ -270,7 +270,7 @@ class AgentRunner:
             request,
             journal=turn,
             model=MeteredModel(
-                FallbackModel(ViewedModel(resources.model, shelf, turn.records, loaded), resources.outages),
+                FallbackModel(ViewedModel(resources.model, view, turn.records, loaded), resources.outages),
                 meter,
                 turn,
             ),
@@ -279,14 +279,14 @@ class AgentRunner:
             limits=meter.limits(limits),
             live=live,
             joined=news,
-            side_by_side=lambda name: shelf.runs(name) and self._side_by_side(self.registry.get(name)),
+            side_by_side=lambda name: view.runs(name) and self._side_by_side(self.registry.get(name)),
         )
         if done.spent and (budget := meter.over()):
             turn.spent = asdict(budget)
         return done
 
     async def _leave(self, call: Call, calls: BoundCalls, gate: PermissionGate, context: Context) -> Verdict:
-        if not self.shelf.runs(call.tool):
+        if not self.view.runs(call.tool):
             return gate.refuse(call, f"{call.tool} is not among the tools of {self.profile.name}")
         if self.registry.get(call.tool).personal and not failpoints.without("mark-person"):
             return gate.refuse(call, f"{call.tool} is for a person's own command alone")

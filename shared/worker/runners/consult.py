@@ -28,14 +28,14 @@ _PLAN = 20_000  # characters of a plan that is shown again
 class ConsultRunner:
     """Runs one question. Made anew for each turn."""
 
-    def __init__(self, engine: AgentRunner, turn: Turn) -> None:
-        self.engine, self.turn, self.resources = engine, turn, engine.resources
-        self.agent = engine.profile.name
+    def __init__(self, agent_runner: AgentRunner, turn: Turn) -> None:
+        self.agent_runner, self.turn, self.resources = agent_runner, turn, agent_runner.resources
+        self.agent = agent_runner.profile.name
         self.request = messages.agent({**json.loads(turn.given[0].data), "id": turn.given[0].id})
         self._project = str(self.request.payload.get("project") or sessions.DEFAULT)
         self._colleagues: Peers | None = None
         # A task that needs no worktree is a question whose answer is the work.
-        self.ticket = (
+        self.task_run = (
             TaskRun(
                 *(self.resources.connection, self.resources.store, self.resources.model.demo),
                 *(self.agent, turn, self.request),
@@ -46,8 +46,8 @@ class ConsultRunner:
 
         activity, asked = turn.activity, asked_by(self.request)
         activity.kind, activity.title = "question", str(self.request.payload.get("question") or "")
-        if self.ticket is not None:
-            activity.kind, activity.task, activity.title = "task", self.ticket.id, self.ticket.title
+        if self.task_run is not None:
+            activity.kind, activity.task, activity.title = "task", self.task_run.id, self.task_run.title
         activity.user, activity.session = asked.user_id, asked.session
         activity.events = stream_of(self.agent, turn.session)
 
@@ -63,7 +63,7 @@ class ConsultRunner:
 
     async def run(self) -> None:
         """From claim to finish."""
-        self.engine = await self.engine.current()
+        self.agent_runner = await self.agent_runner.current()
         log.get().info(f"Received {self.request.type} from {self.request.sender}")
         if self.request.type not in ("question", "task"):
             what = f"{self.agent} takes questions and tasks, not {self.request.type}s"
@@ -75,10 +75,10 @@ class ConsultRunner:
         except Missing as error:  # another try would not find it either
             await self.failed(error)
             return
-        if self.ticket is not None:
-            await self.ticket.load()
-            await self.ticket.move("assigned", owner=self.agent)
-            await self.ticket.move("started")
+        if self.task_run is not None:
+            await self.task_run.load()
+            await self.task_run.move("assigned", owner=self.agent)
+            await self.task_run.move("started")
         final = self.turn.records.final
         if final is None:
             done, roots = await self._think()
@@ -86,10 +86,10 @@ class ConsultRunner:
             failpoints.point("worked", self.turn.id)
             await self.turn.step(FinalRecord(payload=final))
         failpoints.point("final stored", self.turn.id)
-        payload = await self.ticket.judged(final) if self.ticket else final
-        await self.engine.replies.deliver(self.request, "response", payload)
+        payload = await self.task_run.judged(final) if self.task_run else final
+        await self.agent_runner.replies.deliver(self.request, "response", payload)
         failpoints.point("final sent", self.turn.id)
-        more = await self.ticket.ends(payload) if self.ticket else []
+        more = await self.task_run.ends(payload) if self.task_run else []
         await closing.close(
             self.resources.approvals, self.resources.model.name, self.agent, self.turn, "complete", more=more
         )
@@ -97,7 +97,7 @@ class ConsultRunner:
 
     async def stopped(self) -> None:
         """Whoever asked does not want the answer any more."""
-        held = self.ticket is not None and await self.ticket.held()
+        held = self.task_run is not None and await self.task_run.held()
         await self._leave({"error": "cancelled"}, "held" if held else "stopped", "")
 
     async def failed(self, error: PromptDockError, dead: str = "") -> None:
@@ -106,10 +106,10 @@ class ConsultRunner:
 
     async def _leave(self, payload: dict[str, Any], how: str, dead: str) -> None:
         more = []
-        if self.ticket is not None:
-            payload = self.ticket.card(how) | payload
-            more = await self.ticket.ends(payload)
-        await self.engine.replies.deliver(self.request, "error", payload)
+        if self.task_run is not None:
+            payload = self.task_run.card(how) | payload
+            more = await self.task_run.ends(payload)
+        await self.agent_runner.replies.deliver(self.request, "error", payload)
         state, why = ("stopped", None) if how in ("stopped", "held") else ("error", payload["error"])
         await closing.close(
             self.resources.approvals,
@@ -124,19 +124,19 @@ class ConsultRunner:
 
     def _report(self, done: Done, answer: dict[str, Any]) -> dict[str, Any]:
         """An answer that is the outcome of a task says what a worker's outcome says."""
-        if self.ticket is None:
+        if self.task_run is None:
             return answer
         usage = done.usage
         made = {"summary": done.text, "tokens": usage.input + usage.output, "cost": usage.cost}
         if done.spent:
             asked = {"error": f"{done.spent} is spent. {done.text}", "budget": self.turn.spent or {}}
-            return self.ticket.card("spent") | made | asked
-        row = self.ticket.row
+            return self.task_run.card("spent") | made | asked
+        row = self.task_run.row
         planned = row is not None and row.type == "plan" and "plan" in answer
-        return self.ticket.card("planned" if planned else "completed") | answer | made
+        return self.task_run.card("planned" if planned else "completed") | answer | made
 
     async def _think(self) -> tuple[Done, dict[str, Root]]:
-        inheriting.request(self.turn, self.engine.profile, self.request)
+        inheriting.request(self.turn, self.agent_runner.profile, self.request)
         activity = self.turn.activity
         live = EventStream(
             self.resources.connection.bus, self.resources.connection.names, activity.events, activity
@@ -166,7 +166,7 @@ class ConsultRunner:
             say=self._say,
             cluster=colleagues,
             sandbox=self.resources.sandbox,
-            task=self.ticket.row if self.ticket else None,
+            task=self.task_run.row if self.task_run else None,
         )
         there = [f"- {root.name} ({root.kind}), commit {root.commit[:12]}" for root in roots.values()]
         there += [
@@ -175,7 +175,7 @@ class ConsultRunner:
             if row.name not in roots and row.path and row.home != self.resources.home
         ]
         system = prompt.compose(
-            self.engine.profile.system, roster=await colleagues.roster(), repositories="\n".join(there)
+            self.agent_runner.profile.system, roster=await colleagues.roster(), repositories="\n".join(there)
         )
         now = {"type": "text", "text": situation.of(self.turn, project)}
         user = {"role": "user", "content": [*self._sent_back(), *_question(self.request), now]}
@@ -185,7 +185,7 @@ class ConsultRunner:
             return []
 
         told = waiting_notice(live, self._say, beside)
-        done = await self.engine.think(
+        done = await self.agent_runner.think(
             self.turn, system, [user], context, told, joined, asked, **asked_for(self.request)
         )
         await live.close()
@@ -193,7 +193,7 @@ class ConsultRunner:
 
     def _sent_back(self) -> list[dict[str, Any]]:
         """What the person wants to be different of what a task's worker handed in before."""
-        row = self.ticket.row if self.ticket else None
+        row = self.task_run.row if self.task_run else None
         if row is None or not row.feedback:
             return []
         before = json.dumps(row.plan, ensure_ascii=False)[:_PLAN] if row.plan.get("tasks") else ""
@@ -207,20 +207,20 @@ class ConsultRunner:
             await self._say(told)
 
     async def _say(self, text: str) -> None:
-        await self.engine.replies.progress(self.request, text)
+        await self.agent_runner.replies.progress(self.request, text)
 
     def _answer(self, done: Done, roots: dict[str, Root]) -> dict[str, Any]:
         """The payload: the checked result of the profile's answer tool, beside the words."""
         payload: dict[str, Any] = {"answer": done.text, "model": done.model}
         if done.demo:
             payload["demo"] = True
-        tool = self.engine.profile.answer_tool
+        tool = self.agent_runner.profile.answer_tool
         result = self.turn.records.last_result(tool) if tool else None
-        if result is not None and self.engine.profile.answer_tool == "report_findings":
+        if result is not None and self.agent_runner.profile.answer_tool == "report_findings":
             payload |= report.answer(report.Report.model_validate(result["report"]), roots)
         elif result is not None:
             payload |= result
-        elif self.engine.profile.answer_tool == "report_findings":
+        elif self.agent_runner.profile.answer_tool == "report_findings":
             payload |= {"findings": {}, "conflicts": [], "recommendations": [], "confidence": 0.0}
         usage = done.usage
         payload["usage"] = {"input": usage.input, "output": usage.output, "cost": usage.cost}

@@ -15,16 +15,16 @@ async def of(engine: AgentRunner, name: str) -> dict[str, Any]:
     resources = engine.resources
     _, found, base = await profiles.of_agent(resources.store, resources.settings.home, name)
     other = await engine.working_as(found, base).equipped()
-    shelf = other.shelf
-    sent = f"{found.system}\n\n{shelf.index}" if shelf.index else found.system
+    view = other.view
+    sent = f"{found.system}\n\n{view.index}" if view.index else found.system
     return {
         "agent_id": name,
         "profile_id": found.row or name,
         "kept": "row" if found.row else "folder",
-        "parts": [*_parts(found), *([_part("tools", shelf.index)] if shelf.index else [])],
+        "parts": [*_parts(found), *([_part("tools", view.index)] if view.index else [])],
         "sent": sent,
         "characters": len(sent),
-        "tools": [tool.name for tool in shelf.shown()],
+        "tools": [tool.name for tool in view.shown()],
         "model": other.model,
         "permissions": other.policy.name,
         "limits": {"rounds": found.rounds, "turns": found.turns, "budget": found.budget},

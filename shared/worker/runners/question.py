@@ -127,10 +127,10 @@ class TaskQuestion:
     """Asks for one turn."""
 
     def __init__(
-        self, connection: Connection, agent: str, turn: Turn, ticket: TaskRun, who: Approver, demo: bool
+        self, connection: Connection, agent: str, turn: Turn, task_run: TaskRun, who: Approver, demo: bool
     ) -> None:
         self._connection, self._agent, self._turn = connection, agent, turn
-        self._ticket, self._who, self._demo = ticket, who, demo
+        self._task_run, self._who, self._demo = task_run, who, demo
 
     async def ask(self, question: dict[str, Any], minutes: float) -> str:
         """Wait for the person; the answer is a note in the journal then. "" where nobody answered in time."""
@@ -142,28 +142,28 @@ class TaskQuestion:
             put = QuestionRecord(id=id, at=time.time_ns() // 1_000_000, asked=asked)
             await self._turn.step(put)
         detail = questions.detail(question)
-        await self._ticket.move("question", key=f".{number}", question=asked, detail=detail)
+        await self._task_run.move("question", key=f".{number}", question=asked, detail=detail)
         await self._lay(id, question, put.at)
         left = put.at / 1000 + minutes * 60 - time.time()
         text = await wait_for(self._turn, lambda: self._answer(id), time.monotonic() + left)
         if text is None:
             await self._connection.bus.command(
-                "HDEL", _key(self._connection.names, self._ticket.id), "question"
+                "HDEL", _key(self._connection.names, self._task_run.id), "question"
             )
             return ""
         note = f"[answer to your question, from {text['by']}]: {text['text']}"
         await self._turn.step(AnsweredRecord(id=id, by=text["by"]), NoteRecord(text=note))
-        await self._ticket.move("answered", key=f".{number}", question="")
+        await self._task_run.move("answered", key=f".{number}", question="")
         return str(text["text"])
 
     async def _lay(self, id: str, question: dict[str, Any], at: int) -> None:
         bus, names = self._connection.bus, self._connection.names
-        key, desk = _key(names, self._ticket.id), self._connection.queue(self._agent)
+        key, queue = _key(names, self._task_run.id), self._connection.queue(self._agent)
         card: dict[str, Any] = {
             "id": id,
             "agent": self._agent,
             "session": self._turn.session,
-            "bell": desk.wake_up,
+            "bell": queue.wake_up,
             "at": at,
         }
         card |= {"asked": question.get("asked"), "options": question.get("options"), "shown": self._shown}
@@ -175,8 +175,8 @@ class TaskQuestion:
             queue, keep = self._connection.queue(CHATTER), await news(self._connection)
             output = await queue.placed(self._output(id, question))
             await queue.announce(channel, output.text(channel), output.session_id, keep)
-        await self._ticket.news("question", question=question.get("asked"))
-        log.get().info("Waiting for the person's answer", task=self._ticket.id)
+        await self._task_run.news("question", question=question.get("asked"))
+        log.get().info("Waiting for the person's answer", task=self._task_run.id)
 
     @property
     def _shown(self) -> str:
@@ -187,11 +187,11 @@ class TaskQuestion:
         asked = "\n".join(str(question[part]) for part in ("asked", "context") if question.get(part))
         options = [str(option) for option in question.get("options") or []]
         numbered = "".join(f"  {number}. {option}\n" for number, option in enumerate(options, 1))
-        command = f"promptdock tasks answer {self._ticket.id}"
+        command = f"promptdock tasks answer {self._task_run.id}"
         how = (
             f'Answer with a number, or in your words: {command} "…"' if options else f'Answer: {command} "…"'
         )
-        text = f"{self._agent.capitalize()} asks about task {self._ticket.id}: {asked}\n{numbered}{how}"
+        text = f"{self._agent.capitalize()} asks about task {self._task_run.id}: {asked}\n{numbered}{how}"
         return messages.Output(
             user_id=self._who.user_id,
             content=text,
@@ -200,11 +200,11 @@ class TaskQuestion:
             session_id=self._shown,
             question=str(question.get("asked") or ""),
             options=options or None,
-            task=self._ticket.card("waiting"),
+            task=self._task_run.card("waiting"),
             demo=self._demo or None,
         )
 
     async def _answer(self, id: str) -> dict[str, Any] | None:
-        key = _key(self._connection.names, self._ticket.id)
+        key = _key(self._connection.names, self._task_run.id)
         kept = await self._connection.bus.command("HGET", key, f"answer:{id}")
         return dict(json.loads(kept)) if kept else None

@@ -51,15 +51,15 @@ def question_of(redis: RedisBus, names: Names, turn_id: str = "turn") -> TaskQue
     )
     turn.look = AsyncMock()
     card = {"task_id": "calm-otter", "status": "waiting"}
-    ticket = SimpleNamespace(id="calm-otter", move=AsyncMock(), news=AsyncMock(), card=lambda _: card)
+    task_run = SimpleNamespace(id="calm-otter", move=AsyncMock(), news=AsyncMock(), card=lambda _: card)
     who = Approver(user_id="ann", session="s")
-    return TaskQuestion(connection, "backend", cast(Turn, turn), cast(TaskRun, ticket), who, demo=False)
+    return TaskQuestion(connection, "backend", cast(Turn, turn), cast(TaskRun, task_run), who, demo=False)
 
 
 async def kept(redis: RedisBus, names: Names) -> list[messages.Output]:
     """What the conversation is to be told again."""
-    desk = Queue(redis, names, "chatter", lease_ms=1000)
-    found = await redis.command("XRANGE", f"{desk.prefix}untold:s", "-", "+")
+    queue = Queue(redis, names, "chatter", lease_ms=1000)
+    found = await redis.command("XRANGE", f"{queue.prefix}untold:s", "-", "+")
     return [messages.Output.model_validate_json(fields[1]) for _, fields in found]
 
 
@@ -87,7 +87,7 @@ async def test_the_number_of_an_option_is_an_answer_and_the_history_keeps_the_op
         await question.answer(redis, names, "calm-otter", "ann", "3")
     await question.answer(redis, names, "calm-otter", "ann", "2")
     assert await asking == "blue"
-    moved = cast(AsyncMock, question_put._ticket.move).await_args_list[0]
+    moved = cast(AsyncMock, question_put._task_run.move).await_args_list[0]
     assert moved.kwargs["detail"] == {"asked": "Which color?", "options": ["red", "blue"], "context": ""}
 
 
@@ -139,13 +139,13 @@ async def test_only_a_question_that_is_open_is_told_again(redis: RedisBus, names
     asking = asyncio.create_task(
         question_of(redis, names, "later").ask(ASKED | {"asked": "How many?"}, minutes=1)
     )
-    desk = Queue(redis, names, "chatter", lease_ms=1000)
+    queue = Queue(redis, names, "chatter", lease_ms=1000)
 
     async def both() -> bool:
         return len(await kept(redis, names)) == 2
 
     await eventually(both)
-    untold = await redis.command("XRANGE", f"{desk.prefix}untold:s", "-", "+")
+    untold = await redis.command("XRANGE", f"{queue.prefix}untold:s", "-", "+")
     turn = SimpleNamespace(
         id="m",
         session="s",

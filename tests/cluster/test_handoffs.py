@@ -34,13 +34,13 @@ def _idle(wire: Wire) -> int:
 
 
 def test_an_idle_chatter_is_given_what_comes_next_and_answers_it_once(chatter: Worker, wire: Wire) -> None:
-    with wire.redis.pubsub() as seats:  # type: ignore[no-untyped-call]
-        seats.psubscribe(f"*{wire.names.queue('chatter')}seat:*".replace("{", "\\{").replace("}", "\\}"))
-        assert seats.get_message(timeout=10)["type"] == "psubscribe"
+    with wire.redis.pubsub() as handoffs:  # type: ignore[no-untyped-call]
+        handoffs.psubscribe(f"*{wire.names.queue('chatter')}seat:*".replace("{", "\\{").replace("}", "\\}"))
+        assert handoffs.get_message(timeout=10)["type"] == "psubscribe"
         for number in range(3):
             wire.closing(wire.send(f"and {number}", user="second"))
             until(lambda: _idle(wire) == 1, what="an idle Chatter")
-            told = seats.get_message(timeout=10)
+            told = handoffs.get_message(timeout=10)
             assert f"and {number}".encode() in told["data"]
     assert len(wire.closings("second")) == 3
     chatter.signal(signal.SIGTERM)
