@@ -128,7 +128,8 @@ def test_what_is_in_an_event_is_one_event(
         data = json.dumps(event)
         session_of_streams.xadd(place.names.stream(session), {"data": data})
         session_of_streams.publish(place.names.channel(f"events:{session}"), data)
-    here.page.wait_for_function("window.told.some(one => (one[1] || '').includes('last'))")
+    seen = "window.told.some(one => (one[1] || '').includes('last'))"
+    until(lambda: here.page.evaluate(seen), what="the last event")  # a waiting script would be an eval
     told = [one for one in here.page.evaluate("window.told") if one[0] != "hello"]
     known = [EVENTS[name]["content"], "last"] if EVENTS[name]["event"] == "chunk" else ["last"]
     assert [json.loads(data)["content"] for _, data, _ in told] == known
