@@ -118,6 +118,10 @@ async def page(store: Store, session: str, before: datetime | None, limit: int) 
         found = [*some, *found]
         if before is None or 2 * len(found) >= limit:
             break
+    if len(found) > limit:
+        before = found[-limit].row.created_at
+        found = [item for item in found if item.row.created_at >= before]
+        before = before if await _more(store, session, before) else None
     return HistoryPage(found, before)
 
 
@@ -148,14 +152,20 @@ async def _slice(
         same = {"created_at": edge}
         passed = _whole_moment(passed, await store.select(Message, told | same), edge)
         kept = _whole_moment(kept, await store.select(ConversationMessage, where | same), edge)
-        earlier = {"created_at": ("lt", edge)}
-        more = await store.count(Message, told | earlier) or await store.count(
-            ConversationMessage, where | earlier
-        )
-        edge = edge if more else None
+        edge = edge if await _more(store, session, edge) else None
     known = {row.message_id for row in passed if row.message_id}
     known |= await _passed(store, session, {row.turn_id for row in kept if row.turn_id} - known)
     return _merged(passed, kept, known), edge
+
+
+async def _more(store: Store, session: str, edge: datetime) -> bool:
+    """Whether anything stands before a moment."""
+    earlier: dict[str, Any] = {"session_id": session, "created_at": ("lt", edge)}
+    told = earlier | {"type": ("in", list(_KINDS))}
+    return bool(
+        await store.select(Message, told, limit=1)
+        or await store.select(ConversationMessage, earlier, limit=1)
+    )
 
 
 def _whole_moment(rows: list[Any], same: Iterable[Any], edge: datetime) -> list[Any]:

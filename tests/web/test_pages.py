@@ -20,6 +20,8 @@ VIEWS = (
         "/trace",
         "/sessions",
         "/sessions?q=x",
+        "/sessions?archived=1",
+        "/sessions/of/anything",
         "/notes",
         "/notes/default/new",
         "/hooks",

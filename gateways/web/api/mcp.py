@@ -37,6 +37,7 @@ async def one(server: Name, client: Line, visitor: Visitor) -> Card:
 async def test(server: Name, client: Line, visitor: Visitor) -> dict[str, Any]:
     """Start or reach it beside the agents, and list what it has."""
     visible.owner(visitor.sight, "what is configured")
+    await _one(client, server)
     return {"name": server, **vars(await mcp.tried(client.settings, server, _PATIENCE))}
 
 
@@ -55,6 +56,7 @@ async def reconnect(server: Name, client: Line, visitor: Visitor) -> dict[str, A
 
 
 async def _one(client: Client, server: str) -> Card:
+    await client.reach()  # how the workers find it is half of the answer
     for card in await mcp.listed(client):
         if card["name"] == server:
             return card

@@ -155,6 +155,7 @@ async def test_an_imported_conversation_of_ten_thousand_messages_is_read_page_by
     read = [one.text for one in page.entries]
     while page.before:
         page = await transcript(reader, "talk", page.before, 500)
+        assert len(page.entries) <= 500
         read = [one.text for one in page.entries] + read
     assert read == texts
 

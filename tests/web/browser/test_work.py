@@ -184,6 +184,7 @@ VIEWS = (
         "/inbox",
         "/trace",
         "/sessions",
+        "/sessions/of/keys",
         "/notes",
         "/notes/default/new",
         "/hooks",
