@@ -41,7 +41,7 @@ async def test_that_an_agent_answered_is_told_behind_that_it_was_asked(
 async def test_it_is_told_all_the_same_where_nothing_is_heard(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gateways.cli.commands.messages.ask._SETTLE", 0.01)
+    monkeypatch.setattr("gateways.cli.commands.messages.waiting.SETTLE", 0.01)
     order = Order()
     order.tell(_client("100-1"), "… planner answered")
     await order.end()
