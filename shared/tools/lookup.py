@@ -30,7 +30,7 @@ from shared.store.records import (
     new_id,
 )
 from shared.store.row import Versioned
-from shared.tasks.defaults import named
+from shared.tasks.defaults import KINDS, Kinds, named
 from shared.tools.context import Context
 
 R = TypeVar("R", bound=Row)
@@ -85,6 +85,21 @@ async def first(store: Store, kind: type[R], **where: Any) -> R | None:
     """The one row that matches, or None."""
     rows = await store.select(kind, where, limit=1)
     return rows[0] if rows else None
+
+
+async def works_on(here: Context, agent: str) -> Kinds | None:
+    """The kinds of repositories whose tasks an agent takes, none if it takes none; None: nobody knows it.
+
+    What an agent is follows from its profile: of one that is a row, also while it is not here.
+    """
+    row = await first(here.store, Agent, name=agent, destroyed_at=None)
+    if (
+        row is not None
+        and row.profile_id
+        and (kept := await first(here.store, ProfileRow, id=row.profile_id))
+    ):
+        return KINDS if kept.kind == "coding" else frozenset()
+    return KINDS if here.cluster is None else await here.cluster.works_on(agent)
 
 
 async def project(store: Store, slug: str) -> Project:

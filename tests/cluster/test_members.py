@@ -14,6 +14,7 @@ import pytest
 from tests.support.messages_api import MessagesApi
 from tests.support.processes import Site, Worker, until
 from tests.support.wire import Message, Wire
+from tests.tools.ground import repository
 
 SETTINGS = {"PERMISSION_PROFILE": "open"}
 PIRATE = "You are a pirate."
@@ -27,6 +28,10 @@ def call(tool: str, /, **arguments: Any) -> dict[str, Any]:
 MAKE = call("create_agent", name="bard", system_prompt=POET, description="writes poems", channel="test:poems")
 TOLD = {"text": "{{result}}"}
 RULES: list[dict[str, Any]] = [
+    {
+        "user": "# Write notes",
+        "steps": [call("create_file", path="NOTES.md", content="Notes\n"), {"text": "I wrote them."}],
+    },
     {"system": "You are a pirate", "steps": [{"text": "Arr, {{user}}"}]},
     {"system": "I sing now", "steps": [{"text": "La la: {{user}}"}]},
     {
@@ -241,3 +246,22 @@ def test_a_profile_that_somebody_broke_keeps_the_agent_as_it_was_and_is_told(
     (again,) = place.up("host")
     assert "cannot start" in str(again.says("glass cannot start")["event"])
     until(lambda: "bard agent starting" in again.tail().lower(), what="the others to run")
+
+
+def test_a_coding_agent_made_of_data_alone_is_given_a_task_and_does_it(
+    wire: Wire, place: Site, tmp_path: Path
+) -> None:
+    checkout = repository(tmp_path / "shop", {"README.md": "# Shop\n"}).path
+    run(wire, "add_repo", source="link", path=str(checkout), name="shop", kind="both")
+    made(wire, "smith", kind="coding", repo_id="shop", system_prompt="You are Smith.", tools=["create_file"])
+    online(wire, "smith")
+    task = run(
+        wire, "create_task", title="Notes", description="# Write notes", repo_id="shop", profile_id="smith"
+    )
+    slug = str(task["created"])
+    rows = until(
+        lambda: place.query("select * from tasks where slug = ? and status = 'COMPLETED'", slug),
+        what="the end of its task",
+    )
+    assert rows[0]["assignee"] == "smith"
+    assert git(checkout, "show", f"promptdock/{slug}:NOTES.md") == "Notes\n"

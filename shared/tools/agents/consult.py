@@ -160,7 +160,7 @@ directly"""
 
 async def _kinds(here: Context, agent: str) -> Kinds:
     """The kinds of repositories in which an agent works; ToolError where it takes no tasks."""
-    kinds = await _cluster(here).works_on(agent)
+    kinds = await lookup.works_on(here, agent)
     if kinds is None:
         raise ToolError(f"there is no agent called {agent}", "nobody knows it", "get_agents names them")
     if not kinds:

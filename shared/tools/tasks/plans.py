@@ -23,9 +23,9 @@ from shared.store.records import (
     project_key,
 )
 from shared.tasks.create import create, there
-from shared.tasks.defaults import KINDS, Kinds, best_for, for_all, named
+from shared.tasks.defaults import Kinds, best_for, for_all, named
 from shared.tools.context import Context
-from shared.tools.lookup import one_line, projects
+from shared.tools.lookup import one_line, projects, works_on
 
 
 class PlannedTask(BaseModel):
@@ -78,9 +78,9 @@ def validate(tasks: list[PlannedTask]) -> None:
 
 async def workers(context: Context, tasks: list[PlannedTask]) -> dict[str, Kinds]:
     """The kinds of repositories in which each agent of a plan works; ToolError for one that takes no tasks."""
-    cluster, found = context.cluster, dict[str, Kinds]()
+    found = dict[str, Kinds]()
     for agent in dict.fromkeys(task.agent for task in tasks):
-        found[agent] = KINDS if cluster is None else await cluster.works_on(agent) or frozenset()
+        found[agent] = await works_on(context, agent) or frozenset()
     if wrong := [agent for agent, kinds in found.items() if not kinds]:
         raise ToolError(
             "this plan cannot be used",

@@ -75,6 +75,31 @@ async def test_a_paused_agent_is_given_no_task_until_it_is_resumed(bench: Bench)
     assert "no agent called" in await bench.no("pause_agent", agent_id="nobody")
 
 
+class Nobody(Company):
+    """Nobody is here."""
+
+    async def works_on(self, agent: str) -> frozenset[str] | None:
+        return None
+
+    async def status(self, agent: str) -> dict[str, Any]:
+        return {"agent": agent, "online": False, "status": "offline"}
+
+
+async def test_an_agent_that_is_a_row_takes_tasks_by_its_profile_also_while_it_is_away(bench: Bench) -> None:
+    await bench.linked()
+    away = {"cluster": Nobody(), "force": True}
+    await bench.ok("create_agent", name="smith", kind="coding", repo_id="shop")
+    await bench.ok("create_agent", name="sage", kind="consult")
+    given = await bench.run("assign_task", here=away, agent="smith", command_file="# Do it", repo="shop")
+    assert given["status"] == "assigned" and "offline" in given["warning"]
+    [task] = await bench.store.select(Task, {"slug": given["task_id"]})
+    assert (task.assignee, task.status) == ("smith", "ASSIGNED")
+    refused = await bench.run("assign_task", here=away, agent="sage", command_file="# Do it", repo="shop")
+    assert refused["error"] == "sage takes no tasks"
+    unknown = await bench.run("assign_task", here=away, agent="ghost", command_file="# Do it", repo="shop")
+    assert "no agent called" in unknown["error"]
+
+
 async def test_an_agent_is_renamed_and_deleted_when_it_works_on_nothing(bench: Bench) -> None:
     await bench.ok("create_agent", name="smith")
     assert (await bench.ok("edit_agent", agent_id="smith", name="Jones"))["updated"] == "jones"

@@ -51,8 +51,8 @@ async def submit(*tasks: dict[str, Any], store: SqliteStore | None = None, **mor
     return await call(category, "submit_plan", context(store=store, cluster=Team(), **here), **arguments)
 
 
-async def test_a_plan_comes_back_with_its_order() -> None:
-    told = await submit(*PLAN, risks=["time"])
+async def test_a_plan_comes_back_with_its_order(store: SqliteStore) -> None:
+    told = await submit(*PLAN, risks=["time"], store=store)
     assert told["order"] == [0, 1, 2]
     assert told["plan"]["summary"] == "a shop"
     assert told["plan"]["risks"] == ["time"]
@@ -95,9 +95,9 @@ async def test_tasks_of_another_form_are_refused(wrong: dict[str, Any]) -> None:
         await submit(task("a") | wrong)
 
 
-async def test_a_plan_names_agents_that_take_tasks() -> None:
+async def test_a_plan_names_agents_that_take_tasks(store: SqliteStore) -> None:
     with pytest.raises(ToolError, match="no coding agent is called designer"):
-        await submit(task("a"), task("b", agent="designer"))
+        await submit(task("a"), task("b", agent="designer"), store=store)
 
 
 async def test_written_tasks_wait_for_what_they_depend_on(store: SqliteStore) -> None:

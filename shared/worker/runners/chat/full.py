@@ -16,13 +16,14 @@ from shared.guard.permissions import marks
 from shared.loop import PublishEvent
 from shared.loop.base import JoinedMessages
 from shared.loop.transcript import Transcript
+from shared.tools.context import CONSULTED
 from shared.tools.tasks.planning import PLAN
 from shared.turns.records import NoteRecord, PlanRecord, StepRecord
 from shared.turns.turn import Turn
 from shared.worker.runners.agent import AgentRunner
 from shared.worker.runners.peers import Peers, Say
 
-_PLANNER = "planner"
+_PLANNER = CONSULTED["consult_planner"]
 _ROUNDS = 60  # calls of the model in one such turn at most
 _STEPS = 12
 _TEXT = 400  # characters of a step as the Planner puts it
