@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from shared import log
+from shared.bus.activity import doing
 from shared.bus.backoff import Backoff
 from shared.bus.keys import CHATTER, CHATTER_OUTPUT, HUMAN_INPUT, STATUS, TASKS
 from shared.bus.messages import Output
@@ -52,8 +53,18 @@ def before(one: str, other: str) -> bool:
 
 
 def presence_card(card: Mapping[str, Any]) -> dict[str, Any]:
-    """Of who is here what everybody may know: not what they work on, which is somebody's."""
-    return {name: card.get(name) for name in _PUBLIC if name in card}
+    """Of who is here what everybody may know: not what they work on, which is somebody's, but since when.
+
+    Where an agent waits for the model's provider, `waits` says why.
+    """
+    known = {name: card.get(name) for name in _PUBLIC if name in card}
+    turns = doing(card)
+    if turns:
+        known["since"] = min(one.since for one in turns)
+    if card.get("status") == "waiting" and (waits := [one for one in turns if one.waits]):
+        first = min(waits, key=lambda one: one.waits_since)
+        known |= {"waits": first.waits, "waits_since": first.waits_since}
+    return known
 
 
 def is_cursor(text: str) -> bool:

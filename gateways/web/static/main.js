@@ -272,13 +272,12 @@ function presence(cards) {
   const bar = at("presence"), agents = [...bar.querySelectorAll(".agent")];
   for (const one of agents) {
     const agent = one.title.split(":")[0], mine = cards.filter((card) => card.agent === agent);
-    const all = mine.flatMap((card) => card.doing || []), doing = all[0];
-    const waits = doing && all.every((one) => one.waits);
-    const state = !mine.length ? "offline" : waits ? "waiting" : doing ? "working" : "idle";
-    if (one.classList.contains(state) && !doing) continue;
+    const state = !mine.length ? "offline" : ["working", "waiting"].find((state) => mine.some((card) => card.status === state)) || "idle";
+    if (one.classList.contains(state) && state !== "waiting") continue; // what the server said of it tells more
+    const busy = mine.find((card) => card.status === state && card.since), waits = state === "waiting" && busy?.waits;
     one.className = `agent wide ${state}`;
-    one.title = `${agent}: ${waits ? `waits for the model's provider: ${doing.waits}` : (doing && `${doing.task || ""} ${doing.title || doing.act || ""}`.trim()) || state}`;
-    const from = (waits && doing.waits_since) || doing?.since;
+    one.title = `${agent}: ${waits ? `waits for the model's provider: ${waits}` : state}`;
+    const from = busy && (waits ? busy.waits_since : busy.since);
     const since = from ? el("span", { class: "muted", "data-from": String(from) }, ago((Date.now() - from) / 1000)) : "";
     one.replaceChildren(el("i", { "aria-hidden": "true" }, SIGNS[state]), el("span", {}, agent.replace(/^./, (letter) => letter.toUpperCase())), " ", since, el("span", { class: "unseen" }, ", " + state));
   }

@@ -106,6 +106,11 @@ function over(one, good, ms) {
   if ([...turn.calls.values(), ...turn.consults.values()].every((other) => other.over || !other.row)) thinking();
 }
 
+function waits(data) {
+  thinking();
+  turn.wait.what.textContent = `waits: ${data.content || "the model's provider is silent"}`;
+}
+
 function thinking() {
   turn.wait ??= line("Chatter", "thinks");
 }
@@ -215,7 +220,14 @@ const HAPPENS = {
   },
   chunk,
   consult,
-  waiting: () => turn.parts.get(turn.part)?.again(),
+  thinking() {
+    if (turn.wait) turn.wait.what.textContent = "thinks";
+  },
+  waiting(data) { // what was written is void: it begins anew
+    turn.parts.get(turn.part)?.again();
+    waits(data);
+  },
+  silent: waits,
   tool_call({ tool = "", call_id: id, arguments: given }) {
     const agent = tool.startsWith("consult_") ? given?.agent || tool.slice(8) : "";
     turn.calls.set(id, agent ? { agent, question: String(given?.question || "") } : line(tool, ""));

@@ -41,6 +41,7 @@ ASK = {
     "input": {"question": BAD[:900], "options": ["<b>one</b>", "two"], "context": BAD[:500]},
 }
 ASKED = {"name": "consult_planner", "input": {"question": "How is it planned?"}}
+BUSY = {"status": 529, "retry_after": 4}
 RULES: list[dict[str, Any]] = [
     {"user": "gradually", "steps": [{"text": WORDS, "pace": 0.15}]},
     {"user": "ask somebody", "steps": [{"tools": [ASKED]}, {"text": "Without it: {{result}}"}]},
@@ -53,6 +54,7 @@ RULES: list[dict[str, Any]] = [
     {"user": "hurt me", "steps": [{"text": BAD, "pace": 0.005}]},
     {"user": "ask me badly", "steps": [{"tools": [ASK]}, {"text": "unreachable"}]},
     {"user": "long", "steps": [{"text": "A line of an answer that is long.\n\n" * 3000}]},
+    {"user": "overloaded", "steps": [{"text": "At last.", "tries": [BUSY, BUSY]}]},
     {"steps": [{"text": "You said: {{user}}"}]},
 ]
 PORT = free_port()
@@ -180,6 +182,15 @@ def test_who_opens_the_page_in_the_middle_of_an_answer_sees_it_from_its_beginnin
     expect(late.page.locator("#now")).to_contain_text("word0 word1 word2")
     whole(here)
     whole(late)
+
+
+def test_who_waits_for_a_provider_is_seen_to_wait_in_the_conversation_and_above_it(opens: Opens) -> None:
+    here = opens("/chat/waits")
+    here.says("are you overloaded?")
+    expect(here.page.locator("#now")).to_contain_text("waits: Anthropic is overloaded")
+    expect(here.page.locator("#presence .agent.waiting")).to_contain_text("Chatter")
+    here.hears("At last.")
+    expect(here.page.locator("#presence .agent.idle", has_text="Chatter")).to_be_visible()
 
 
 def test_hostile_text_is_shown_as_text_and_makes_nothing_happen(opens: Opens, url: str) -> None:
