@@ -14,9 +14,10 @@ let waits = 0;
 // What follows from where one is: the marked tab, the zone of a phone, the title.
 function placed() {
   const here = body.dataset.zone === "talk" ? "talk" : view().dataset.tab;
+  const tab = view().dataset.tab === "talk" ? "tasks" : view().dataset.tab; // beside a conversation stands the board
   for (const link of document.querySelectorAll(".tabs a, .bottom a")) {
-    const on = (link.dataset.zone || link.dataset.tab) === (link.closest(".tabs") ? view().dataset.tab : here);
-    if (on) link.setAttribute("aria-current", "page");
+    const on = (link.dataset.zone || link.dataset.tab) === (link.closest(".tabs") ? tab : here);
+    if (on) { link.setAttribute("aria-current", "page"); link.scrollIntoView({ inline: "nearest", block: "nearest" }); }
     else link.removeAttribute("aria-current");
   }
   document.title = (waits ? `(${waits}) ` : "") + (here === "talk" ? "PromptDock" : body.dataset.title);

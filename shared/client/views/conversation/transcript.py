@@ -62,6 +62,7 @@ class Permission:
     pattern: str
     state: str = "pending"
     told: str = ""  # what became of it, in words
+    expires: datetime | None = None  # when it is too late to answer
 
     @property
     def open(self) -> bool:
@@ -252,6 +253,7 @@ def permission_of(card: dict[str, Any]) -> Permission:
         task=str(about.get("task") or ""),
         always=str(about.get("always") or ""),
         pattern=str(card.get("pattern") or ""),
+        expires=times.parsed(str(card.get("expires_at") or "")),
     )
 
 
