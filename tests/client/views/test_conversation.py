@@ -160,6 +160,21 @@ async def test_an_imported_conversation_of_ten_thousand_messages_is_read_page_by
     assert read == texts
 
 
+async def test_what_was_copied_in_one_moment_is_not_parted_between_pages(reader: Client) -> None:
+    many = [
+        _kept(seq, f"copy {seq}", created_at=START + timedelta(seconds=seq // 25)) for seq in range(1, 100)
+    ]
+    await kept(reader, *many)
+    read: list[str] = []
+    before = ""
+    for _page in range(20):
+        page = await transcript(reader, "talk", before, 10)
+        read = [one.text for one in page.entries] + read
+        if not (before := page.before):
+            break
+    assert read == [f"copy {seq}" for seq in range(1, 100)]
+
+
 async def test_the_agent_that_answers_stands_beside_its_answer(reader: Client) -> None:
     run = TurnRow(turn_id="m1", agent="poet", session_id="talk", state="complete", started_at=START)
     await kept(reader, message(1), message(2, "complete", "m1.end", agent="poet"), run)
