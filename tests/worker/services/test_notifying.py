@@ -165,7 +165,7 @@ async def test_a_receiver_that_fails_is_tried_again_under_the_same_id_and_then_g
     await ground.said("q1")
     assert await ground.told(service) == ["q0"]
     assert await ground.told(service) == ["q0"]  # not yet, and q1 waits behind it
-    [row, _] = await ground.store.select(Delivery, order=[("position", "asc")])
+    [row, _] = await ground.store.select(Delivery, order=[("position", "asc"), ("created_at", "asc")])
     assert (row.tries, row.status, row.error) == (1, 500, "it answered 500") and row.due_at > now()
     await ground.due()
     service._due = {}
@@ -180,7 +180,10 @@ async def test_a_receiver_that_fails_is_tried_again_under_the_same_id_and_then_g
     await ground.told(service)
     service._due = {}
     assert await ground.told(service) == ["q0", "q0", "q0", "q1"]  # what was given up holds up nothing
-    assert [r.state for r in await ground.store.select(Delivery, order=[("position", "asc")])] == [
+    assert [
+        r.state
+        for r in await ground.store.select(Delivery, order=[("position", "asc"), ("created_at", "asc")])
+    ] == [
         "dead",
         "pending",
     ]
