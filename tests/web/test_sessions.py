@@ -172,3 +172,14 @@ def test_a_worker_that_is_killed_in_the_middle_makes_one_copy(
     assert [row["key"] for row in copies] == [answers[0].json()["session_id"]]
     rows = place.query("select seq from conversation_messages where session_id = ?", copies[0]["key"])
     assert len(rows) == (2 if tool == "fork_session" else 30)
+
+
+def test_threads_are_listed_and_one_that_there_is_not_cannot_be_killed(
+    web: httpx.Client, place: Site
+) -> None:
+    done = place.run("ask", "paint it", "--channel", "demo:7", "--new-thread", "--user", "ada")
+    assert done.returncode == 0, done.stderr
+    found = web.get("/api/threads", params={"channel": "demo:7"}).json()["threads"]
+    assert found == [], "it is ada's alone"
+    refused = web.post("/api/threads/1/kill", json={"channel": "demo:7"})
+    assert refused.status_code == 404 and "there is no thread #1" in refused.text

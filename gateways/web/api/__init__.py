@@ -19,6 +19,7 @@ from gateways.web.api import (
     sessions,
     status,
     tasks,
+    threads,
     tools,
     turns,
 )
@@ -27,6 +28,7 @@ _NOUNS = (
     chat,
     events,
     sessions,
+    threads,
     turns,
     tasks,
     approvals,

@@ -9,7 +9,7 @@
 local marker, deaf = ARGV[1], tonumber(ARGV[2])
 -- What something else put in place of a key of ours is moved out of the way: nobody could work at this queue.
 for _, one in ipairs({'dead stream', 'archive stream', 'inbox stream', 'out stream', 'due zset', 'idle zset',
-    'ears hash', 'ear string', 'epoch string', 'full string'}) do
+    'channels zset', 'ears hash', 'ear string', 'epoch string', 'full string'}) do
   local name, kind = string.match(one, '(%a+) (%a+)')
   local is = redis.call('TYPE', P..name).ok
   if is ~= kind and is ~= 'none' then

@@ -19,6 +19,6 @@ local function aside(session, why)
     redis.call('DEL', P..list..session)
   end
   if buried == 0 then bury(reason, '', session, '', '') end
-  for _, key in ipairs({'turn:', 'journal:', 'window:', 'seq:', 'untold:'}) do redis.call('DEL', P..key..session) end
+  for _, key in ipairs({'turn:', 'journal:', 'window:', 'seq:', 'untold:', 'thread:'}) do redis.call('DEL', P..key..session) end
   redis.call('ZREM', P..'due', session)
 end
