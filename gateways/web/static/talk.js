@@ -1,7 +1,7 @@
 // The conversation: what is said, what is being done right now, and the composer.
 import { el, Growing } from "./words.js";
 import { onEvent } from "./live.js";
-import { ago, at, get, go, json, Options, post, problem, rows, text, times, toast } from "./page.js";
+import { ago, at, get, go, json, Options, post, problem, rows, session as beside, text, times, toast } from "./page.js";
 
 const session = document.body.dataset.session;
 const part = encodeURIComponent;
@@ -342,7 +342,7 @@ say.addEventListener("keydown", (key) => {
 async function command(words) {
   const row = /^\/\w+$/.test(words) && (await rows()).find((one) => one.kind === "command" && one.name === words);
   if (!row) return false;
-  if (row.to) go(row.to);
+  if (row.to) go(row.to + beside());
   else ({ "/help": () => at("help-open").click(), "/stop": stop, "/new": () => document.querySelector('form[action="/chat/new"]').requestSubmit() })[words]?.();
   return true;
 }
@@ -408,7 +408,7 @@ function foot(id, ...words) {
   end();
 }
 
-let flushing = Promise.resolve();
+let flushing = Promise.resolve(), again = 0;
 function flush() {
   const next = () => (navigator.locks ? navigator.locks.request("send:" + session, flushed) : flushed());
   return (flushing = flushing.then(next, next));
@@ -424,7 +424,7 @@ async function flushed() {
       if (sent.note && known(id)?.matches(".waits")) foot(id, sent.note);
       else delivered(id);
     } catch (error) {
-      if (error.away) { foot(id, "Kept here; it goes out when the page is connected again."); setTimeout(flush, 5000); return; }
+      if (error.away) { foot(id, "Kept here; it goes out when the page is connected again."); clearTimeout(again); again = setTimeout(flush, 5000); return; }
       const had = going.get(id) || [];
       foot(id, error.message, " ", button("Try again", () => { known(id).remove(); files.push(...had); send(one.force ? "/force " + one.text : one.text, one.in_reply_to); }));
     }
@@ -472,11 +472,11 @@ async function add(found) {
     if (KINDS.test(file.type)) {
       if (files.filter((one) => one.shown).length >= MOST) { toast(`${MOST} pictures are the most`, true); continue; }
       file.shown = await new Promise((done) => { const reader = new FileReader(); reader.onload = () => done(reader.result); reader.readAsDataURL(file); });
-      if (document.querySelector(".demo")) toast("The demo model cannot see pictures; one with a key can.");
     } else if (new Uint8Array(await file.slice(0, 8192).arrayBuffer()).includes(0)) { toast(`${file.name} is neither text nor a picture that can be sent`, true); continue; }
     else if (file.size > 200_000) { toast(`${file.name} is too large: 200 KB are the most`, true); continue; }
     if (files.length < 10) files.push(file);
   }
+  if (found[0]?.shown && document.querySelector(".demo")) toast("The demo model cannot see pictures; one with a key can.");
   drawFiles();
 }
 
