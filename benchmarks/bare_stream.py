@@ -12,7 +12,14 @@ from contextlib import asynccontextmanager
 
 import uvicorn
 from fastapi import FastAPI
-from starlette.responses import StreamingResponse
+from starlette.responses import HTMLResponse, StreamingResponse
+
+# Each tick is put into one element, with its moment in milliseconds.
+_PAGE = """<!doctype html><title>bare</title><p id=said>Hello</p><script>
+new EventSource('/0').addEventListener('tick', event => {
+  document.getElementById('said').append(`${(JSON.parse(event.data).at * 1000).toFixed(0)}; `);
+});
+</script>"""
 
 
 def create(sessions: int, pause: float) -> FastAPI:
@@ -36,6 +43,10 @@ def create(sessions: int, pause: float) -> FastAPI:
 
     app = FastAPI(lifespan=lifespan)
 
+    @app.get("/page")
+    async def page() -> HTMLResponse:
+        return HTMLResponse(_PAGE)
+
     @app.get("/{number}")
     async def stream(number: int) -> StreamingResponse:
         async def events() -> AsyncIterator[bytes]:
@@ -51,7 +62,11 @@ def create(sessions: int, pause: float) -> FastAPI:
 
 if __name__ == "__main__":
     config = uvicorn.Config(
-        create(int(sys.argv[2]), float(sys.argv[3])), port=int(sys.argv[1]), log_config=None, access_log=False
+        create(int(sys.argv[2]), float(sys.argv[3])),
+        port=int(sys.argv[1]),
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=1,
     )
     uvicorn.Server(config).run()
     os._exit(0)

@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import redis.asyncio as redis
 
+from benchmarks import paint
 from benchmarks.server import environment, free_port
 from shared.bus.embedded import Embedded
 from shared.bus.keys import Names
@@ -32,9 +33,10 @@ async def measure(home: Path, seconds: float) -> None:
     url = server.start()
     try:
         ours, memory = await _ours(place, url, seconds)
+        bare = await _bare(place, seconds)
+        await _painted(place, url)
     finally:
         server.stop()
-    bare = await _bare(place, seconds)
     print(f"\n{PAGES} open streams, {TURNS} conversations with {1 / PAUSE:.0f} events a second each:")
     for name, delays in (("ours", ours), ("bare", bare)):
         p50, p99 = _at(delays, 0.5), _at(delays, 0.99)
@@ -57,12 +59,30 @@ async def _ours(place: Path, url: str, seconds: float) -> tuple[list[float], int
         before = psutil.Process(pid).memory_info().rss
         enough = asyncio.Event()
         telling = asyncio.create_task(_tell(url, enough))
+        _, stuck = await asyncio.open_connection(
+            "127.0.0.1", port, limit=1
+        )  # reads nothing, holds nobody back
+        stuck.write(f"GET /api/sessions/s0/events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
         delays = await _read(
             port, [f"/api/sessions/s{page % TURNS}/events" for page in range(PAGES)], seconds
         )
         enough.set()
         await telling
+        stuck.close()
         return delays, psutil.Process(pid).memory_info().rss - before
+
+
+async def _painted(place: Path, url: str) -> None:
+    """The page itself, in a browser."""
+    port, bare = free_port(), free_port()
+    await paint.fill(place)
+    more = {"REDIS_URL": url, "PROMPTDOCK_NAMESPACE": _NAMESPACE, "PROMPTDOCK_HOME": str(place)}
+    words = ["-m", "benchmarks.bare_stream", str(bare), str(_GROUP), str(paint.PAUSE)]
+    async with (
+        _process(place, ["-m", "gateways.web"], {**more, "PROMPTDOCK_WEB_PORT": str(port)}, port),
+        _process(place, words, {}, bare),
+    ):
+        await paint.measure(port, url, bare)
 
 
 async def _bare(place: Path, seconds: float) -> list[float]:
