@@ -9,6 +9,7 @@ import hypothesis
 import pytest
 
 from shared import failpoints, redaction
+from tests.support import forked
 
 # As `make test` has it: hundreds of processes that tests start would each compile all they import.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -47,6 +48,10 @@ def nothing_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ranks = {folder: rank for rank, folder in enumerate(_LONG)}
     items.sort(key=lambda item: ranks.get(item.nodeid.split("/")[1], len(ranks)))
+
+
+def pytest_sessionfinish() -> None:
+    forked.close()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

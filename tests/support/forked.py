@@ -99,6 +99,12 @@ class Warm:
             self._started.get(timeout=_PATIENCE)
         return made
 
+    def close(self) -> None:
+        """It ends, and with it who still runs."""
+        assert self._parent.stdin is not None
+        self._parent.stdin.close()
+        self._parent.wait(_PATIENCE)
+
     def _hear(self) -> None:
         assert self._parent.stdout is not None
         for line in self._parent.stdout:
@@ -135,5 +141,11 @@ def run(words: Sequence[str], folder: Path, environment: dict[str, str], stdin: 
 
 @cache
 def warm() -> Warm:
-    """One for all tests of this process, which ends with it."""
+    """One for all tests of this process."""
     return Warm()
+
+
+def close() -> None:
+    """What the end of the tests calls."""
+    if warm.cache_info().currsize:
+        warm().close()

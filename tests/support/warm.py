@@ -131,6 +131,7 @@ class Parent:
         for pid in self._children:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
 
 
 def _become(asked: dict[str, Any]) -> None:
