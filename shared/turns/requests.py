@@ -1,6 +1,8 @@
-"""A request into another agent's queue: signed, no larger than a message may be, refused in words where it is full."""
+"""Requests into an agent's queue: another's, signed and bounded, refused in words where it is full; and one's own."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from shared.bus import messages
 from shared.bus.signing import Signer
@@ -30,3 +32,11 @@ async def send(
             "try again later",
         )
     return receipt.waiting
+
+
+async def to_itself(queue: Queue, id: str, session: str, payload: dict[str, Any]) -> None:
+    """Have an agent do something in a session by itself; asked again under the same id, it is done once."""
+    agent = queue.agent
+    channel = queue.names.agent(agent)
+    message = messages.AgentMessage.outgoing(id, agent, agent, "command", payload, via=channel)
+    await queue.post(Mail(id, session, channel, message.to_bytes()))

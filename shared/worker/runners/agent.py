@@ -226,19 +226,7 @@ class AgentRunner:
         `loaded` is what the conversation loaded before.
         """
         view, gate = self.view, self.gate(turn, asked, context, live)
-        if index := view.index:
-            system = (f"{system[0]}\n\n{index}", *system[1:])
-        request = Request(
-            model=model or self._named(self.profile),
-            system=system,
-            messages=tuple(messages),
-            tools=view.specs(),
-            max_tokens=self.profile.max_tokens,
-            temperature=temperature if temperature is not None else self.profile.temperature,
-            agent=self.profile.name,
-            deadline=self.resources.settings.model_patience_ms / 1000,
-        )
-
+        request = self._request(system, messages, model, temperature)
         calls = BoundCalls(self.registry)
 
         def now() -> Context:
@@ -249,19 +237,13 @@ class AgentRunner:
             return await self.act(call, calls.pop(call.key, call.tool, call.arguments), now(), turn, gate)
 
         resources = self.resources
-        task = context.task
-        paying = "" if self.profile.kind == "coding" or task else asked.session or turn.session
-        meter = Meter(
-            self.ledger, resources.store, resources.settings, turn, context.project_id, task, paying
-        )
+        meter = self._meter(turn, context, asked)
         await meter.open()
 
         async def news() -> Sequence[str | NoteRecord]:
             await meter.next()
             return await joined()
 
-        budgets = [one for one in (resources.settings.budget_turn, self.profile.budget) if one is not None]
-        limits = Limits(rounds=self.profile.rounds, cost=min(budgets, default=None), tokens=tokens)
         thinker = self.resources.model
         first = resources.outages.first(request.model)
         log.get().info(f"Calling {thinker.speaker(first)}{'' if thinker.demo else ' API'}...")
@@ -275,8 +257,8 @@ class AgentRunner:
                 turn,
             ),
             act=act,
-            permit=lambda call: self._leave(call, calls, gate, now()),
-            limits=meter.limits(limits),
+            permit=lambda call: self._permission(call, calls, gate, now()),
+            limits=meter.limits(self._limits(tokens)),
             live=live,
             joined=news,
             side_by_side=lambda name: view.runs(name) and self._side_by_side(self.registry.get(name)),
@@ -285,7 +267,39 @@ class AgentRunner:
             turn.spent = asdict(budget)
         return done
 
-    async def _leave(self, call: Call, calls: BoundCalls, gate: PermissionGate, context: Context) -> Verdict:
+    def _request(
+        self,
+        system: tuple[str, ...],
+        messages: list[ModelMessage],
+        model: str | None,
+        temperature: float | None,
+    ) -> Request:
+        if index := self.view.index:
+            system = (f"{system[0]}\n\n{index}", *system[1:])
+        return Request(
+            model=model or self._named(self.profile),
+            system=system,
+            messages=tuple(messages),
+            tools=self.view.specs(),
+            max_tokens=self.profile.max_tokens,
+            temperature=temperature if temperature is not None else self.profile.temperature,
+            agent=self.profile.name,
+            deadline=self.resources.settings.model_patience_ms / 1000,
+        )
+
+    def _meter(self, turn: Turn, context: Context, asked: Approver) -> Meter:
+        resources, task = self.resources, context.task
+        paying = "" if self.profile.kind == "coding" or task else asked.session or turn.session
+        return Meter(self.ledger, resources.store, resources.settings, turn, context.project_id, task, paying)
+
+    def _limits(self, tokens: int | None) -> Limits:
+        given = (self.resources.settings.budget_turn, self.profile.budget)
+        budgets = [one for one in given if one is not None]
+        return Limits(rounds=self.profile.rounds, cost=min(budgets, default=None), tokens=tokens)
+
+    async def _permission(
+        self, call: Call, calls: BoundCalls, gate: PermissionGate, context: Context
+    ) -> Verdict:
         if not self.view.runs(call.tool):
             return gate.refuse(call, f"{call.tool} is not among the tools of {self.profile.name}")
         if self.registry.get(call.tool).personal and not failpoints.without("mark-person"):

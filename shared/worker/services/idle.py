@@ -7,15 +7,13 @@ import contextlib
 from datetime import datetime, timedelta
 
 from shared import log
-from shared.bus.messages import AgentMessage
 from shared.conversation import sessions
 from shared.errors import PromptDockError
 from shared.store.base import Order, Store
 from shared.store.records import Session
 from shared.store.row import derived, now
-from shared.turns import threads
+from shared.turns import requests, threads
 from shared.turns.lease import Lease
-from shared.turns.queue import Mail
 from shared.worker.connection import Connection
 from shared.worker.runners.inputs import REST
 
@@ -72,7 +70,5 @@ class IdleService:
     async def _ask(self, row: Session) -> None:
         """Have it rest; asked again about the same silence, it is done once."""
         id = f"rest:{derived('rest', row.key, row.last_active_at.isoformat())}"
-        channel = self._connection.names.agent(self._agent)
-        payload = {"command": REST, "session_id": row.key}
-        message = AgentMessage.outgoing(id, self._agent, self._agent, "command", payload, via=channel)
-        await self._connection.queue(self._agent).post(Mail(id, row.key, channel, message.to_bytes()))
+        queue = self._connection.queue(self._agent)
+        await requests.to_itself(queue, id, row.key, {"command": REST, "session_id": row.key})

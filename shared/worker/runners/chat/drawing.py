@@ -12,7 +12,6 @@ import time
 from typing import Any
 
 from shared import failpoints, log
-from shared.bus.messages import AgentMessage
 from shared.conversation import sessions
 from shared.errors import PromptDockError, StoreUnavailable
 from shared.loop import final
@@ -25,8 +24,8 @@ from shared.store.base import Store
 from shared.store.origin import Origin, mark
 from shared.store.records import Memory, Project
 from shared.store.row import derived
-from shared.turns import outbox, scripts
-from shared.turns.queue import Completion, Mail
+from shared.turns import outbox, requests, scripts
+from shared.turns.queue import Completion
 from shared.turns.records import DrawingRecord, ModelRecord, Records, pack
 from shared.turns.turn import Turn
 from shared.worker.budgets.ledger import today
@@ -66,10 +65,8 @@ async def begin(connection: Connection, agent: str) -> int:
     for member, at in zip(due[::2], due[1::2], strict=True):
         session = member.decode("utf-8", "replace")
         id = f"{PREFIX}{derived('memory', session, str(int(float(at))))}"
-        channel = connection.names.agent(agent)
         payload = {"command": "remember", "session_id": session}
-        data = AgentMessage.outgoing(id, agent, agent, "command", payload, via=channel).to_bytes()
-        await queue.post(Mail(id, f"{PREFIX}{session}", channel, data))
+        await requests.to_itself(queue, id, f"{PREFIX}{session}", payload)
         await connection.bus.command("ZREM", key, member)
     return len(due) // 2
 

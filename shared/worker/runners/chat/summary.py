@@ -11,15 +11,14 @@ import time
 from typing import Any
 
 from shared import log
-from shared.bus.messages import AgentMessage
 from shared.conversation import past as pasts
 from shared.conversation import summary as summaries
 from shared.conversation import window as windows
 from shared.errors import PromptDockError
 from shared.store.records import SnapshotRow
 from shared.store.row import derived
-from shared.turns import outbox
-from shared.turns.queue import Completion, Mail, Queue
+from shared.turns import outbox, requests
+from shared.turns.queue import Completion, Queue
 from shared.turns.records import ModelRecord, Record, pack, unpack
 from shared.turns.turn import Turn
 from shared.worker.connection import Connection
@@ -57,12 +56,9 @@ async def begin(connection: Connection) -> int:
 async def ask(queue: Queue, session: str, at: int) -> None:
     """Have the conversation summarised; asked again with the same number of a message, or moment, it is done once."""
     id = f"{pasts.PREFIX}{derived('summary', session, at)}"
-    agent = queue.agent
-    channel = queue.names.agent(agent)
     payload = {"command": "summarise", "session_id": session}
-    data = AgentMessage.outgoing(id, agent, agent, "command", payload, via=channel).to_bytes()
     try:
-        await queue.post(Mail(id, f"{pasts.PREFIX}{session}", channel, data))
+        await requests.to_itself(queue, id, f"{pasts.PREFIX}{session}", payload)
     except PromptDockError as error:
         log.get().warning("No summary was asked for", why=str(error))
 

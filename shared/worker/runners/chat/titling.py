@@ -6,7 +6,7 @@ A turn of its own, as a summary is: its journal holds what was bought. A title t
 from __future__ import annotations
 
 from shared import log
-from shared.bus.messages import TITLES, AgentMessage
+from shared.bus.messages import TITLES
 from shared.conversation import sessions
 from shared.conversation.prompt import spoken
 from shared.errors import PromptDockError
@@ -15,8 +15,8 @@ from shared.models.base import Request
 from shared.redaction import conceal
 from shared.store.records import Session
 from shared.store.row import derived
-from shared.turns import outbox
-from shared.turns.queue import Completion, Mail, Queue
+from shared.turns import outbox, requests
+from shared.turns.queue import Completion, Queue
 from shared.turns.records import ModelRecord, Record, unpack
 from shared.turns.turn import Turn
 from shared.worker.budgets.ledger import today
@@ -45,12 +45,8 @@ def second(window: list[Record]) -> bool:
 async def ask(queue: Queue, session: str) -> None:
     """Have the conversation titled; asked again, it is done once."""
     id = f"{TITLES}{derived('title', session)}"
-    agent = queue.agent
-    channel = queue.names.agent(agent)
-    payload = {"command": "title", "session_id": session}
-    data = AgentMessage.outgoing(id, agent, agent, "command", payload, via=channel).to_bytes()
     try:
-        await queue.post(Mail(id, f"{TITLES}{session}", channel, data))
+        await requests.to_itself(queue, id, f"{TITLES}{session}", {"command": "title", "session_id": session})
     except PromptDockError as error:
         log.get().warning("No title was asked for", why=str(error))
 
