@@ -147,6 +147,8 @@ def _become(asked: dict[str, Any]) -> None:
         os.dup2(file, number)
         os.close(file)
     sys.stdin, sys.stdout, sys.stderr = (open(n, "w" if n else "r", closefd=False) for n in range(3))  # noqa: SIM115
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:0] = [place for place in given if place and place not in sys.path]
     failpoints.read()  # the parent may have asked for one of its own
     module, *words = asked["argv"]
     sys.argv = [module, *words]
