@@ -14,7 +14,7 @@ RULES: list[dict[str, Any]] = [
     {"user": ASKED, "steps": [{"text": "They talk about cats.", "hold": "summary"}]},
     {"steps": [{"text": "Noted"}]},
 ]
-MESSAGES = 11  # of a person, each with its answer: over twenty
+MESSAGES = 19  # of a person, each with its answer: over thirty-six, where no rest is waited for
 
 
 def bought(api: MessagesApi) -> list[str]:
@@ -34,20 +34,20 @@ def test_a_summary_is_made_beside_the_answers_bought_once_and_shown_from_then_on
     for number in range(1, MESSAGES + 1):
         wire.ask(f"ann says {number}", user="ann")
     until(lambda: bought(api), what="the call for a summary")
-    wire.ask("ann says 12", user="ann")  # it is answered while the summary is awaited
+    wire.ask(f"ann says {MESSAGES + 1}", user="ann")  # it is answered while the summary is awaited
     assert len(api.requests[-1]["messages"]) == 2 * MESSAGES + 1
     api.released.add("summary")
     mortal.ended()
     assert summaries(place) == []
     place.up("chatter")
     (row,) = until(lambda: summaries(place), what="the summary")
-    assert (row["summary"], row["first_seq"], row["last_seq"]) == ("They talk about cats.", 1, 8)
-    wire.ask("ann says 13", user="ann")
+    assert (row["summary"], row["first_seq"], row["last_seq"]) == ("They talk about cats.", 1, 24)
+    wire.ask(f"ann says {MESSAGES + 2}", user="ann")
     shown = api.requests[-1]["messages"]
     assert words(shown[0]["content"]).endswith("They talk about cats.")
-    assert words(shown[2]["content"]) == "[from ann]: ann says 5"
+    assert words(shown[2]["content"]) == "[from ann]: ann says 13"
     (told,) = bought(api)
-    assert "ann says 4" in told and "ann says 5" not in told
+    assert "ann says 12" in told and "ann says 13" not in told
     usage = "select count(*) as n from token_usage where session_id = 'user:ann'"
     until(lambda: place.query(usage)[0]["n"] == MESSAGES + 3, what="the price of all calls")
 
