@@ -118,7 +118,8 @@ class Parent:
             os.close(number)
 
     def _tell(self, pid: int, code: int | None) -> None:
-        os.write(self._told, json.dumps([pid, code]).encode() + b"\n")
+        with contextlib.suppress(BrokenPipeError):  # whose tests were killed: stdin ends next
+            os.write(self._told, json.dumps([pid, code]).encode() + b"\n")
 
     def _reap(self) -> None:
         for pid in list(self._children):
