@@ -32,6 +32,7 @@ class Presence:
     def __init__(self, bus: Bus, names: Names, signer: Signer | None = None) -> None:
         self._bus, self._names, self._signer = bus, names, signer
         self._roster: dict[str, str] | None = None
+        self._heard: dict[str, tuple[float, dict[str, Any]]] = {}  # of whom, when by our clock, and what
 
     async def _now(self) -> int:
         seconds, micros = await self._bus.command("TIME", key=self._names.presence)
@@ -57,6 +58,8 @@ class Presence:
                 if other.get("kind") == PASSING and await self.retire(str(other["agent"])):
                     known = [name for name in known if name != other["agent"]]
         self._roster = _roster(known, _alive(cards, seen))
+        at = time.monotonic()
+        self._heard = {field: (at - (seen - _seen(card)) / 1000, card) for field, card in cards.items()}
 
     async def _publish(self, card: dict[str, Any]) -> None:
         channel = self._names.channel(STATUS)
@@ -112,8 +115,18 @@ class Presence:
             else _roster(await self.agents(), await self.here())
         )
 
+    def at_hand(self) -> list[dict[str, Any]]:
+        """The cards of those who are here as heartbeats told them, without asking; none for who does not beat."""
+        alive = time.monotonic() - LIFE_MS / 1000
+        return [card for at, card in self._heard.values() if at >= alive]
+
     def met(self, card: dict[str, Any]) -> None:
         """A heartbeat of the cluster came."""
+        field = f"{card.get('agent')}/{card.get('instance')}"
+        if card.get("status") == "offline":
+            self._heard.pop(field, None)
+        elif self._roster is not None and is_agent(str(card.get("agent"))):
+            self._heard[field] = (time.monotonic(), card)
         if self._roster is not None and isinstance(agent := card.get("agent"), str) and is_agent(agent):
             self._roster[agent] = str(card.get("about") or "")
 

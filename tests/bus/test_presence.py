@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -104,6 +105,25 @@ async def test_who_beats_knows_the_roster_without_asking_and_hears_of_newcomers(
     assert await presence.roster() == {"chatter": "talks"}
     presence.met({"agent": "planner", "about": "plans"})
     assert await presence.roster() == {"chatter": "talks", "planner": "plans"} == await other.roster()
+
+
+async def test_what_heartbeats_told_is_at_hand_until_it_is_old(
+    presence: Presence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def agents() -> list[str]:
+        return [card["agent"] for card in presence.at_hand()]
+
+    presence.met({"agent": "planner", "instance": "1"})
+    assert agents() == [], "who does not beat hears nobody"
+    await presence.beat("chatter", "1", {})
+    presence.met({"agent": "planner", "instance": "1", "doing": []})
+    presence.met({"agent": "no name", "instance": "1"})
+    assert agents() == ["chatter", "planner"]
+    presence.met({"agent": "planner", "instance": "1", "status": "offline"})
+    assert agents() == ["chatter"]
+    later = time.monotonic() + LIFE_MS / 1000 + 1
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    assert agents() == []
 
 
 async def test_a_beat_forgets_what_an_agent_is_for_that_is_not_here_any_more(

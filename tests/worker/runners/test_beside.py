@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from unittest.mock import AsyncMock
 
 import pytest
 
@@ -53,8 +52,8 @@ def connection(monkeypatch: pytest.MonkeyPatch) -> Connection:
         }
         for user in ("ada", "eve")
     ]
-    here = AsyncMock(return_value=[{"agent": "backend", "doing": tasks}])
-    monkeypatch.setattr(type(made.presence), "here", here)
+    here = [{"agent": "backend", "doing": tasks}]
+    monkeypatch.setattr(type(made.presence), "at_hand", lambda _presence: here)
     return made
 
 
@@ -86,3 +85,18 @@ async def test_what_has_ended_and_the_turn_itself_are_not_named(connection: Conn
     await say(connection, "m1", user="bob")
     turn = await begun(connection)
     assert await beside.lines(connection, turn, "bob") == []
+
+
+async def test_where_there_are_no_threads_nothing_is_asked_for(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await say(connection, "m1", channel=None, replies=False)
+    turn = await begun(connection)
+
+    async def asked(*_words: object, **_more: object) -> None:
+        raise AssertionError("a call to Redis")
+
+    monkeypatch.setattr(type(connection.bus), "command", asked)
+    monkeypatch.setattr(type(connection.bus), "script", asked)
+    [running] = await beside.lines(connection, turn, "ada")
+    assert "ada-otter" in running

@@ -1,5 +1,5 @@
 -- A turn comes into the hands of a worker, which is told {session, epoch, tries, fails, {entry fields…}, journal,
--- window, seq, untold, channel, number in it, what it seeks}. untold: {id, text…} of the outputs from before the message that opens the turn, which nobody
+-- window, seq, untold, channel, number in it, what it seeks, whose it is, '1' where there are threads}. untold: {id, text…} of the outputs from before the message that opens the turn, which nobody
 -- was shown.
 local function entries(given)
   local found = {}
@@ -20,7 +20,8 @@ local function told(session, epoch, tries, fails, given, messages, journal)
   end
   local place = redis.call('HMGET', P..'thread:'..session, 'channel', 'number', 'seeks')
   return {session, epoch, tries, fails, messages, journal, window, seq, untold,
-    place[1] or '', place[2] or '', place[3] or ''}
+    place[1] or '', place[2] or '', place[3] or '', redis.call('GET', P..'owner:'..session) or '',
+    tostring(redis.call('EXISTS', P..'channels'))}
 end
 -- was: {tries, fails} of the turn, if it has begun
 local function lend(session, epoch, worker, lease, was, given, messages, journal)

@@ -21,11 +21,11 @@ _MINUTE = 60_000
 async def lines(connection: Connection, turn: Turn, user: str) -> list[str]:
     """Lines for the situation; none where nothing goes on, or where that cannot be told now."""
     with contextlib.suppress(PromptDockError):
-        owner = (await turn.queue.owner(turn.session)).lstrip("*")
-        signs = owner.startswith(threads.trust(True))
-        found = await threads.listed(connection.bus, connection.names, threads.trust(signs) + user)
+        signs = turn.thread.owner.lstrip("*").startswith(threads.trust(True))
+        bus, names, who = connection.bus, connection.names, threads.trust(signs) + user
+        found = await threads.listed(bus, names, who) if turn.thread.others else []
         others = [thread for thread in found if thread.active and thread.session != turn.session]
-        running = await _running(connection, turn, user) if signs else []
+        running = _running(connection, turn, user) if signs else []
         return [
             *_told("Other threads that are active now:", [_thread(one, turn, user) for one in others]),
             *_told("Running now:", running),
@@ -33,11 +33,11 @@ async def lines(connection: Connection, turn: Turn, user: str) -> list[str]:
     return []
 
 
-async def _running(connection: Connection, turn: Turn, user: str) -> list[str]:
+def _running(connection: Connection, turn: Turn, user: str) -> list[str]:
     """What agents do for this person in processes of their own: tasks, by their ids."""
     return [
         f"{card['agent']} works on task {activity.task}, since {max(0, turn.now() - activity.since) // _MINUTE} min"
-        for card in await connection.presence.here()
+        for card in connection.presence.at_hand()
         for activity in doing(card)
         if activity.kind == "task" and activity.task and activity.user == user
     ]
