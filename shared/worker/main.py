@@ -162,9 +162,10 @@ def _runners(agent_runner: AgentRunner) -> Callable[[Worker, Turn], Runner]:
         case "chat":
             return _chats(agent_runner)
         case "coding":
+            from shared.worker.coding.question import QuestionRefusal, asks
             from shared.worker.coding.runner import TaskRunner
 
-            return lambda _worker, turn: TaskRunner(agent_runner, turn)
+            return lambda _worker, turn: (QuestionRefusal if asks(turn) else TaskRunner)(agent_runner, turn)
         case _:
             from shared.worker.runners.consult import ConsultRunner
 

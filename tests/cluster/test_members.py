@@ -195,7 +195,7 @@ def test_asking_an_agent_that_is_none_begins_no_conversation(wire: Wire, place: 
 
 def test_a_channel_of_a_project_sets_the_project_of_what_is_said_there(wire: Wire, api: MessagesApi) -> None:
     assert wire.ask("x", user="ada", channel="test:elsewhere")["content"].startswith("Chatter says")
-    assert "no profile called 'nobody'" in wire.ask("x", user="ada", channel="promptdock:nobody")["content"]
+    assert "no agent called 'nobody'" in wire.ask("x", user="ada", channel="promptdock:nobody")["content"]
     run(wire, "create_project", name="Boats")
     run(wire, "bind_channel", channel="test:boats", project_id="boats")
     wire.ask("hello", user="ada", channel="test:boats")

@@ -219,12 +219,12 @@ def test_who_waits_for_a_provider_is_shown_as_waiting_with_the_reason_and_since_
     start = len(wire.on("agent:status"))
 
     def shown() -> dict[str, Any] | None:
-        cards = wire.on("agent:status", start)
-        return next((one for one in cards if one["agent"] == "chatter" and one["status"] == "waiting"), None)
+        cards = [one for one in wire.on("agent:status", start) if one["agent"] == "chatter"]
+        doing = [turn for card in cards if card["status"] == "waiting" for turn in card["doing"]]
+        return next((one for one in doing if one["turn"] == sent and one.get("waits")), None)
 
-    card = until(shown, what="a card that says that it waits")
-    assert card is not None
-    (doing,) = card["doing"]
+    doing = until(shown, what="a card that says that it waits")
+    assert doing is not None
     assert "Ollama is overloaded" in doing["waits"] and doing["since"] <= doing["waits_since"]
     servers.alive()
     assert wire.closing(sent)["model"] == LOCAL

@@ -184,6 +184,24 @@ def status(place: Site, task: str, wanted: str) -> dict[str, Any]:
     return row
 
 
+def test_who_asks_an_agent_that_works_on_tasks_is_told_what_to_do_instead(wire: Wire) -> None:
+    question = {
+        "id": "q-1",
+        "from": "asker",
+        "to": "backend",
+        "type": "question",
+        "payload": {"question": "Well?"},
+    }
+    assert wire.publish("agent:backend", question)
+
+    def fits(message: Message) -> bool:
+        return message["type"] == "error" and message["payload"]["request_id"] == "q-1"
+
+    told = wire.wait("agent:asker", fits)["payload"]
+    assert told["error"].startswith("backend takes tasks, not questions")
+    assert "assign_task" in told["fix"] and "task_id" not in told
+
+
 def test_checks_decide_and_the_agent_corrects_what_they_find(
     wire: Wire, place: Site, checkout: Path, head: str
 ) -> None:

@@ -28,7 +28,7 @@ Set ANTHROPIC_API_KEY for a real one. You can try:
 - “Build a guest book”: a plan of three tasks, two workers side by side, checks, and commits
 - “Merge it”: asks for your permission, and brings the work into the default branch
 - “Status”: what every agent is doing
-- “Ask backend …”, “@backend …”: asks one agent, also one of your own
+- “Ask planner …”, “@researcher …”: asks one agent, also one of your own
 - “Decide between SQLite and Postgres”: a question comes back to you
 - “What did I say before?”: shows that the conversation is remembered"""
 

@@ -33,6 +33,11 @@ async def need(here: Context, model: str, later: bool = False) -> str:
     return ",".join(names)
 
 
+async def kept(here: Context, model: str | None) -> str | None:
+    """The chain that a profile is to name; ModelUnusable where a name in it is nobody's."""
+    return await need(here, model, later=True) if model and model.strip() else model
+
+
 @category.tool(
     effect="idempotent",
     detail=lambda arguments: str(arguments.get("model") or ""),

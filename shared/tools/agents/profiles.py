@@ -14,7 +14,7 @@ from shared.store.origin import marked
 from shared.store.records import Agent, ProfileKind, ProfileRow, Project, Task
 from shared.store.sections import Section
 from shared.tools import lookup
-from shared.tools.agents import own, shape
+from shared.tools.agents import models, own, shape
 from shared.tools.agents.shape import ProfileLimits
 from shared.tools.categories import tier
 from shared.tools.context import Context
@@ -116,6 +116,7 @@ async def create_profile(
     sections are the prompt's parts in order; without tools and categories everything can be loaded on demand.
     """
     slug = slug_of(id)
+    model = await models.kept(here, model)
     row = ProfileRow(
         id=lookup.identity(here, "profile"),
         slug=slug,
@@ -317,6 +318,7 @@ async def edit_profile(
         raise ToolError(
             f"{row.slug!r} holds what an agent changed of itself", "", "let the agent change it, or delete it"
         )
+    model = await models.kept(here, model)
     parts = row.sections if sections is None else kept_sections(sections)
     told = sections is not None or system_prompt_suffix is not None
     given = {

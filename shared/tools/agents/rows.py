@@ -12,7 +12,7 @@ from shared.guard.permissions.touching import touching
 from shared.guard.processes.plan import AGENTS, HOST
 from shared.store.records import Agent, Repo, Task, Workspace, derived
 from shared.tools import lookup
-from shared.tools.agents import channels, members, profiles
+from shared.tools.agents import channels, members, models, profiles
 from shared.tools.categories import tier
 from shared.tools.context import Context
 from shared.tools.detail import digest, words
@@ -103,6 +103,7 @@ async def create_agent(
     place = channel or f"{members.SURFACE}:{called}"
     channels.parted(place)
     work = kind or ("coding" if repo else None)
+    model = await models.kept(here, model)
     parts = [members.persona(called, system_prompt)] if system_prompt else sections
     given = profiles.NewProfile(
         None, description, work, parts, model, permission_mode, tools, categories, budget

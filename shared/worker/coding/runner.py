@@ -50,8 +50,8 @@ class TaskRunner:
         self._attempt = await self._attempt.current()
         request = self._attempt.request
         log.get().info(f"Received {request.type} from {request.sender}")
-        if request.type != "task" or not str(request.payload.get("command_file") or "").strip():
-            what = f"{self._attempt.agent} takes tasks with a command_file, not {request.type}s without one"
+        if not str(request.payload.get("command_file") or "").strip():
+            what = f"{self._attempt.agent} takes tasks with a command_file, and this one has none"
             log.get().warning("A request was refused", error=what, request=request.id)
             await self.failed(BadMessage(what, "", "send type task with payload.command_file"))
             return

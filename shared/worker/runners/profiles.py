@@ -41,7 +41,11 @@ async def of_agent(store: Store, home: Path, name: str) -> tuple[Agent | None, P
     if row is not None and row.destroyed_at is not None:
         raise ToolError(f"the agent {name!r} was destroyed", "", "make it again with create_agent")
     if row is None or row.profile_id is None:
-        return row, *await named(store, home, name)
+        try:
+            return row, *await named(store, home, name)
+        except Missing as error:
+            fix = "promptdock agents list shows those that there are"
+            raise Missing(f"there is no agent called {name!r}", "", fix) from error
     kept = await store.select(ProfileRow, {"id": row.profile_id}, limit=1)
     if not kept:
         raise Missing(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from shared.errors import ModelUnusable
 from shared.store.records import Agent, ProfileRow, Task, Workspace, project_key
 from shared.tools.agents import install
 from tests.tools.bench import Bench
@@ -35,6 +36,16 @@ class Company:
 HERE = {"cluster": Company()}
 
 
+class Models:
+    """Providers that have one model."""
+
+    demo = False
+
+    async def need(self, model: str) -> None:
+        if model != "claude-sonnet-5-5":
+            raise ModelUnusable(f"there is no model {model!r}", "the nearest is claude-sonnet-5-5", "")
+
+
 async def test_an_agent_is_registered_once_and_listed(bench: Bench) -> None:
     await bench.linked()
     made = await bench.twice("create_agent", name="Code Smith", repo_id="shop")
@@ -51,6 +62,22 @@ async def test_an_agent_is_registered_once_and_listed(bench: Bench) -> None:
     for name in ("***", "system", "größe"):
         assert "no name for an agent" in await bench.no("create_agent", name=name)
     assert "no repository" in await bench.no("create_agent", repo_id="nothing")
+
+
+async def test_a_model_that_nobody_has_is_refused_where_it_is_set(bench: Bench) -> None:
+    here: dict[str, Any] = {"models": Models()}
+    for tool, named in (
+        ("create_agent", {"name": "smith"}),
+        ("create_profile", {"id": "careful", "name": "Careful"}),
+    ):
+        refused = await bench.no(tool, here=here, model="gpt-nonsense", **named)
+        assert "no model 'gpt-nonsense'" in refused and "the nearest is claude-sonnet-5-5" in refused
+        assert "error" not in await bench.run(tool, here=here, model="claude-sonnet-5-5", **named)
+    for tool, named in (
+        ("configure_agent", {"agent_id": "smith"}),
+        ("edit_profile", {"profile_id": "careful"}),
+    ):
+        assert "no model 'm'" in await bench.no(tool, here=here, model="claude-sonnet-5-5,m", **named)
 
 
 async def test_who_is_here_is_told_by_presence(bench: Bench) -> None:

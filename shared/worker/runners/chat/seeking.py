@@ -14,8 +14,8 @@ from shared.turns.threads import way
 from shared.turns.turn import Turn
 from shared.worker.runners.inputs import TurnInput
 
-UNKNOWN = "What this replies to is not known here, so it begins a conversation of its own{number}."
-_AWAY = "What this replies to cannot be looked up now, so it begins a conversation of its own{number}."
+UNKNOWN = "What this replies to is not known here, so it is held in a conversation of its own{number}."
+_AWAY = "What this replies to cannot be looked up now, so it is held in a conversation of its own{number}."
 NOTE = "What this replies to is not known: it may refer to something that was not said here."
 
 
