@@ -195,7 +195,7 @@ def test_who_asks_an_agent_that_works_on_tasks_is_told_what_to_do_instead(wire: 
     assert wire.publish("agent:backend", question)
 
     def fits(message: Message) -> bool:
-        return message["type"] == "error" and message["payload"]["request_id"] == "q-1"
+        return bool(message["type"] == "error" and message["payload"]["request_id"] == "q-1")
 
     told = wire.wait("agent:asker", fits)["payload"]
     assert told["error"].startswith("backend takes tasks, not questions")
