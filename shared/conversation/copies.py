@@ -15,7 +15,7 @@ from shared.store.base import Store
 from shared.store.records import ConversationMessage, Memory, Message, Row, Session, SnapshotRow, derived, now
 
 IMPORTED = "imported"  # the source of a message that a file held
-_NONE = "list_sessions and export_session name what there is"
+_NONE = "promptdock sessions list and promptdock sessions show name what there is"
 
 
 async def fork(

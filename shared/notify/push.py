@@ -64,6 +64,13 @@ def installed() -> None:
         )
 
 
+async def need(address: str) -> None:
+    """UsageError for an address of which apprise knows no service; nothing is sent."""
+    if not (known := await _run({"address": address})).ok:
+        fix = "docs/notifications.md has examples, e.g. ntfy://TOPIC, mailto://…"
+        raise UsageError("this is no address of a service", known.error, fix)
+
+
 def _host(address: str) -> str:
     """What stands where services of one's own have their host; a topic or a token for the others."""
     try:

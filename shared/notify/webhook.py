@@ -47,7 +47,7 @@ def check(address: str, reach: Reach) -> str:
     if not usable or not host or "@" in parts.netloc or parts.fragment:
         raise UsageError(
             "this is no address of a webhook",
-            "it begins with https:// and holds no name or password before its host",
+            "it begins with https:// or http:// and holds no name or password before its host",
             "e.g. https://example.com/hooks/promptdock",
         )
     if why := refused_text(host, reach):

@@ -90,3 +90,9 @@ async def test_a_service_that_holds_it_up_is_left(
     outcome = await push.send(f"json://127.0.0.1:{receiver.url.rpartition(':')[2]}/never", [ASKS], HERE)
     assert not outcome.ok and "0.5 s" in outcome.error
     assert time.monotonic() - begun < 5
+
+
+async def test_an_address_of_which_apprise_knows_no_service_is_refused() -> None:
+    await push.need("ntfy://my-topic")
+    with pytest.raises(UsageError, match="no address of a service"):
+        await push.need("nonsense://x")

@@ -129,6 +129,7 @@ def test_the_page_does_it_without_a_script(web: httpx.Client) -> None:
         return web.post(f"{there}/{what}", data=data, follow_redirects=True).text
 
     assert "Renamed." in does("rename", title="The lamp") and "The lamp" in web.get("/sessions").text
+    assert "<h2>The lamp</h2>" in web.get(f"/chat/{key}").text
     assert "lamps" in does("save", description="lamps")
     assert "Cleared." in does("clear") and "Restored" in does("restore", id="lamps")
     assert "Put away." in does("archive", archived="1") and key in web.get("/sessions?archived=1").text

@@ -27,7 +27,7 @@ from shared.client.last_words import missed
 from shared.client.local import key
 from shared.client.local.release import release
 from shared.client.views import budgets, inbox, status
-from shared.client.views.conversation import running
+from shared.client.views.conversation import listed, running
 from shared.client.views.conversation.transcript import TranscriptEntry, TranscriptPage, transcript
 from shared.client.views.inbox import Item
 from shared.client.views.status import Working
@@ -95,6 +95,7 @@ class Around:
     store: str = ""  # why the Store cannot be read
     after: str = ""  # the cursors behind which what is not shown here comes
     told: tuple[str, str] = ("", "")  # how it went, and what is said of what was just done
+    title: str = ""  # what the conversation is called, where it has a title
 
 
 @dataclass(frozen=True)
@@ -219,11 +220,12 @@ async def known(asked: Awaitable[T], otherwise: T) -> T:
 
 async def surroundings(here: Seat, tab: str, after: str) -> Around:
     """Who is here, what today cost, what waits."""
-    cluster, waiting, (spent, limit), store = await asyncio.gather(
+    cluster, waiting, (spent, limit), store, title = await asyncio.gather(
         known(_cluster(here.client), None),
         known(inbox.known(here.client, here.person.user_id), []),
         known(_money(here.client), ((0.0, 0, 0), None)),
         status.unreadable(here.client),
+        known(listed.title(here.client, here.session), ""),
     )
     agents, demo, model = cluster or ([], not key.is_set(here.client.settings), "")
     return Around(
@@ -234,6 +236,7 @@ async def surroundings(here: Seat, tab: str, after: str) -> Around:
         store=store,
         after=after,
         told=taken(here),
+        title=title,
     )
 
 

@@ -135,6 +135,7 @@ async def adding(
     if transport == "push":
         push.installed()
         shown = push.check(address, reach)
+        await push.need(address)
     else:
         shown = webhook.check(address, reach)
     if name and not _NAME.fullmatch(name):

@@ -41,6 +41,12 @@ async def recent(
     return [_card(row) for row in rows if _said_in(row.key)]
 
 
+async def title(client: Client, session: str) -> str:
+    """What a conversation is called; "" where it has no title yet. Reads the Store."""
+    rows = await (await client.store()).select(Session, {"key": session}, limit=1)
+    return (rows[0].title or "") if rows else ""
+
+
 async def search(client: Client, words: str, user: str = "", limit: int = PAGE) -> list[ConversationCard]:
     """Conversations in which any of these words was said, the best first, each once; archived ones too."""
     store = await client.store()
