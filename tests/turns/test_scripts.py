@@ -24,6 +24,7 @@ def _files(*folder: str, package: str = "shared.turns.scripts") -> dict[str, str
 
 
 LOADED = {name: getattr(scripts, name.upper()) for name in _files()}
+TEXTS = {name for name, value in vars(scripts).items() if isinstance(value, str)}
 ALL = {f"{package}.{name}": text for package in FOLDERS for name, text in _files(package=package).items()}
 
 
@@ -34,11 +35,21 @@ def _included() -> set[str]:
 
 def test_every_file_is_a_script_that_is_used_and_every_part_belongs_to_one() -> None:
     code = "\n".join(file.read_text("utf-8") for file in SHARED.rglob("*.py"))
-    used = set(re.findall(r"\bscripts\.([A-Z_]+)\b", code)) - vars(scripts).keys()
+    used = set(re.findall(r"\bscripts\.([A-Z_]+)\b", code)) - TEXTS
     assert used == {name.rpartition(".")[2].upper() for name in ALL}
     with pytest.raises(AttributeError):
         getattr(scripts, "NOTHING")  # noqa: B009 - mypy takes it for a script
     assert _included() | {"no_fence"} == set(_files("parts"))
+
+
+def test_a_script_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert scripts.POST is LOADED["post"]
+
+    def anew(name: str) -> None:
+        raise AssertionError(f"{name} is looked for anew")
+
+    monkeypatch.setattr(scripts, "__getattr__", anew)
+    assert scripts.POST is LOADED["post"]
 
 
 @pytest.mark.parametrize("name", sorted(ALL))

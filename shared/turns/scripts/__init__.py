@@ -9,7 +9,6 @@ is full. A line `-- include: …` stands for the files of `parts` that it names.
 from __future__ import annotations
 
 import re
-from functools import cache
 from importlib import resources
 
 from shared import failpoints
@@ -34,14 +33,17 @@ def _part(name: str) -> str:
     return _FILES.joinpath("parts", f"{name}.lua").read_text("utf-8")
 
 
-@cache
 def _script(name: str) -> Script:
     text = Script.read(__name__, name).source
     return Script(name, _INCLUDE.sub(lambda line: "".join(map(_part, line[1].split())), text))
 
 
 def __getattr__(name: str) -> Script:
-    """`scripts.POST` is `post.lua`, read when it is first asked for: not before the process knows its switches."""
+    """`scripts.POST` is `post.lua`, read when it is first asked for: not before the process knows its switches.
+
+    From then on it is an attribute like any other: each message and each step asks for one.
+    """
     if not name.isupper() or not _FILES.joinpath(f"{name.lower()}.lua").is_file():
         raise AttributeError(f"there is no script {name}")
-    return _script(name.lower())
+    script = globals()[name] = _script(name.lower())
+    return script
