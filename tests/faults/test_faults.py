@@ -17,6 +17,7 @@ from tests.faults.person import person
 from tests.faults.workload import Load
 
 EACH = 5  # messages of each person
+PATIENT = 2 * LEASE  # a Redis that stands still beside other tests is taken for dead by a short one
 SILENCE = "700"  # milliseconds after which a model that stalls is given up
 
 
@@ -44,7 +45,10 @@ def test_what_was_accepted_is_answered_once_whatever_breaks(tmp_path: Path) -> N
 
     async def run() -> list[Findings]:
         found = []
-        async with cluster(tmp_path, proxied=True, MODEL_SILENCE=SILENCE) as made, person(made) as who:
+        async with (
+            cluster(tmp_path, lease=PATIENT, proxied=True, MODEL_SILENCE=SILENCE) as made,
+            person(made) as who,
+        ):
             for row in suite.OPEN:
                 load = Load(made, each=EACH, **row.load)
                 found.append(await rows.play(made, row.name, row.hurt, load, row.short, person=who))

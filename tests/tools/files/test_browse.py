@@ -302,6 +302,7 @@ async def test_a_folder_that_is_swapped_for_a_link_meanwhile_leads_nowhere(
         while not over.is_set():
             for name in ("inner", "door"):
                 (root / name).rename(root / "here")
+                time.sleep(0.0002)  # a search that is about to look is let in between
                 (root / "here").rename(root / name)
 
     thread = threading.Thread(target=swap)
