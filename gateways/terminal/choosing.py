@@ -20,7 +20,7 @@ async def choose(here: Conversation, name: str, call: Call) -> str:
     if not name:
         return await _shown(here)
     found = await call("choose_model", {"model": "" if name == DEFAULT else name})
-    here.chosen = str(found["model"] or "")
+    here.watch.chosen = str(found["model"] or "")
     if not found["model"]:
         return "This conversation is answered by the agent's own model again."
     return f"This conversation is answered by {found['model']} from the next message on."
@@ -34,13 +34,13 @@ async def offers(here: Conversation) -> list[tuple[str, str]]:
 
 
 async def _shown(here: Conversation) -> str:
-    chosen = here.chosen = await models.here(here.client, here.user, here.session)
+    chosen = here.watch.chosen = await models.here(here.client, here.user, here.session)
     lines = []
     for one in await models.known(here.client):
         names = list(one.models[:_SHOWN])
         more = [f"and {len(one.models) - _SHOWN} more"] if len(one.models) > _SHOWN else []
         lines += [line(models.told(one), 200), *(f"  {text}" for text in [*names, *more])]
-    now = chosen or here.model or "unknown"
+    now = chosen or here.watch.model or "unknown"
     why = "chosen for it" if chosen else "the agent's own"
     how = f"Another one: /model NAME, or /model {DEFAULT}" if lines else "There is no provider yet: /key"
     return "\n".join([*lines, f"This conversation is answered by {now} ({why}). {how}"])

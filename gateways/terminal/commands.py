@@ -125,18 +125,18 @@ async def _stop(here: Conversation, rest: str) -> str:
 async def _approve(here: Conversation, rest: str) -> str:
     words = rest.split()
     ids = [word for word in words if word != "always"]
-    await here.decide("always" if "always" in words else "allow_once", id=ids[0] if ids else "")
+    await here.requests.decide("always" if "always" in words else "allow_once", id=ids[0] if ids else "")
     return ""
 
 
 async def _deny(here: Conversation, rest: str) -> str:
-    await here.decide("deny", rest)
+    await here.requests.decide("deny", rest)
     return ""
 
 
 async def _inbox(here: Conversation, _rest: str) -> str:
-    await here.count()
-    told = [text for item in here.waiting for text in item.lines()]
+    await here.attention.count()
+    told = [text for item in here.attention.waiting for text in item.lines()]
     return "\n".join(told) or "Nothing waits for you."
 
 

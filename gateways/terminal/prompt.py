@@ -85,7 +85,7 @@ class Keys:
             self._tasks.add(task := asyncio.get_running_loop().create_task(self._here.stop()))
             task.add_done_callback(self._tasks.discard)
         else:
-            stays = "; the request above stays open, and is in /inbox" if self._here.asks else ""
+            stays = "; the request above stays open, and is in /inbox" if self._here.requests.open else ""
             self._here.screen.note(f"Ctrl-C once more leaves; the agents go on{stays}")
 
 
@@ -93,7 +93,7 @@ def above(here: Conversation) -> FormattedText:
     """The live area and the prompt: who works, and the end of the block that is being written."""
     width, rows = shutil.get_terminal_size()
     width -= 1
-    parts: list[tuple[str, str]] = [("ansicyan", f"{text}\n") for text in here.lines(width)]
+    parts: list[tuple[str, str]] = [("ansicyan", f"{text}\n") for text in here.watch.lines(width)]
     parts += [("ansibrightblack", f"  {text}\n") for text in here.being_written(width - 3, rows // 3)]
     return FormattedText([*parts, ("bold", "> ")])
 
@@ -101,9 +101,9 @@ def above(here: Conversation) -> FormattedText:
 def below(here: Conversation) -> FormattedText:
     """The footer: what is waited for, and by whom; which model speaks; where we are."""
     kept = [f"{here.client.kept} kept until Redis is back"] if here.client.kept else []
-    if here.away:
-        state = runnable(here.away)
-    elif here.asks:
+    if here.watch.away:
+        state = runnable(here.watch.away)
+    elif here.requests.open:
         state = "waits for you: 1, 2 or 3"
     elif here.question:
         state = "waits for your answer"
@@ -111,8 +111,8 @@ def below(here: Conversation) -> FormattedText:
         state = (
             f"working {here.waited:.0f} s · Ctrl-C stops" if here.working else "/help · Ctrl-C twice leaves"
         )
-    waits = [f"{len(here.elsewhere)} for you: /inbox"] if here.elsewhere else []
-    model = [here.model] if here.model else []
+    waits = [f"{len(here.attention.elsewhere)} for you: /inbox"] if here.attention.elsewhere else []
+    model = [here.watch.model] if here.watch.model else []
     parts = [state, *waits, *kept, *model, line(here.session, 40)]
     width = shutil.get_terminal_size().columns - 1
     while len(parts) > 1 and len(" · ".join(parts)) > width:  # the last says least
@@ -173,7 +173,7 @@ async def converse(here: Conversation) -> int:
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, keys.interrupt, session.app)
     with patch_stdout(raw=True):
-        draft = typed_ahead(session.app.input, waits=bool(here.asks or here.question))
+        draft = typed_ahead(session.app.input, waits=bool(here.requests.open or here.question))
         if draft:
             here.screen.note("what you typed before this stood here is not sent yet: Enter sends it")
         try:

@@ -278,7 +278,7 @@ async def test_a_request_that_was_put_while_nobody_was_here_is_put_again(
     await obey(here, "/approve")
     assert (await chatter.heard())[-1]["approval_id"] == "mine"
     await approvals.decide("mine", Decided("allow_once", "ada"))
-    await here.recall()
+    await here.requests.recall()
     assert len([kind for kind in seen.kinds() if kind == "awaiting_approval"]) == 1
 
 
@@ -308,7 +308,7 @@ async def test_what_waits_is_told_when_a_chat_opens_and_counted_in_its_bar(
     assert "for you" not in below(here)[0][1]
     await approvals.open(_open("elsewhere", "ada"))
     await chatter.redis.command("HSET", approvals.open_in("work"), "elsewhere", 1)
-    await here._greet()
+    await here.attention.greet()
     assert "use bash" in seen.last("note") and "approvals allow elsewher" in seen.last("note")
     assert "1 for you: /inbox" in below(here)[0][1]
     await obey(here, "/inbox")
@@ -443,7 +443,7 @@ async def test_stop_is_sent_for_the_turn_and_refused_for_who_was_not_asked(
     await obey(here, "/stop planner")
     assert seen.last("note") == "nothing is asked of planner now"
     doing = Activity("t", 1, kind="task", task="lucky-forest", title="Dig", session="user:ada")
-    here.doing = [(Working("backend", doing, 3.0), time.monotonic())]
+    here.watch.doing = [(Working("backend", doing, 3.0), time.monotonic())]
     await obey(here, "/stop backend")
     assert "it works on lucky-forest" in seen.last("note")
     assert seen.last("note").endswith("tasks stop lucky-forest")
@@ -468,27 +468,27 @@ async def test_a_cluster_that_is_down_is_told_once_with_what_starts_it_and_so_is
     with monkeypatch.context() as down:
         down.setattr(Presence, "here", gone)
         for _ in range(4):
-            await here._look()
+            await here.watch.look()
         assert [text for kind, text in seen.told if "the cluster is down" in text and " up)" in text] == [
             seen.last("note")
         ]
         assert "the cluster is down" in below(here)[0][1]
-    await here._look()
+    await here.watch.look()
     assert seen.last("note") == "the cluster is back"
     assert "down" not in below(here)[0][1]
 
 
 async def test_each_open_consult_is_one_line_that_says_how_to_end_it(here: Conversation) -> None:
     _asked(here, "planner")
-    (told,) = here.lines(60)
+    (told,) = here.watch.lines(60)
     assert told == "  0 s planner: How? · /stop planner"
     here.work.take("consult", {"agent": "planner", "request_id": "r-planner", "state": "answered", "ms": 9})
-    assert here.lines(60) == []
+    assert here.watch.lines(60) == []
 
 
 async def test_the_live_area_stays_small_and_narrow_however_many_are_asked(here: Conversation) -> None:
     _asked(here, "planner", "researcher", "frontend", "backend")
-    told = here.lines(40)
+    told = here.watch.lines(40)
     assert len(told) == 2
     assert told[1] == "  … and 3 more"
     assert all(len(text) <= 40 for text in told)
@@ -500,11 +500,11 @@ async def test_an_agent_without_a_sign_of_life_is_reported_once_with_what_can_be
     _asked(here, "planner")
     consult = here.work.open[0]
     consult.since, consult.pulse = time.monotonic() - 20, Pulse(None, "")
-    here._say_silent(consult)
-    here._say_silent(consult)
+    here.watch.say_silent(consult)
+    here.watch.say_silent(consult)
     assert seen.kinds() == ["note"]
     assert "/stop planner" in seen.last("note")
-    assert "silent" in here.lines(60)[0]
+    assert "silent" in here.watch.lines(60)[0]
 
 
 async def _question(here: Conversation, ago: float) -> None:
@@ -536,7 +536,7 @@ async def test_what_chatter_asked_is_put_again_when_a_chat_opens_and_can_be_answ
         put = [text for kind, text in seen.told if kind == "awaiting_input"]
         assert len(put) == 1 and "Which database?" in put[0] and "2. Postgres" in put[0]
         assert "5 min ago Chatter asked" in str(seen.told)
-        await again._greet()
+        await again.attention.greet()
         assert "Chatter asks" not in str(seen.told), "it stands there already"
         await obey(again, "2")
         message = (await chatter.heard())[-1]
@@ -614,7 +614,7 @@ async def test_who_stops_a_turn_that_asks_for_permission_is_told_that_nothing_is
     await chatter.says("complete", "Stopped.", answers=["m-1"])
     await until(lambda: "run make test: withdrawn" in seen.last("note"))
     assert seen.last("note").endswith("it was not done")
-    assert not here.asks
+    assert not here.requests.open
 
 
 async def test_a_request_that_somebody_else_allowed_is_not_said_to_be_withdrawn(

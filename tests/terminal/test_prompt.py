@@ -84,7 +84,7 @@ def _bar(here: Conversation) -> str:
 async def test_the_bar_says_who_is_waited_for_and_which_model_speaks(
     here: Conversation, chatter: Chatter
 ) -> None:
-    here.model = "DEMO"
+    here.watch.model = "DEMO"
     assert _bar(here) == " /help · Ctrl-C twice leaves · DEMO · user:ada"
     here.awaited["m-1"] = 0.0
     assert "Ctrl-C stops" in _bar(here)
@@ -96,7 +96,7 @@ async def test_the_bar_says_who_is_waited_for_and_which_model_speaks(
 async def test_a_narrow_bar_leaves_out_whole_words_from_its_end(
     here: Conversation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here.model = "DEMO"
+    here.watch.model = "DEMO"
     whole = [" /help · Ctrl-C twice leaves", " · DEMO", " · user:ada"]
     for columns, parts in ((60, 3), (40, 2), (34, 1), (10, 1)):
         monkeypatch.setenv("COLUMNS", str(columns))
@@ -104,10 +104,12 @@ async def test_a_narrow_bar_leaves_out_whole_words_from_its_end(
 
 
 async def test_the_bar_counts_what_does_not_stand_in_the_chat(here: Conversation) -> None:
-    here.waiting = [inbox.Item("permission", id, "asks", "answer") for id in ("a1b2c3d4", "e5f60718")]
+    here.attention.waiting = [
+        inbox.Item("permission", id, "asks", "answer") for id in ("a1b2c3d4", "e5f60718")
+    ]
     assert "2 for you" in _bar(here)
     words = {"id": "o", "session_id": "user:ada", "user_id": "ada", "status": "awaiting_approval"}
-    here.asks["a1b2c3d4e5f6"] = Output.model_validate({**words, "content": "Backend asks"})
+    here.requests.open["a1b2c3d4e5f6"] = Output.model_validate({**words, "content": "Backend asks"})
     assert "1 for you" in _bar(here)
 
 
@@ -169,7 +171,7 @@ async def test_what_was_typed_before_a_request_could_be_read_does_not_answer_it(
 ) -> None:
     await chatter.says("awaiting_approval", "Backend asks", approval={"id": "p-1", "tool": "bash"})
     await _chatted(here, "yes\n", lambda: "not sent yet" in seen.last("note"))
-    assert await chatter.heard() == [] and "p-1" in here.asks
+    assert await chatter.heard() == [] and "p-1" in here.requests.open
 
 
 async def test_a_backslash_before_enter_begins_a_line(
