@@ -1,13 +1,17 @@
-"""What `webhook` and `notify` share: both are subscriptions, which differ in how they are sent."""
+"""The commands of `webhook` and `notify`: both are subscriptions, which differ in how they are sent."""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
 
 from gateways.cli import screen
 from gateways.cli.calling import call
+from gateways.cli.options import Json, Project, User, Yes, group
+from gateways.cli.run import run
 from shared.errors import PromptDockError, UsageError
 
 if TYPE_CHECKING:
@@ -16,6 +20,63 @@ if TYPE_CHECKING:
     from shared.settings import Settings
 
 _COMMANDS = {"webhook": "promptdock webhook", "push": "promptdock notify"}
+
+Url = Annotated[
+    str | None, typer.Argument(metavar="URL", help="Where it is sent to; asked for where it is left out.")
+]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name, as the list shows it.")]
+Events = Annotated[
+    str,
+    typer.Option(
+        "--events",
+        help="Which, with commas: attention (what needs a person), task, turn, all, or single ones.",
+    ),
+]
+Everything = Annotated[bool, typer.Option("--everybody", help="What everybody does, not only you.")]
+Called = Annotated[str, typer.Option("--name", help="What it is called; after its host by default.")]
+
+
+def commands(transport: Transport, usual: str, adds: str, tests: str) -> typer.Typer:
+    """Those of one noun; `usual` are the events where none are named, the other two lines of the help."""
+    app = group()
+
+    @app.command("add", help=adds)
+    def add(
+        url: Url = None,
+        *,
+        user: User,
+        events: Events = usual,
+        name: Called = "",
+        project: Project = None,
+        everybody: Everything = False,
+        as_json: Json = False,
+    ) -> NoReturn:
+        run(
+            lambda settings: _add(
+                settings, transport, url, events, user, name, project or "", everybody, as_json
+            )
+        )
+
+    @app.command("list")
+    def list_(user: User, as_json: Json = False) -> NoReturn:
+        """Who is told, whether it arrives, what waits and what was given up."""
+        run(lambda settings: _listed(settings, transport, user, as_json))
+
+    @app.command("test", help=tests)
+    def test(name: Name, user: User, as_json: Json = False) -> NoReturn:
+        run(lambda settings: _test(settings, transport, name, user, as_json))
+
+    @app.command("retry")
+    def retry(name: Name, user: User, as_json: Json = False) -> NoReturn:
+        """Send what waits and what was given up now, and go on with one that was switched off."""
+        run(lambda settings: _retry(settings, transport, name, user, as_json))
+
+    @app.command("remove")
+    def remove(name: Name, user: User, yes: Yes = False, as_json: Json = False) -> NoReturn:
+        """Tell it no more; what is on its way is dropped."""
+        run(lambda settings: _remove(settings, transport, name, yes, user, as_json))
+
+    return app
 
 
 def _sight(user: str) -> Sight:
@@ -29,7 +90,7 @@ async def _do(settings: Settings, order: SubscriptionOrder, user: str) -> dict[s
     return await call(settings, order.tool, user, order.arguments, exact=True)
 
 
-async def add(
+async def _add(
     settings: Settings,
     transport: Transport,
     url: str | None,
@@ -74,7 +135,7 @@ def _asked(transport: Transport) -> str:
         raise UsageError("no address was given", "", f"{_COMMANDS[transport]} add URL") from None
 
 
-async def listed(settings: Settings, transport: Transport, user: str, as_json: bool) -> None:
+async def _listed(settings: Settings, transport: Transport, user: str, as_json: bool) -> None:
     """All of this kind."""
     from shared.client import Client
     from shared.client.views import notifications
@@ -105,7 +166,7 @@ def _news(one: SubscriptionView) -> str:
     return ", ".join(parts)
 
 
-async def test(settings: Settings, transport: Transport, name: str, user: str, as_json: bool) -> None:
+async def _test(settings: Settings, transport: Transport, name: str, user: str, as_json: bool) -> None:
     """Send one, and wait for what becomes of it."""
     from shared.client import Client
     from shared.client.views import notifications
@@ -126,7 +187,7 @@ async def test(settings: Settings, transport: Transport, name: str, user: str, a
     raise PromptDockError(f"{name} did not take it", how.error, f"{_COMMANDS[transport]} list")
 
 
-async def retry(settings: Settings, transport: Transport, name: str, user: str, as_json: bool) -> None:
+async def _retry(settings: Settings, transport: Transport, name: str, user: str, as_json: bool) -> None:
     """Try again what could not be delivered."""
     result = await _changed(settings, transport, name, "retry", user)
     if as_json:
@@ -135,7 +196,7 @@ async def retry(settings: Settings, transport: Transport, name: str, user: str, 
     screen.out(f"{name}: {result['dead'] + result['waiting']} on their way")
 
 
-async def remove(
+async def _remove(
     settings: Settings, transport: Transport, name: str, yes: bool, user: str, as_json: bool
 ) -> None:
     """Remove one."""
