@@ -34,12 +34,23 @@ _OF_A_TASK = {
     "restart_task": "tasks restart",
     "skip_task": "tasks skip",
 }
+# What views that the page reads as well call lists of theirs.
+_ROUTE = re.compile(r"\bGET /api/([a-z]+)\b")
+_ROUTES = {
+    "approvals": "approvals list", "hooks": "hooks list", "notifications": "notify list", "projects": "project list",
+    "sessions": "sessions list", "tasks": "tasks list", "webhooks": "webhook list",
+}  # fmt: skip
 _NAME = re.compile(r"\b(?:list|get|review|merge|unmerge|discard|pause|resume|stop|restart|skip)_[a-z_]+\b")
 
 
 def typed(text: str, arguments: dict[str, Any]) -> str:
     """The advice with commands in place of tools; `arguments` are those of the call that was refused."""
     return _NAME.sub(lambda found: _command(found.group(), arguments), text)
+
+
+def routed(text: str) -> str:
+    """The advice with commands in place of routes of the HTTP API."""
+    return _ROUTE.sub(lambda found: f"promptdock {_ROUTES.get(found.group(1), 'status')}", text)
 
 
 def _command(tool: str, arguments: dict[str, Any]) -> str:

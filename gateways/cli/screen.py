@@ -15,7 +15,7 @@ from typing import Any, Literal, TextIO
 
 import typer
 
-from gateways.cli import pager
+from gateways.cli import pager, remedy
 from shared.client.local.typed import called, runnable
 from shared.client.text.blocks import TextBlock, blocks
 from shared.client.text.safe import LONGEST, encoded, line, safe
@@ -270,14 +270,15 @@ def fitted(text: str, taken: int = 0) -> str:
 
 def complain(error: PromptDockError) -> None:
     """An error: what, why, what to do; with `--json` as the one document."""
+    fix = remedy.routed(error.fix)
     if manner.json:
-        document("error", error=card(error.what, error.why, error.fix, error.exit_code))
+        document("error", error=card(error.what, error.why, fix, error.exit_code))
         return
     talk(bad("promptdock:"), folded(f" {error.what}", len("promptdock:"), "  "))
     if error.why:
         talk(folded(f"  why: {error.why}"))
-    if error.fix:
-        talk(folded(f"  do:  {error.fix}"))
+    if fix:
+        talk(folded(f"  do:  {fix}"))
 
 
 def folded(text: str, taken: int = 0, indent: str = "       ") -> str:

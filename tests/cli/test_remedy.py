@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gateways.cli.calling import _refusal
-from gateways.cli.remedy import typed
+from gateways.cli.remedy import routed, typed
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,10 @@ def test_a_tool_that_only_the_command_knows_means_workers_of_an_earlier_release(
 @pytest.mark.parametrize("advice", ["name the project_id", "promptdock tasks list shows them", ""])
 def test_advice_that_names_no_tool_stays_as_it_is(advice: str) -> None:
     assert typed(advice, {"task_id": "calm-otter"}) == advice
+
+
+@pytest.mark.parametrize(
+    ("noun", "command"), [("webhooks", "webhook"), ("notifications", "notify"), ("tasks", "tasks")]
+)
+def test_a_route_of_the_page_is_told_as_the_command_that_does_the_same(noun: str, command: str) -> None:
+    assert routed(f"GET /api/{noun} lists them") == f"promptdock {command} list lists them"

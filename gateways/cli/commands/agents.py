@@ -164,6 +164,11 @@ async def _create(settings: Settings, given: dict[str, Any], user: str, as_json:
     if as_json:
         screen.document("agent_create", **made)
         return
+    asked = str(given.get("name") or made["created"])
+    if asked != made["created"]:
+        screen.talk(
+            f"… {asked!r} is written {made['created']}: names have lower case letters, digits and hyphens"
+        )
     where = f", its files in {made['workspace']}" if made.get("workspace") else ""
     screen.out(f"{made['created']} is made{where}; it answers on {made['channel']}")
     if made["channel"] == f"promptdock:{made['created']}":

@@ -13,7 +13,7 @@ from gateways.cli.run import me, run
 from shared.bus.messages import PersonDecision
 from shared.client import Client
 from shared.client.text.safe import line
-from shared.errors import Denied
+from shared.errors import Denied, UsageError
 from shared.settings import Settings
 
 app = group()
@@ -60,12 +60,18 @@ def allow(
 def deny(
     approval: Id,
     user: User,
-    reason: Annotated[str | None, typer.Option(help="Why; the agent reads it.")] = None,
+    why: Annotated[
+        list[str] | None, typer.Argument(metavar="[REASON]...", help="Why; the agent reads it.")
+    ] = None,
+    reason: Annotated[str | None, typer.Option(help="The same, as an option.")] = None,
     role: Role = None,
     as_json: Json = False,
 ) -> NoReturn:
     """Deny a call; the agent goes on without it."""
-    run(lambda settings: _answer(settings, approval, "deny", user, None, None, reason, role, as_json))
+    if why and reason:
+        raise UsageError("the reason is given twice", "as words and with --reason", "give one of them")
+    told = " ".join(why or ()) or reason
+    run(lambda settings: _answer(settings, approval, "deny", user, None, None, told, role, as_json))
 
 
 @app.command("revoke")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NoReturn
 
 import typer
@@ -149,11 +150,12 @@ async def _search(
     if as_json:
         screen.document("memory_search", query=query, found=found)
         return
+    fits = _fits(found)
     rows = [
-        (f"{one['score']:.2f}", one["kind"], screen.moment(one["at"]), one["session_id"] or "", _said(one))
-        for one in found
+        (fit, one["kind"], screen.moment(one["at"]), one["session_id"] or "", _said(one))
+        for fit, one in zip(fits, found, strict=True)
     ]
-    screen.table(rows, ("score", "kind", "since", "conversation", "what"), "Nothing that is remembered fits.")
+    screen.table(rows, ("fits", "kind", "since", "conversation", "what"), "Nothing that is remembered fits.")
 
 
 async def _why(settings: Settings, user: str, turn: str, as_json: bool) -> None:
@@ -163,11 +165,17 @@ async def _why(settings: Settings, user: str, turn: str, as_json: bool) -> None:
         screen.document("memory_why", **found)
         return
     rows = [
-        (one["id"][:8], one["kind"], screen.moment(one["at"]), f"{one['score']:.2f}", _said(one))
-        for one in found["remembered"]
+        (one["id"][:8], one["kind"], screen.moment(one["at"]), fit, _said(one))
+        for fit, one in zip(_fits(found["remembered"]), found["remembered"], strict=True)
     ]
     empty = f"Nothing was remembered for the answer to {found['turn']}."
-    screen.table(rows, ("id", "kind", "since", "score", "what"), empty)
+    screen.table(rows, ("id", "kind", "since", "fits", "what"), empty)
+
+
+def _fits(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """How well each fits, beside the best of them: a score is worth something only among those of one answer."""
+    best = max((float(one["score"]) for one in found), default=0.0)
+    return [f"{max(0.0, float(one['score']) / best):.0%}" if best > 0 else "" for one in found]
 
 
 async def _correct(settings: Settings, typed: str, text: str, user: str, as_json: bool) -> None:

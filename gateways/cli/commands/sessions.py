@@ -205,12 +205,21 @@ async def _saved(settings: Settings, user: str, limit: int, as_json: bool) -> No
 async def _change(
     settings: Settings, tool: str, arguments: dict[str, Any], user: str, session: str | None, as_json: bool
 ) -> None:
-    meant = session or default_session(user)
+    meant = await _there(settings, user, session)
     result = await call(settings, tool, user, arguments, session=meant, exact=True)
     if as_json:
         screen.document(tool, session_id=meant, **result)
         return
     screen.out(str(result["told"]))
+
+
+async def _there(settings: Settings, user: str, session: str | None) -> str:
+    """The conversation that is meant; one that was named must be there, so that none begins by a slip."""
+    if session in (None, default_session(user)):
+        return default_session(user)
+    async with Client(settings) as client:
+        await own.settled(client)
+        return (await own.meant(client, user, str(session))).key
 
 
 async def _list(settings: Settings, user: str, archived: bool, limit: int, as_json: bool) -> None:

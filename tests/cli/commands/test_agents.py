@@ -23,6 +23,8 @@ def test_an_agent_is_made_talked_with_looked_at_and_destroyed(cluster: Person) -
     made = cluster.does("agents", "create", "poet", "--prompt", "You are Poet.", "--permissions", "locked")
     assert made.startswith("poet is made, its files in ") and made.endswith("it answers on promptdock:poet\n")
     folder = Path(cluster.reads("agents", "create", "scribe")["workspace"])
+    assert "'Bad Name!' is written bad-name" in cluster.types("agents", "create", "Bad Name!").stderr
+    cluster.does("agents", "destroy", "bad-name", "--yes", "--delete-files")
     assert (folder / ".git").is_dir()
     said = cluster.reads("ask", "Hello", "--agent", "poet")
     assert (said["agent"], said["session_id"].startswith("on:promptdock:poet:")) == ("poet", True)

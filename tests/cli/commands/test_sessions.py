@@ -82,4 +82,6 @@ def test_what_is_saved_is_listed_and_taken_up_again(cluster: Person) -> None:
     (row,) = until(lambda: cluster.reads("sessions", "saved", *AS)["saved"], what="what was saved")
     assert (row["description"], row["session_id"]) == ("the boat", "sue-boat")
     assert "Cleared" in cluster.does("sessions", "clear", "--session", "sue-boat", *AS)
+    nobody = cluster.is_refused(2, "sessions", "restore", row["id"], "--session", "sue-ship", *AS)
+    assert "there is no conversation 'sue-ship'" in nobody, "none begins by a slip"
     cluster.does("sessions", "restore", row["id"], "--session", "sue-boat", *AS)
