@@ -92,6 +92,7 @@ async def make(resources: Resources, profile: Profile) -> Worker:
     from shared.tools.execute import ToolExecutor
     from shared.tools.mcp.source import ServerTools
     from shared.worker import provider
+    from shared.worker.duties import AgentDuties
     from shared.worker.runners.agent import AgentRunner
     from shared.worker.runners.hosts import RemoteHost
     from shared.worker.runners.task_run import apply_tasks
@@ -107,10 +108,9 @@ async def make(resources: Resources, profile: Profile) -> Worker:
         agent_runner = dataclasses.replace(agent_runner, services=ConversationServices(agent_runner))
     beside = _services(resources, agent_runner)
     runner = _runners(agent_runner)
-    worker: Worker = Worker(
+    duties = AgentDuties(
         resources,
         profile,
-        lambda turn: runner(worker, turn),
         {
             "task": apply_tasks,
             "session": sessions.touch,
@@ -131,6 +131,7 @@ async def make(resources: Resources, profile: Profile) -> Worker:
             ).run(),
         },
     )
+    worker: Worker = Worker(resources, profile, lambda turn: runner(worker, turn), duties)
     worker.spawn(provider.keep(resources.model))
     worker.spawn(agent_runner.warm())
     if profile.kind == "chat":

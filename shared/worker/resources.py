@@ -22,7 +22,7 @@ from shared.models.fallback import Outages
 from shared.settings import Settings, load
 from shared.store.base import Store
 from shared.store.breaker import Breaker
-from shared.store.factory import make_store
+from shared.store.factory import make_store, store_file
 from shared.tasks.worktree.mirrors import Mirrors
 from shared.tools.mcp.launch import launching
 from shared.turns.signatures import Signatures
@@ -89,29 +89,44 @@ def unread() -> asyncio.Event:
 
 
 @dataclass
-class Resources:
-    """What a worker is made of."""
+class CoreResources:
+    """What every worker stands on, also one that thinks with no model. The Store may not be open."""
 
     settings: Settings
     connection: Connection
     store: Store
-    model: Model
-    home: str
-    sandbox: Sandbox
-    outages: Outages = field(default_factory=Outages)  # of models, for all turns
-    cluster: str = ""
-    repositories: KnownRepositories = field(init=False)
-    stale: asyncio.Event = field(
-        default_factory=unread
-    )  # the agent may have changed itself since it was last read
-
-    def __post_init__(self) -> None:
-        self.repositories = KnownRepositories(self.store, self.repos)
+    cluster: str
+    # The agent may have changed itself since it was last read.
+    stale: asyncio.Event = field(default_factory=unread, kw_only=True)
 
     @property
     def signatures(self) -> Signatures:
         """Who judges what is heard."""
         return Signatures(self.connection.names, self.connection.signer, self.settings.unsigned_may)
+
+    async def open_existing(self) -> None:
+        """Open the Store where there is one: whoever only passes by makes none."""
+        if self.settings.supabase_url or store_file(self.settings).exists():
+            await _open(self.store)
+
+    async def close(self) -> None:
+        """Give everything back."""
+        await self.store.close()
+        await self.connection.bus.close()
+
+
+@dataclass
+class Resources(CoreResources):
+    """What the worker of an agent is made of."""
+
+    model: Model
+    home: str
+    sandbox: Sandbox
+    outages: Outages = field(default_factory=Outages)  # of models, for all turns
+    repositories: KnownRepositories = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.repositories = KnownRepositories(self.store, self.repos)
 
     @property
     def repos(self) -> Mirrors:
@@ -141,30 +156,39 @@ class Resources:
         """Give everything back."""
         await self.mcp.close()
         await self.model.close()
-        await self.store.close()
-        await self.connection.bus.close()
+        await super().close()
 
 
-async def build(settings: Settings, agent: str) -> Resources:
-    """Connect everything; a wrong setting or a Redis that does not answer is said now."""
+async def connect(settings: Settings, agent: str) -> CoreResources:
+    """Join the cluster; a wrong setting or a Redis that does not answer is said now."""
     log.hide(*settings.secrets())
     signer = await asyncio.to_thread(signing.of_home, settings)
     names = Names(settings.namespace)
+    store = make_store(settings)
     bus = make_bus(embedded.address(settings), settings, f"promptdock-{agent}")
-    outages = Outages(settings.model_fallback_ms / 1000)
-    model = ReloadingModel(settings, _reload, cache=ModelLists(bus, names), outages=outages)
-    store = AnnouncingStore(Breaker(make_store(settings)), bus, names)
     try:
         cluster = await check_cluster(bus, names)
-        await _open(store)
-        sandbox = await asyncio.to_thread(Sandbox.probe, settings.sandbox, [settings.home])
-        home = await asyncio.to_thread(home_id, settings.home)
     except BaseException:
-        await store.close()
         await bus.close()
         raise
     connection = Connection(bus, names, signer, settings.lease_ms)
-    return Resources(settings, connection, store, model, home, sandbox, outages, cluster)
+    return CoreResources(settings, connection, AnnouncingStore(Breaker(store), bus, names), cluster)
+
+
+async def build(settings: Settings, agent: str) -> Resources:
+    """Connect everything that an agent thinks and works with."""
+    core = await connect(settings, agent)
+    outages = Outages(settings.model_fallback_ms / 1000)
+    cache = ModelLists(core.connection.bus, core.connection.names)
+    model = ReloadingModel(settings, _reload, cache=cache, outages=outages)
+    try:
+        await _open(core.store)
+        sandbox = await asyncio.to_thread(Sandbox.probe, settings.sandbox, [settings.home])
+        home = await asyncio.to_thread(home_id, settings.home)
+    except BaseException:
+        await core.close()
+        raise
+    return Resources(settings, core.connection, core.store, core.cluster, model, home, sandbox, outages)
 
 
 async def _open(store: Store) -> None:

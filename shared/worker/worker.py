@@ -11,7 +11,7 @@ import signal
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from shared import log
 from shared.bus import messages
@@ -21,12 +21,10 @@ from shared.errors import BusUnreachable, ConfigurationError, PromptDockError
 from shared.profiles.profile import Profile
 from shared.turns.handoff import Handoff
 from shared.turns.intake import Intake
-from shared.turns.outbox import Apply, Outbox
 from shared.turns.pressure import Pressure
 from shared.worker.dispatch import Dispatcher
-from shared.worker.log_shipping import LogShipping
 from shared.worker.pool import Make, Pool
-from shared.worker.resources import Resources, redis_warnings
+from shared.worker.resources import CoreResources, redis_warnings
 from shared.worker.runners.closing import Replies
 
 DRAIN = 20.0  # seconds in which a worker hands over
@@ -36,33 +34,53 @@ _CHANGE = 1.0  # seconds after which it tells what it began or ended
 _FOREIGN = 0.25  # seconds in which another cluster answers our first heartbeat
 
 
+class Duties(Protocol):
+    """What a worker does and says beside its turns, by what its agent is."""
+
+    def begin(self, instance: str, busy: Callable[[], bool]) -> dict[str, Coroutine[Any, Any, None]]:
+        """What runs as long as the worker, by name; `busy`: whether it holds turns."""
+
+    def facts(self) -> dict[str, Any]:
+        """What its heartbeat says of it."""
+
+    def shown(self) -> object:
+        """What of that is told at once when it changes."""
+
+    def hurry(self) -> None:
+        """An operator wants what waits for a while to be tried now."""
+
+    async def admit(self) -> None:
+        """ConfigurationError where it may not work in this cluster; it is on the bus already."""
+
+    def ready(self, spawn: Callable[[Coroutine[Any, Any, None]], None]) -> None:
+        """It is, and takes turns."""
+
+    def turn_ended(self) -> None:
+        """One of its turns is over."""
+
+    async def hand_over(self) -> None:
+        """No turn runs any more: hand over what else is kept here."""
+
+    async def leave(self) -> None:
+        """It has left the bus."""
+
+
 class Worker:
-    """A replica of one agent."""
+    """A replica of one agent. At its end its turns have `patience` seconds before they are handed over."""
 
     def __init__(
         self,
-        resources: Resources,
+        resources: CoreResources,
         profile: Profile,
         make: Make,
-        appliers: dict[str, Apply],
-        model: Callable[[], str],
-        beside: Callable[[str], dict[str, Coroutine[Any, Any, None]]] = lambda _instance: {},
+        duties: Duties,
+        patience: float = DRAIN / 4,
     ) -> None:
         self.resources, self.profile = resources, profile
         self.instance = instance_of(os.getpid()) + secrets.token_hex(2)
         self.queue = resources.connection.queue(profile.name)
-        self.archive = Outbox(
-            resources.connection.bus,
-            resources.connection.names,
-            resources.store,
-            profile.name,
-            self.instance,
-            appliers,
-        )
         self.pool = Pool(self.queue, make, self._ended, profile.turns)
-        self._shipping = LogShipping(self.archive, profile.name)
-        self._model = model  # the name of the one that it thinks with now
-        self._beside = beside  # what else this process does, given its instance's name
+        self._duties, self._patience = duties, patience
         self._wake = asyncio.Event()
         self._stop = asyncio.Event()
         self._spawned: set[asyncio.Task[None]] = set()
@@ -81,7 +99,7 @@ class Worker:
             self.pool,
             self.spawn,
             stop=self.stop,
-            hurry=lambda: resources.mcp.hurry(),
+            hurry=duties.hurry,
             met=self._met,
         )
         listened = [
@@ -101,12 +119,10 @@ class Worker:
 
     async def run(self) -> None:
         """Work until told to stop."""
-        called = self.profile.called
-        log.add_sink(self._shipping.take)
-        for warning in await redis_warnings(self.resources.connection.bus):
-            log.get().warning(warning)
         services = [asyncio.create_task(work, name=name) for name, work in self._services().items()]
         try:
+            for warning in await redis_warnings(self.resources.connection.bus):
+                log.get().warning(warning)
             await self._first_of(self.intake.ready.wait(), services, 30)
             log.get().info(f"Subscribed to: {', '.join(self._channels)}")
             try:
@@ -116,9 +132,8 @@ class Worker:
             except PromptDockError as error:
                 log.get().error("No heartbeat", why=str(error))
             await self._alone()
-            await self._same_store()
-            log.get().info(f"{called} ready", model=self._model(), demo=self.resources.model.demo)
-            self.spawn(self.resources.model.warm())
+            await self._duties.admit()
+            self._duties.ready(self.spawn)
             await self._first_of(self._stop.wait(), services, None)
             await self._drain()
         finally:
@@ -126,23 +141,12 @@ class Worker:
             for task in [*services, *self._spawned]:
                 task.cancel()
             await asyncio.gather(*services, *self._spawned, return_exceptions=True)
-            log.remove_sink(self._shipping.take)
             with contextlib.suppress(PromptDockError, TimeoutError):
                 async with asyncio.timeout(3):
                     await self.resources.connection.presence.leave(self.profile.name, self.instance)
-
-    async def _same_store(self) -> None:
-        """In production nobody looks at a warning: two SQLite files are two histories, and tasks that hang."""
-        mine = (self.resources.store.name, self.resources.home)
-        if self.resources.settings.env != "production" or mine[0] != "sqlite":
-            return
-        for card in await self.resources.connection.presence.here():
-            if card.get("store") == "sqlite" and card.get("home") != mine[1]:
-                raise ConfigurationError(
-                    "SUPABASE_URL is not set",
-                    f"{card.get('agent')} runs on another disk, with a SQLite file of its own",
-                    "set SUPABASE_URL and its key for all workers, or give them one data folder",
-                )
+            with contextlib.suppress(PromptDockError, TimeoutError):
+                async with asyncio.timeout(3):
+                    await self._duties.leave()
 
     async def _alone(self) -> None:
         """Pub/sub knows no database numbers: another cluster on this server would hear and answer with us."""
@@ -179,10 +183,8 @@ class Worker:
             "claims": self._claims(),
             "leases": self._leases(),
             "presence": self._presence(),
-            "archive": self.archive.run(busy=lambda: len(self.pool) > 0),
-            "logs": self._shipping.run(),
             "memory": Pressure(self.queue).run(),
-            **self._beside(self.instance),
+            **self._duties.begin(self.instance, lambda: len(self.pool) > 0),
         }
 
     async def _first_of(
@@ -242,16 +244,10 @@ class Worker:
         await self._wake.wait()
         timer.cancel()
 
-    def _look(self) -> None:
-        self._wake.set()
-
     def _ended(self) -> None:
-        """A turn is over: there is room again. The end of a task is waited for, by its project and by others."""
-        self._look()
-        if self.profile.kind == "coding":
-            self.archive.wake()
-        else:
-            self.archive.soon()
+        """A turn is over: there is room again."""
+        self._wake.set()
+        self._duties.turn_ended()
 
     async def _leases(self) -> None:
         while True:
@@ -301,10 +297,9 @@ class Worker:
                     break
 
     def _shown(self) -> object:
-        """What is told at once when it changes: what runs, and which servers are here."""
-        servers = [(one.name, one.state, one.tries) for one in self.resources.mcp.health]
+        """What is told at once when it changes: what runs, and what its duties say of that."""
         turns = {(running.turn, bool(running.turn.activity.waits)) for running in self.pool}
-        return turns, servers
+        return turns, self._duties.shown()
 
     def _status(self) -> str:
         if self._stop.is_set():
@@ -326,18 +321,7 @@ class Worker:
                 "queue": await self.queue.size(),
                 "uptime": round(time.monotonic() - self._since, 1),
                 "started": self._started,
-                "about": self.profile.description,
-                "kind": self.profile.kind,
-                "row": self.profile.row or None,
-                "repositories": sorted(self.profile.works_on),
-                "plans": self.profile.plans,
-                "model": self._model(),
-                "provider": self.resources.model.name,
-                "demo": self.resources.model.demo,
-                "store": self.resources.store.name,
-                "sandbox": self.resources.sandbox.short,
-                "mcp": [one.card() for one in self.resources.mcp.health],
-                "home": self.resources.home,
+                **self._duties.facts(),
                 "cluster": self.resources.cluster,
                 "pid": os.getpid(),
                 "memory": _memory(),
@@ -350,11 +334,10 @@ class Worker:
         with contextlib.suppress(PromptDockError):
             await self.handoff.close()
             await self._beat_presence()
-        await self.pool.give_over(DRAIN / 4)
+        await self.pool.give_over(self._patience)
         with contextlib.suppress(PromptDockError, TimeoutError):
             async with asyncio.timeout(DRAIN / 4):
-                await self._shipping.flush()
-                await self.archive.drain()
+                await self._duties.hand_over()
         log.get().info(f"{self.profile.called} stopped")
 
 

@@ -43,6 +43,13 @@ def surroundings(given: Mapping[str, str]) -> dict[str, str]:
     return cleaned | ({"PYTHONPATH": os.pathsep.join(path)} if path else {})
 
 
+def undone(given: Mapping[str, str]) -> dict[str, str]:
+    """The environment for a person's program that a process of ours starts: without the way to our own code."""
+    path = [place for place in given.get("PYTHONPATH", "").split(os.pathsep) if place not in ("", _TREE)]
+    kept = {name: value for name, value in given.items() if name != "PYTHONPATH"}
+    return kept | ({"PYTHONPATH": os.pathsep.join(path)} if path else {})
+
+
 def absolute(path: str) -> str:
     """A search path without what means the current folder: empty and relative places."""
     if failpoints.without("safe-path"):

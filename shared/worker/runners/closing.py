@@ -113,8 +113,21 @@ async def close(
     dead: str = "",
     more: Sequence[Row | outbox.RowChange] = (),
 ) -> None:
-    """Close the turn of a request, whose answer is delivered already; `more` goes to the Store with it."""
+    """Take back what people are still asked, and close the turn."""
     await approvals.withdraw(turn)
+    await end(provider, agent, turn, state, error, dead, more)
+
+
+async def end(
+    provider: str,
+    agent: str,
+    turn: Turn,
+    state: str,
+    error: str | None = None,
+    dead: str = "",
+    more: Sequence[Row | outbox.RowChange] = (),
+) -> None:
+    """Close the turn of a request, whose answer is delivered already; `more` goes to the Store with it."""
     rows = turn_rows(
         agent,
         turn.id,

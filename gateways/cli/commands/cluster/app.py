@@ -93,7 +93,7 @@ def bridge(
 ) -> NoReturn:
     """Make any command line an agent: it answers questions and tasks, one at a time."""
     from gateways.cli.commands.cluster import bridge as work
-    from shared.client.bridge import Bridged
+    from shared.client.local.bridge import Bridged
 
     run(lambda settings: work.serve(settings, Bridged(name, command, timeout, about)))
 
