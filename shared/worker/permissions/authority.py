@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from shared import failpoints, log
-from shared.errors import ConfigurationError, PromptDockError
+from shared.errors import ConfigurationError, PromptDockError, ToolError
 from shared.guard.permissions import presets, safeguards, touching
 from shared.guard.permissions.policy import Policy, Ruling
 from shared.guard.permissions.touching import TouchKind
@@ -24,13 +24,13 @@ from shared.store.base import Store
 from shared.store.origin import PERSON, Origin
 from shared.store.records import ProfileRow as Row
 from shared.tools.agents import own
-from shared.tools.registry import Registry, Tool
+from shared.tools.registry import BoundCall, Registry, Tool
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _SHIPPED = Path(__file__).parents[3] / "agents"
 _STRICT = {"allow": 0, "ask": 1, "deny": 2}
 _HTTP, _QUERY = "http_get", "named_query"  # of hooks alone; who may list tasks may ask the named queries
-_ALIKE = {_QUERY: "list_tasks"}
+_ALIKE = "list_tasks"
 
 
 @dataclass(frozen=True)
@@ -105,22 +105,34 @@ class Authority:
         )
 
 
-def judged(policy: Policy, registry: Registry, name: str, arguments: dict[str, Any]) -> Ruling:
-    """What a policy says of a call that a hook makes."""
-    detail = spelled(registry, name, arguments)
+@dataclass(frozen=True)
+class LaterCall:
+    """A call that a hook makes, as policies judge it; its arguments are read once."""
+
+    tool: str
+    category: str
+    detail: str
+    touched: tuple[str, ...]
+    bound: BoundCall | None = None  # None for what hooks alone can do
+
+    def judged(self, policy: Policy) -> Ruling:
+        """What a policy says of it."""
+        return policy.decide(self.tool, self.category, [self.detail], self.touched)
+
+
+def later_call(registry: Registry, name: str, arguments: dict[str, Any]) -> LaterCall:
+    """Read such a call; ToolError for one that cannot be made."""
     if name == _HTTP:
-        return policy.decide(name, "hooks", [detail], touching.spelled(["address"], reads=True))
-    tool = registry.get(_ALIKE.get(name, name))
-    touched = tool.touched(None if name in _ALIKE else tool.check(arguments))
-    return policy.decide(tool.name, tool.category, [detail], touched)
-
-
-def spelled(registry: Registry, name: str, arguments: dict[str, Any]) -> str:
-    """The detail of such a call's action."""
-    if name in (_HTTP, _QUERY):
-        return str(arguments.get("url") or arguments.get("query") or "")
-    tool = registry.get(name)
-    return tool.detail(tool.check(arguments))
+        reads = touching.spelled(["address"], reads=True)
+        return LaterCall(name, "hooks", str(arguments.get("url") or ""), reads)
+    if name == _QUERY:
+        alike = registry.get(_ALIKE)
+        return LaterCall(alike.name, alike.category, str(arguments.get("query") or ""), alike.touched(None))
+    bound = registry.bind(name, arguments)
+    if isinstance(bound, ToolError):
+        raise bound
+    tool = bound.tool
+    return LaterCall(tool.name, tool.category, bound.detail, tool.touched(bound.arguments), bound)
 
 
 def strictest(*rulings: Ruling) -> Ruling:
@@ -133,7 +145,7 @@ def _later(policy: Policy, registry: Registry, action: Action, ruling: Ruling) -
     bound = ruling
     for name, later in action.tool.later(action.arguments) if action.tool.later else ():
         try:
-            theirs = judged(policy, registry, name, later)
+            theirs = later_call(registry, name, later).judged(policy)
         except PromptDockError as error:
             theirs = Ruling("deny", str(error))
         if theirs.vote != "allow" and _STRICT[theirs.vote] >= _STRICT[bound.vote]:

@@ -28,7 +28,7 @@ from shared.tools.context import Context
 from shared.tools.execute import ToolExecutor
 from shared.turns.outbox import Outbox
 from shared.worker.permissions import authority
-from shared.worker.permissions.authority import Authority
+from shared.worker.permissions.authority import Authority, LaterCall
 
 AGENT = "hooks"
 _RULES = "standard"
@@ -69,13 +69,13 @@ class HookGate:
     async def __call__(self, tool: str, arguments: dict[str, Any]) -> StepResult:
         """Run one tool; Denied where it has no permission."""
         self._count += 1
-        vote, why = await self._ruled(tool, arguments)
+        call = authority.later_call(self._tools.executor.registry, tool, arguments)
+        vote, why = await self._ruled(call)
         if vote != "deny" and (barred := self._barred(tool, arguments)):
             vote, why = "deny", barred
         refused = vote == "deny" or (vote == "ask" and not self._allowed_by)
-        detail = authority.spelled(self._tools.executor.registry, tool, arguments)
         decision = "deny" if refused else "ask_approved" if vote == "ask" else "allow"
-        await self._note(tool, detail, decision, why)
+        await self._note(tool, call.detail, decision, why)
         if refused:
             raise Denied(f"{tool} is not allowed in a hook", why, self._remedy(vote))
         if self._dry and vote == "ask":
@@ -85,18 +85,16 @@ class HookGate:
         if tool == "named_query":
             rows = await queries.run(self._tools.store, str(arguments["query"]), self._project.id)
             return {"rows": rows, "count": len(rows)}
-        return await self._tools.executor.execute(
-            tool, arguments, self._context(), f"{self._run.id}.{self._count}"
-        )
+        assert call.bound is not None  # what hooks alone can do has ended above
+        return await self._tools.executor.run(call.bound, self._context(), f"{self._run.id}.{self._count}")
 
-    async def _ruled(self, tool: str, arguments: dict[str, Any]) -> tuple[str, str]:
+    async def _ruled(self, call: LaterCall) -> tuple[str, str]:
         """What the rules say: those of the maker, and those of `standard`; the stricter holds."""
-        registry = self._tools.executor.registry
         if failpoints.without("hook-maker"):
             return "allow", ""
         theirs = await self._tools.authority.policy_of(self._made)
         both = (theirs, presets.preset(_RULES, self._tools.sandbox.offline))
-        rulings = [authority.judged(policy, registry, tool, arguments) for policy in both]
+        rulings = map(call.judged, both)
         strictest = authority.strictest(*rulings)
         if strictest.vote == "deny":
             return "deny", f"{self._made.by or 'its maker'} may not do it: {strictest.why}"
