@@ -117,8 +117,8 @@ class BridgeRunner:
             payload = await self._task.judged(payload)
         error = payload.get("error")
         await self._replies.deliver(self._request, "error" if error else "response", payload)
-        await closing.end(
-            *("", self._bridged.name, self._turn, state or ("error" if error else "complete")),
+        await closing.close(
+            *(None, "", self._bridged.name, self._turn, state or ("error" if error else "complete")),
             *(str(error) if error else None, dead),
             more=await self._task.ends(payload) if self._task is not None else [],
         )

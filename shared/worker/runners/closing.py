@@ -104,7 +104,7 @@ class Replies:
 
 
 async def close(
-    approvals: ApprovalService,
+    approvals: ApprovalService | None,
     provider: str,
     agent: str,
     turn: Turn,
@@ -113,21 +113,12 @@ async def close(
     dead: str = "",
     more: Sequence[Row | outbox.RowChange] = (),
 ) -> None:
-    """Take back what people are still asked, and close the turn."""
-    await approvals.withdraw(turn)
-    await end(provider, agent, turn, state, error, dead, more)
+    """Close the turn of a request, whose answer is delivered already; `more` goes to the Store with it.
 
-
-async def end(
-    provider: str,
-    agent: str,
-    turn: Turn,
-    state: str,
-    error: str | None = None,
-    dead: str = "",
-    more: Sequence[Row | outbox.RowChange] = (),
-) -> None:
-    """Close the turn of a request, whose answer is delivered already; `more` goes to the Store with it."""
+    What people are still asked is taken back; no `approvals` where nobody could be asked.
+    """
+    if approvals is not None:
+        await approvals.withdraw(turn)
     rows = turn_rows(
         agent,
         turn.id,
