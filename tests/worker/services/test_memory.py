@@ -15,7 +15,7 @@ from shared.store.sqlite import SqliteStore
 from shared.turns.lease import Lease
 from shared.worker.connection import Connection
 from shared.worker.runners.chat import drawing, summary
-from shared.worker.services import memory
+from shared.worker.services import daily, memory
 from shared.worker.services.memory import MemoryService
 from tests.memory.ground import BEGUN, fact
 
@@ -23,7 +23,7 @@ from tests.memory.ground import BEGUN, fact
 async def test_memory_is_tidied_once_a_day_by_one_worker(
     redis: RedisBus, names: Names, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "_REST", 0.0)
+    monkeypatch.setattr(daily, "_REST", 0.0)
     first, second = (
         MemoryService(
             Connection(redis, names, Signer("x" * 64), 12_000),
@@ -35,7 +35,7 @@ async def test_memory_is_tidied_once_a_day_by_one_worker(
         for one in ("a", "b")
     )
     await store.upsert([fact("it was in May", valid_to=BEGUN), fact("it is in June")])
-    await first._lease.take()
+    await Lease(redis, names, memory.NAME, "a", 60_000).take()
     assert await second.tidy() is None
     assert await first.tidy() == Upkept(archived=1, kept=1)
     assert await second.tidy() is None
