@@ -16,7 +16,7 @@ from shared.bus.keys import Names
 from shared.bus.redis import RedisBus
 from shared.errors import Fenced
 from shared.redaction import hide
-from shared.worker.runners.agent import waiting_notice
+from shared.worker.runners.waiting import waiting_notice
 from tests.support.valkey import until
 
 
@@ -126,7 +126,7 @@ async def test_a_long_wait_is_told_again_only_after_a_while(monkeypatch: pytest.
     async def say(text: str) -> None:
         said.append(text)
 
-    monkeypatch.setattr("shared.worker.runners.agent.time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr("shared.worker.runners.waiting.time", SimpleNamespace(monotonic=lambda: clock[0]))
     spawned: list[Coroutine[Any, Any, None]] = []
     take = waiting_notice(lambda *_: None, say, spawned.append)
     for moment, kind in ((1.0, "silent"), (10.0, "waiting"), (30.0, "waiting"), (31.0, "chunk")):

@@ -24,10 +24,11 @@ from shared.worker.coding.overlap import OverlapWatch
 from shared.worker.coding.resolve import Resolver
 from shared.worker.coding.verify import Verifier
 from shared.worker.runners import inheriting, situation
-from shared.worker.runners.agent import beside, model_name, waiting_notice
+from shared.worker.runners.agent import model_name
 from shared.worker.runners.consult import asked_for
 from shared.worker.runners.question import TaskQuestion
 from shared.worker.runners.task_run import Payload
+from shared.worker.runners.waiting import beside, waiting_notice
 
 
 class TaskCheckout:

@@ -2,44 +2,37 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from shared import failpoints, log
 from shared.conversation import sessions
-from shared.errors import ConfigurationError, PromptDockError, ToolError
-from shared.guard.permissions import marks, presets
+from shared.errors import ConfigurationError, ToolError
+from shared.guard.permissions import presets
 from shared.guard.permissions.policy import Policy
 from shared.guard.sandbox.sandbox import Sandbox
-from shared.loop import Call, Done, Limits, Outcome, PublishEvent, Verdict, run
+from shared.loop import Call, Done, Limits, PublishEvent, run
 from shared.loop.base import JoinedMessages
 from shared.models.base import Model, ModelMessage, Request
 from shared.models.fallback import FallbackModel
-from shared.profiles.overrides import Overrides, changed
+from shared.profiles.overrides import Overrides
 from shared.profiles.profile import Profile
 from shared.settings import Settings
-from shared.store.origin import MADE
 from shared.tools.categories import CORE
-from shared.tools.context import Context, Own, WorkerServices
+from shared.tools.context import Context, WorkerServices
 from shared.tools.execute import ToolExecutor
-from shared.tools.registry import BoundCall, BoundCalls, Category, Registry, Tool, ToolSource
+from shared.tools.registry import Category, Registry, Tool, ToolSource
 from shared.tools.view import ToolView, ViewedModel
-from shared.turns.records import IntentRecord, ModelRecord, NoteRecord
+from shared.turns.records import IntentRecord, NoteRecord
 from shared.turns.turn import Turn
-from shared.worker import incidents
 from shared.worker.budgets.ledger import Ledger
 from shared.worker.budgets.meter import Meter, MeteredModel
 from shared.worker.permissions.gate import Approver, PermissionGate
 from shared.worker.resources import Resources
+from shared.worker.runners.calls import TurnCalls
 from shared.worker.runners.closing import Replies
-
-_ENDING = ("escalate_to_human", "choose_note")  # tools whose result is the end of the turn
-_TOLD = 15.0  # seconds of waiting for a provider after which the person hears of it
 
 
 def model_name(settings: Settings, profile: Profile, model: Model) -> str:
@@ -225,18 +218,14 @@ class AgentRunner:
 
         `loaded` is what the conversation loaded before.
         """
-        view, gate = self.view, self.gate(turn, asked, context, live)
-        request = self._request(system, messages, model, temperature)
-        calls = BoundCalls(self.registry)
+        view, resources = self.view, self.resources
 
         def now() -> Context:
             """As it is for the next call: the person may have said by then to go to another project."""
             return replace(context, project_id=sessions.project_now(turn.records, context.project_id))
 
-        async def act(call: Call) -> Outcome:
-            return await self.act(call, calls.pop(call.key, call.tool, call.arguments), now(), turn, gate)
-
-        resources = self.resources
+        calls = TurnCalls(self, turn, self.gate(turn, asked, context, live), now)
+        request = self._request(system, messages, model, temperature)
         meter = self._meter(turn, context, asked)
         await meter.open()
 
@@ -244,20 +233,16 @@ class AgentRunner:
             await meter.next()
             return await joined()
 
-        thinker = self.resources.model
-        first = resources.outages.first(request.model)
-        log.get().info(f"Calling {thinker.speaker(first)}{'' if thinker.demo else ' API'}...")
+        shown = ViewedModel(resources.model, view, turn.records, loaded)
+        thinker = MeteredModel(FallbackModel(shown, resources.outages), meter, turn)
+        self._announce(request)
         done = await run(
             turn.id,
             request,
             journal=turn,
-            model=MeteredModel(
-                FallbackModel(ViewedModel(resources.model, view, turn.records, loaded), resources.outages),
-                meter,
-                turn,
-            ),
-            act=act,
-            permit=lambda call: self._permission(call, calls, gate, now()),
+            model=thinker,
+            act=calls.run,
+            permit=calls.permit,
             limits=meter.limits(self._limits(tokens)),
             live=live,
             joined=news,
@@ -266,6 +251,11 @@ class AgentRunner:
         if done.spent and (budget := meter.over()):
             turn.spent = asdict(budget)
         return done
+
+    def _announce(self, request: Request) -> None:
+        model = self.resources.model
+        speaker = model.speaker(self.resources.outages.first(request.model))
+        log.get().info(f"Calling {speaker}{'' if model.demo else ' API'}...")
 
     def _request(
         self,
@@ -297,44 +287,6 @@ class AgentRunner:
         budgets = [one for one in given if one is not None]
         return Limits(rounds=self.profile.rounds, cost=min(budgets, default=None), tokens=tokens)
 
-    async def _permission(
-        self, call: Call, calls: BoundCalls, gate: PermissionGate, context: Context
-    ) -> Verdict:
-        if not self.view.runs(call.tool):
-            return gate.refuse(call, f"{call.tool} is not among the tools of {self.profile.name}")
-        if self.registry.get(call.tool).personal and not failpoints.without("mark-person"):
-            return gate.refuse(call, f"{call.tool} is for a person's own command alone")
-        bound = calls.of(call.key, call.tool, call.arguments)
-        # What cannot run needs no permission: the handler says what is wrong with it.
-        return (
-            await self._ready(call, bound, gate, context) if isinstance(bound, BoundCall) else Verdict(True)
-        )
-
-    async def _ready(self, call: Call, bound: BoundCall, gate: PermissionGate, context: Context) -> Verdict:
-        """Permission for a call that can be made; nobody is asked for another."""
-        tool = bound.tool
-        if tool.ready is not None and not call.again:
-            here = replace(context, own=self._own(gate, context))
-            try:
-                await tool.ready(here, **bound.arguments)
-            except PromptDockError as error:
-                return gate.refuse(call, str(error))
-        return await gate.permission(call, bound, context)
-
-    def _own(self, gate: PermissionGate, context: Context) -> Own:
-        """For tools that change an agent: this one, and whose word stands behind the turn."""
-        settings, name = self.resources.settings, self.profile.name
-        named = settings.permission_profile
-        model = settings.own_model(name)
-        return Own(
-            folder=(self.folder or self.profile).permissions,
-            person=gate.asked.user_id,
-            approver=bool(context.roles() & settings.approver_roles),
-            tell=lambda agent: changed(self.resources.connection.queue(agent), self.resources.stale),
-            fixed_permissions=f"PERMISSION_PROFILE is {named} for all agents" if named else "",
-            fixed_model=f"{name.upper()}_MODEL is {model}" if model else "",
-        )
-
     async def command(
         self,
         turn: Turn,
@@ -351,16 +303,17 @@ class AgentRunner:
         except (ConfigurationError, ToolError) as error:
             return error.as_dict()
         gate = self.gate(turn, replace(asked, consents=not profile), context, live, policy)
-        bound = self.registry.bind(call.tool, call.arguments)
+        calls = TurnCalls(self, turn, gate, lambda: context)
+        bound = calls.bound(call)
         if isinstance(bound, ToolError):
             return await self.handler.run(bound, context)
         personal = tool.personal and not profile
-        verdict = gate.personal(call, bound) if personal else await self._ready(call, bound, gate, context)
+        verdict = gate.personal(call, bound) if personal else await calls.ready(call, bound)
         if not verdict.allowed:
             return {"error": "not allowed", "why": verdict.reason}
         if tool.effect == "once" and not call.again:
             await turn.step(IntentRecord(call=call.key))
-        done = await self.act(call, bound, context, turn, gate)
+        done = await calls.run(call)
         failpoints.point("effect done", turn.id)
         return done.content
 
@@ -368,93 +321,3 @@ class AgentRunner:
         if self.policy.decide(tool.name, tool.category, touched=tool.touched()).vote == "ask":
             return False
         return tool.reads_only or (tool.category == "consult" and tool.name.startswith("consult_"))
-
-    async def act(
-        self, call: Call, bound: BoundCall | ToolError, context: Context, turn: Turn, gate: PermissionGate
-    ) -> Outcome:
-        """Run a call that has permission; one that may have run already, and must not twice, is said to be unknown."""
-        log.get().info(f"{self._speaker(turn)} requested tool: {call.tool}")
-        tool = self.registry.get(call.tool)
-        again = call.again and call.key not in gate.fresh
-        if again and tool.effect == "once" and not (tool.probes or tool.reads(call.arguments)):
-            return await self._unknown(call, tool, context)
-
-        async def intend(does: dict[str, Any]) -> None:
-            await turn.step(IntentRecord(call=call.key, does=does))
-
-        intents = [record.does for record in turn.records.of(IntentRecord) if record.call == call.key]
-        begun = [does for does in intents if does is not None]
-        here = replace(
-            context,
-            intend=intend,
-            intended=begun[-1] if begun else None,
-            foreign=lambda: marks.mark(turn.records),
-            permissions=gate.policy.name,
-            allowed_by=gate.allowed_by(call),
-            hidden=self.hidden,
-            own=self._own(gate, context),
-            bound=gate.facts.get(call.key, {}),
-            models=self.resources.model,
-        )
-        await turn.ours()
-        result = await self.handler.run(bound, here, step_id=call.key)
-        ends = result if call.tool in _ENDING and "error" not in result else None
-        log.get().info("Continuing conversation with tool result")
-        failed = "error" in result
-        if failed:
-            incidents.could_not(self.profile.name, call, result)
-        # What a tool that only reads says when it fails is ours.
-        marked = bool(result.get(MADE)) and not failpoints.without("foreign-mark")
-        foreign = bool(result.get("source")) or marked or (tool.foreign and not (failed and tool.reads_only))
-        return Outcome(result, is_error=failed, ends=ends, foreign=foreign)
-
-    def _speaker(self, turn: Turn) -> str:
-        """Whose the model is that answered last."""
-        names = [record.model for record in turn.records if isinstance(record, ModelRecord)]
-        return self.resources.model.speaker(names[-1] if names else "")
-
-    async def _unknown(self, call: Call, tool: Tool, context: Context) -> Outcome:
-        """A tool that may run only once was under way when its worker died: nobody knows what it did."""
-        detail = tool.detail(call.arguments)[:200]
-        await context.say(f"A worker died while it ran {call.tool}: {detail}. It is not run again.")
-        told = {
-            "error": f"whether {call.tool} took effect is not known",
-            "why": "the worker that ran it died before it could write down the result",
-            "fix": "look whether its effect is there before you run it again",
-            "unknown": f"{call.tool}: {detail}",
-        }
-        return Outcome(told, is_error=True)
-
-
-def waiting_notice(
-    live: PublishEvent, say: Callable[[str], Awaitable[None]], spawn: Callable[[Any], None]
-) -> PublishEvent:
-    """`live`, which also tells the person when the provider makes us wait: at once, then every while."""
-    told: list[float] = []
-
-    async def tell(text: str) -> None:
-        with contextlib.suppress(
-            PromptDockError
-        ):  # the turn, which goes on beside this, finds that out for itself
-            await say(text)
-
-    def take(kind: str, payload: dict[str, Any]) -> None:
-        live(kind, payload)
-        if kind not in ("waiting", "silent"):
-            return
-        if not told or time.monotonic() - told[0] > _TOLD:
-            still = "still makes" if told else "makes"
-            told[:] = [time.monotonic()]
-            spawn(tell(f"The model provider {still} us wait: {payload['content']}. /stop ends it"))
-
-    return take
-
-
-_notices: set[asyncio.Future[None]] = set()
-
-
-def beside(call: Coroutine[Any, Any, None]) -> None:
-    """Say something beside what runs."""
-    task = asyncio.ensure_future(call)
-    _notices.add(task)
-    task.add_done_callback(_notices.discard)

@@ -18,9 +18,10 @@ from shared.turns.records import FinalRecord
 from shared.turns.turn import Turn
 from shared.worker.permissions.gate import asked_by
 from shared.worker.runners import closing, inheriting, situation
-from shared.worker.runners.agent import AgentRunner, beside, waiting_notice
+from shared.worker.runners.agent import AgentRunner
 from shared.worker.runners.peers import Peers
 from shared.worker.runners.task_run import TaskRun
+from shared.worker.runners.waiting import beside, waiting_notice
 
 _PLAN = 20_000  # characters of a plan that is shown again
 

@@ -17,7 +17,7 @@ from shared.loop.transcript import Transcript
 from shared.models.base import ModelMessage
 from shared.tools.context import Context
 from shared.turns.turn import Turn
-from shared.worker.runners.agent import AgentRunner, waiting_notice
+from shared.worker.runners.agent import AgentRunner
 from shared.worker.runners.chat import full, resting, seeking, speaker, thoughts, unfinished, warm, wording
 from shared.worker.runners.chat.output import TurnOutput
 from shared.worker.runners.chat.turn import beginning, command, ending, outcomes, settling
@@ -27,6 +27,7 @@ from shared.worker.runners.chat.turn.state import ChatTurn
 from shared.worker.runners.consult import asked_for
 from shared.worker.runners.inputs import awaited, sort, words
 from shared.worker.runners.peers import Peers
+from shared.worker.runners.waiting import waiting_notice
 
 
 class ChatRunner:
