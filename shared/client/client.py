@@ -11,34 +11,32 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from shared import failpoints, log
-from shared.bus import embedded, signing
-from shared.bus.backoff import Backoff
+from shared.bus import signing
 from shared.bus.base import Bus, OnMessage, OnReady
 from shared.bus.keys import CHATTER, HUMAN_INPUT, Names
 from shared.bus.messages import COMMANDS, default_session
 from shared.bus.presence import Presence
 from shared.bus.signing import Signer
-from shared.client import connect, elsewhere, feed, post
-from shared.client.spool import Letter, Spool
+from shared.client import connect, feed, post
+from shared.client.connection import ClusterConnection
+from shared.client.delivery import SpoolDelivery
+from shared.client.spool import Spool
 from shared.client.types import Event, Heard, Judged, Sent
-from shared.errors import BusUnreachable, Busy, PromptDockError, TimedOut
+from shared.errors import PromptDockError, TimedOut
 from shared.settings import Settings
 from shared.turns.queue import Queue
 
 if TYPE_CHECKING:
     from shared.store.base import Store
 
-_DISK_MS = 1500  # how long one wait for the server's disk may take
-_DISK_TRIES = 3
 _LOOK = 1.0  # seconds for which it is known whether Chatter is here
-_LEAVE = 3.0  # seconds that closing waits for what is under way
 
 
 class Client:
@@ -47,18 +45,14 @@ class Client:
     def __init__(self, settings: Settings) -> None:
         log.hide(*settings.secrets())
         self.settings, self.names = settings, Names(settings.namespace)
-        self.outbox = Spool(settings.home / "outbox", connect.line(settings))
-        self._url = ""
-        self._bus: Bus | None = None
-        self._moves = asyncio.Event()
+        self._connection = ClusterConnection(settings, self.names)
+        spool = Spool(settings.home / "outbox", connect.line(settings))
+        self._delivery = SpoolDelivery(
+            self._connection, self.names, spool, settings.lease_ms, lambda: self.signer
+        )
         self._store: Store | None = None
         self._opening = asyncio.Lock()
-        self._letters: list[Letter] = []
-        self._adopted = False
         self._looked, self._ours = float("-inf"), True  # when, and whether, a Chatter of ours was here
-        self._posting = asyncio.Lock()
-        self._again: asyncio.Task[None] | None = None
-        self._confirming: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Client:
         return self
@@ -69,27 +63,23 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """Give everything back; letters that did not go out stay in the outbox for the next client."""
-        if self._confirming:
-            await asyncio.wait(self._confirming, timeout=_LEAVE)
-        tasks = [*self._confirming, *([self._again] if self._again else [])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        """Give everything back; letters that did not go out stay in the spool for the next client."""
+        await self._delivery.close()
         if self._store is not None:
             await self._store.close()
-        if self._bus is not None:
-            await self._bus.close()
+        await self._connection.close()
 
     # -- what it stands on -----------------------------------------------------------------------------------
 
     @property
     def bus(self) -> Bus:
         """The bus, made on first use; BusUnreachable where no cluster runs."""
-        if self._bus is None:
-            self._url = elsewhere.address(self.settings)
-            self._bus = connect.make_bus(self._url, self.settings)
-        return self._bus
+        return self._connection.bus
+
+    @property
+    def spool(self) -> Spool:
+        """What was said and is not acknowledged yet, on disk."""
+        return self._delivery.spool
 
     @cached_property
     def signer(self) -> Signer:
@@ -99,7 +89,7 @@ class Client:
     @property
     def url(self) -> str:
         """Where the bus is; it may hold a password."""
-        return self._url or embedded.address(self.settings)
+        return self._connection.url
 
     @property
     def presence(self) -> Presence:
@@ -108,51 +98,22 @@ class Client:
 
     @property
     def kept(self) -> int:
-        """How many messages wait in the outbox for Redis to come back."""
-        return len(self._letters)
+        """How many messages wait in the spool for Redis to come back."""
+        return self._delivery.waiting
 
     async def reach(self) -> None:
         """BusUnreachable, with what to do, where no Redis answers."""
-        try:
-            await self.bus.command("PING")
-        except BusUnreachable as error:
-            if self.settings.redis_url is None:
-                raise
-            where = log.redact(self._url)
-            raise BusUnreachable(
-                f"Redis does not answer at {where}", error.why, "start it, or correct REDIS_URL"
-            ) from error
+        await self._connection.reach()
 
     async def moved(self) -> None:
         """Look whether the embedded server listens somewhere else by now, and go there."""
-        try:
-            url = embedded.address(self.settings)
-        except BusUnreachable:
-            return
-        if url == self._url or self._bus is None:
-            return
-        old, self._bus = self._bus, None
-        moves, self._moves = self._moves, asyncio.Event()
-        moves.set()
-        await old.close()
+        await self._connection.moved()
 
     async def subscribe(
         self, channels: Sequence[str], patterns: Sequence[str], take: OnMessage, ready: OnReady
     ) -> None:
         """Listen until cancelled, on whatever server the cluster is."""
-        key = self.names.queue(CHATTER)
-        while True:
-            moves = self._moves
-            listener = self.bus.listener(channels, take, ready, key, patterns)
-            run, leave = asyncio.create_task(listener.run()), asyncio.create_task(moves.wait())
-            try:
-                await asyncio.wait({run, leave}, return_when=asyncio.FIRST_COMPLETED)
-                if run.done():
-                    run.result()
-            finally:
-                for task in (run, leave):
-                    task.cancel()
-                await asyncio.gather(run, leave, return_exceptions=True)
+        await self._connection.subscribe(channels, patterns, take, ready)
 
     async def store(self) -> Store:
         """The Store, opened on first use; StoreUnavailable or ConfigurationError where that cannot be."""
@@ -286,79 +247,7 @@ class Client:
         """Keep a message on disk, then post it and all that waited before it."""
         message = post.stamped(channel, message)
         post.check(self.names, channel, message)
-        self._adopt()
-        letter = self.outbox.put(channel, message)
-        self._letters.append(letter)
-        with contextlib.suppress(BusUnreachable):
-            await self._flush(letter)
-        if isinstance(letter.outcome, PromptDockError):
-            raise letter.outcome
-        if letter.outcome is None:
-            self._retry()
-            return Sent(str(message["id"]), "kept")
-        return letter.outcome
-
-    def _adopt(self) -> None:
-        """Take over, once, what earlier processes left in the outbox."""
-        if not self._adopted:
-            self._adopted = True
-            self._letters[:0] = self.outbox.left()
-
-    async def _flush(self, fresh: Letter | None = None) -> None:
-        """Post in order what waits; only of the `fresh` one somebody is told that it was refused."""
-        async with self._posting:
-            while self._letters:
-                letter = self._letters[0]
-                try:
-                    letter.outcome = await post.post(
-                        *(self.bus, self.names, letter.channel, letter.message, self.settings.lease_ms),
-                        self.signer,
-                    )
-                except BusUnreachable:
-                    raise
-                except Busy as error:
-                    if letter is not fresh:
-                        raise BusUnreachable(error.what, error.why) from error
-                    letter.outcome = error
-                except PromptDockError as error:
-                    letter.outcome = error
-                self._letters.remove(letter)
-                if isinstance(letter.outcome, Sent):
-                    self._beside(self._on_disk(letter))
-                else:
-                    log.get().debug("A message was refused", why=str(letter.outcome))
-                    self.outbox.remove(letter)
-
-    def _retry(self) -> None:
-        if self._again is None or self._again.done():
-            self._again = asyncio.create_task(self._keep_trying())
-
-    async def _keep_trying(self) -> None:
-        backoff = Backoff(first=0.1, most=2.0)
-        while self._letters:
-            await backoff.pause()
-            await self.moved()
-            with contextlib.suppress(BusUnreachable):
-                await self._flush()
-
-    def _beside(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(work)
-        self._confirming.add(task)
-        task.add_done_callback(self._confirming.discard)
-
-    async def _on_disk(self, letter: Letter) -> None:
-        """The letter goes when the server has the message on disk, where the server can say so."""
-        try:
-            for _ in range(_DISK_TRIES):
-                if (await self.bus.command("WAITAOF", 1, 0, _DISK_MS))[0]:
-                    break
-        except BusUnreachable:
-            self._letters.insert(0, letter)
-            self._retry()
-            return
-        except PromptDockError:
-            pass  # a server without an append-only file, or without the command
-        self.outbox.remove(letter)
+        return await self._delivery.deliver(channel, message)
 
     # -- hearing ---------------------------------------------------------------------------------------------
 
@@ -398,7 +287,7 @@ class Client:
         """Acknowledge, beside everything else, that the person was shown this: it is not told them again."""
         session = heard.output.session_id
         if session and heard.output.via:  # else it is a foreign Chatter's, which keeps nothing
-            self._beside(self._acknowledge(session, heard.cursor))
+            self._delivery.beside(self._acknowledge(session, heard.cursor))
 
     async def _acknowledge(self, session: str, cursor: str) -> None:
         with contextlib.suppress(PromptDockError):  # it is told once more then

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shared import failpoints
-from shared.errors import ConfigurationError, Conflict, PromptDockError, StoreUnavailable
-from shared.store import fulltext, query, schema
+from shared.errors import ConfigurationError, StoreUnavailable
+from shared.store import fulltext, query, schema, statements
 from shared.store.base import Found, Order, Store, Where
-from shared.store.query import Condition
 from shared.store.records import Project, Row
+from shared.store.sqlite_refusal import BUSY, explained
 
 if TYPE_CHECKING:
     import aiosqlite
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=Row)
 
-BUSY = 5.0  # seconds that a write waits for another process's write
 WAIT = 10.0  # seconds that a call waits for the calls before it
 # KiB of pages that each of our two connections keeps. SQLite's 2 MiB fill up as the file grows, in each worker,
 # and the system keeps the same pages for all of them.
@@ -32,17 +30,6 @@ _CACHE = "PRAGMA cache_size = -512"
 # Rows up to which a read is made at once, on the caller's own thread: it takes some 50 us, while the way to a
 # thread and back takes milliseconds in a busy process. With a write-ahead log it waits for no write either.
 GLANCE = 200
-_REASONS = {
-    "SQLITE_BUSY": (f"another process kept it locked for {BUSY:.0f} s", "try again"),
-    "SQLITE_LOCKED": ("it is locked", "try again"),
-    "SQLITE_FULL": ("the disk is full", "make room"),
-    "SQLITE_IOERR": ("the disk failed, or is full", "look at the disk"),
-    "SQLITE_READONLY": ("it is read-only", "make the file and its folder writable"),
-    "SQLITE_CANTOPEN": ("it cannot be opened", "make its folder, or give access to it"),
-    "SQLITE_CORRUPT": ("it is damaged", "stop PromptDock and restore it from a backup"),
-    "SQLITE_NOTADB": ("it is not a database", "stop PromptDock and restore it from a backup"),
-}
-_OPS = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
 class SqliteStore(Store):
@@ -62,12 +49,12 @@ class SqliteStore(Store):
 
         if self._db is not None:
             return
-        with _explained(self.path):
+        with explained(self.path):
             _prepare(self.path)
             self._db = await aiosqlite.connect(self.path, timeout=BUSY, isolation_level=None)
         try:
             await self._begin()
-            with _explained(self.path):
+            with explained(self.path):
                 self._reader = sqlite3.connect(
                     f"{self.path.absolute().as_uri()}?mode=ro", timeout=0, uri=True
                 )
@@ -105,7 +92,7 @@ class SqliteStore(Store):
         try:
             if self._db is None:
                 raise StoreUnavailable(f"the database {self.path} is not open", "", "open the Store first")
-            with _explained(self.path):
+            with explained(self.path):
                 yield self._db
         finally:
             self._turn.release()
@@ -117,13 +104,13 @@ class SqliteStore(Store):
 
     async def insert(self, row: Row, beside: Sequence[Row] = ()) -> None:
         async with self._write() as db:
-            await db.execute(_insert(type(row)), _values(row))
+            await db.execute(statements.insert(type(row)), statements.values(row))
             await _beside(db, beside)
 
     async def upsert(self, rows: Sequence[Row]) -> None:
         async with self._write() as db:
             for kind, group in query.by_table(rows).items():
-                await db.executemany(_upsert(kind), [_values(row) for row in group])
+                await db.executemany(statements.upsert(kind), [statements.values(row) for row in group])
 
     async def select(
         self,
@@ -133,17 +120,17 @@ class SqliteStore(Store):
         limit: int | None = None,
         offset: int = 0,
     ) -> list[R]:
-        text, values = _where(query.conditions(kind, where))
+        text, values = statements.where(query.conditions(kind, where))
         parts = ", ".join(
             f"{c} {'DESC' if down else 'ASC'} NULLS LAST" for c, down in query.ordering(kind, order)
         )
-        sql = f"SELECT {_names(kind)} FROM {kind.table}{text} ORDER BY {parts} LIMIT ? OFFSET ?"
+        sql = f"SELECT {statements.names(kind)} FROM {kind.table}{text} ORDER BY {parts} LIMIT ? OFFSET ?"
         values += [-1 if limit is None else limit, offset]
         found = self._glance(sql, values) if limit is not None and limit <= GLANCE else None
         if found is None:
             async with self._session() as db:
                 found = list(await db.execute_fetchall(sql, values))
-        return [_row(kind, record) for record in found]
+        return [statements.parsed(kind, record) for record in found]
 
     def _glance(self, sql: str, values: list[Any]) -> list[Any] | None:
         """The rows at once; None where this is to be tried patiently, and explained if it fails again."""
@@ -153,7 +140,7 @@ class SqliteStore(Store):
             return None
 
     async def count(self, kind: type[Row], where: Where | None = None) -> int:
-        text, values = _where(query.conditions(kind, where))
+        text, values = statements.where(query.conditions(kind, where))
         async with self._session() as db:
             found = list(await db.execute_fetchall(f"SELECT count(*) FROM {kind.table}{text}", values))
         return int(found[0][0])
@@ -165,7 +152,7 @@ class SqliteStore(Store):
         asked, conditions = fulltext.asked(words), query.conditions(kind, where)
         if not asked or any(one.op == "in" and not one.value for one in conditions):
             return Found([], 0)
-        tests, scope = _where(conditions), fulltext.scope(kind, conditions)
+        tests, scope = statements.where(conditions), fulltext.scope(kind, conditions)
         async with self._session() as db:
             (held,) = await _counts(db, [scope], fulltext.WIDE)
             # bm25 counts the rows that each part of its query fits: those of a wide scope in vain, so that words alone
@@ -174,32 +161,33 @@ class SqliteStore(Store):
             looked = [f"{within}{fulltext.anywhere([word])}" for word in asked]
             counts = await _counts(db, looked, fulltext.BUDGET + 1)
             told = fulltext.rare(asked, counts)
-            sql, given = _weighing(kind, f"{within}{fulltext.anywhere(told)}", tests, limit)
+            sql, given = statements.best(kind, f"{within}{fulltext.anywhere(told)}", tests, limit)
             found = list(await db.execute_fetchall(sql, given))
             if not found and len(told) < sum(map(bool, counts)):
-                sql, given = _weighing(kind, f"{within}{fulltext.anywhere(asked)}", tests, limit)
+                sql, given = statements.best(kind, f"{within}{fulltext.anywhere(asked)}", tests, limit)
                 found = list(await db.execute_fetchall(sql, given))
         return Found(
-            [(_row(kind, record[:-2]), record[-2]) for record in found], found[0][-1] if found else 0
+            [(statements.parsed(kind, record[:-2]), record[-2]) for record in found],
+            found[0][-1] if found else 0,
         )
 
     async def update(
         self, kind: type[R], changes: Mapping[str, Any], where: Where, beside: Sequence[Row] = ()
     ) -> list[R]:
-        changed = _stored(kind, query.changed(kind, changes))
+        changed = statements.stored(kind, query.changed(kind, changes))
         if beside:
             query.pinned(kind, where)
-        text, values = _where(query.required(kind, where))
+        text, values = statements.where(query.required(kind, where))
         sets = ", ".join(f"{column} = ?" for column in changed)
-        sql = f"UPDATE {kind.table} SET {sets}{text} RETURNING {_names(kind)}"
+        sql = f"UPDATE {kind.table} SET {sets}{text} RETURNING {statements.names(kind)}"
         async with self._write() as db:
             found = await db.execute_fetchall(sql, [*changed.values(), *values])
             if found:
                 await _beside(db, beside)
-        return [_row(kind, record) for record in found]
+        return [statements.parsed(kind, record) for record in found]
 
     async def delete(self, kind: type[Row], where: Where) -> int:
-        text, values = _where(query.required(kind, where))
+        text, values = statements.where(query.required(kind, where))
         async with self._write() as db:
             return (await db.execute(f"DELETE FROM {kind.table}{text}", values)).rowcount
 
@@ -217,8 +205,8 @@ async def _beside(db: aiosqlite.Connection, rows: Sequence[Row]) -> None:
     if rows:
         failpoints.point("written beside", rows[0].table)
     for kind, group in query.by_table(rows).items():
-        text = f"{_insert(kind)} ON CONFLICT (id) DO NOTHING"
-        await db.executemany(text, [_values(row) for row in group])
+        text = f"{statements.insert(kind)} ON CONFLICT (id) DO NOTHING"
+        await db.executemany(text, [statements.values(row) for row in group])
 
 
 async def _counts(db: aiosqlite.Connection, matches: Sequence[str], most: int) -> list[int]:
@@ -227,21 +215,6 @@ async def _counts(db: aiosqlite.Connection, matches: Sequence[str], most: int) -
     given = [part for match in matches for part in (match, most)]
     found = await db.execute_fetchall(f"SELECT {', '.join([one] * len(matches))}", given)
     return [int(count) for count in next(iter(found))]
-
-
-def _weighing(kind: type[Row], match: str, tests: tuple[str, list[Any]], limit: int) -> tuple[str, list[Any]]:
-    """SQL of the best rows that fit `match` and the conditions, with their score and how many there are."""
-    text, values = tests
-    # Apart from the rows: a score is known only where the index is read.
-    sql = (
-        "WITH found AS MATERIALIZED (SELECT s.row, -bm25(search_words, 0.0, 2.0, 1.0) AS score FROM search_words"
-        " JOIN search_rows s ON s.number = search_words.rowid WHERE search_words MATCH ?),"
-        f" fits AS MATERIALIZED (SELECT id, score FROM found JOIN {kind.table} ON id = found.row{text})"
-        f" SELECT {_names(kind)}, score, (SELECT count(*) FROM fits) FROM {kind.table} JOIN"
-        " (SELECT id AS at, score FROM fits ORDER BY score DESC, id DESC LIMIT ?) ON at = id"
-        " ORDER BY score DESC, id DESC"
-    )
-    return sql, [match, *values, min(limit, fulltext.MOST)]
 
 
 def _prepare(path: Path) -> None:
@@ -287,7 +260,7 @@ async def _migrate(db: aiosqlite.Connection) -> None:
             await db.execute(statement)
     if before == 0:
         project = Project(slug="default", name="Default")
-        await db.execute(_insert(Project), _values(project))
+        await db.execute(statements.insert(Project), statements.values(project))
     await db.execute(f"PRAGMA user_version = {schema.VERSION}")
 
 
@@ -310,101 +283,3 @@ async def _transaction(db: aiosqlite.Connection) -> AsyncIterator[None]:
         # Statements of one connection run in order, so this also undoes one whose caller was cancelled.
         await asyncio.shield(db.rollback())
         raise
-
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (sqlite3.Error, OSError) as error:
-        raise _translated(error, path) from error
-
-
-def _translated(error: sqlite3.Error | OSError, path: Path) -> PromptDockError:
-    code = getattr(error, "sqlite_errorname", "")
-    if code in ("SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY"):
-        return Conflict(
-            "the row exists already", str(error), "choose another name, or change the row that is there"
-        )
-    if str(error).startswith("no such module"):
-        return ConfigurationError(
-            f"the database {path} needs what this Python's SQLite does not have",
-            str(error),
-            "run PromptDock with a Python whose SQLite has FTS5",
-        )
-    if code == "SQLITE_CONSTRAINT_FOREIGNKEY":
-        return Conflict("the row belongs to one that does not exist", str(error), "write that one first")
-    if code.startswith(("SQLITE_CONSTRAINT", "SQLITE_MISMATCH")) or code == "SQLITE_ERROR":
-        return PromptDockError("the Store refused a row", str(error))
-    what = f"the database {path} cannot be used"
-    for prefix, (why, fix) in _REASONS.items():
-        if code.startswith(prefix):
-            return StoreUnavailable(what, why, fix)
-    return StoreUnavailable(what, str(error))
-
-
-def _names(kind: type[Row]) -> str:
-    return ", ".join(schema.columns(kind))
-
-
-def _insert(kind: type[Row]) -> str:
-    marks = ", ".join("?" for _ in schema.columns(kind))
-    return f"INSERT INTO {kind.table} ({_names(kind)}) VALUES ({marks})"
-
-
-def _upsert(kind: type[Row]) -> str:
-    sets = ", ".join(f"{name} = excluded.{name}" for name in schema.columns(kind) if name != "id")
-    return f"{_insert(kind)} ON CONFLICT (id) DO UPDATE SET {sets}"
-
-
-def _values(row: Row) -> list[Any]:
-    return list(_stored(type(row), row.model_dump(mode="json")).values())
-
-
-def _stored(kind: type[Row], values: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON columns as text; the other values are what SQLite takes."""
-    known = schema.columns(kind)
-    return {
-        name: json.dumps(value, ensure_ascii=False)
-        if known[name].kind == "json" and value is not None
-        else value
-        for name, value in values.items()
-    }
-
-
-def _row(kind: type[R], record: Any) -> R:
-    values = dict(zip(schema.columns(kind), record, strict=True))
-    for column in schema.columns(kind).values():
-        if column.kind == "json" and values[column.name] is not None:
-            values[column.name] = json.loads(values[column.name])
-    return kind.model_validate(values)
-
-
-def _where(conditions: list[Condition]) -> tuple[str, list[Any]]:
-    """` WHERE …` and its values; empty where there are no conditions."""
-    if not conditions:
-        return "", []
-    values: list[Any] = []
-    for condition in conditions:
-        if condition.op == "in":
-            values += condition.value
-        elif condition.op not in ("null", "filled"):
-            values.append(condition.value)
-    # Without statistics SQLite takes an index of two columns for narrower than the key, and reads a whole table for a
-    # few rows that are named. A plus before a column keeps its index out of it.
-    named = any(one.column == "id" and one.op in ("eq", "in") for one in conditions)
-    tests = (_test(one, "+" if named and one.column != "id" else "") for one in conditions)
-    return f" WHERE {' AND '.join(tests)}", values
-
-
-def _test(condition: Condition, sign: str) -> str:
-    column = f"{sign}{condition.column}"
-    match condition.op:
-        case "null":
-            return f"{column} IS NULL"
-        case "filled":
-            return f"{column} IS NOT NULL"
-        case "in":
-            return f"{column} IN ({', '.join('?' for _ in condition.value)})"
-        case op:
-            return f"{column} {_OPS[op]} ?"

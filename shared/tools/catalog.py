@@ -9,7 +9,7 @@ from shared.tools.cluster import hooks, notifications, system
 from shared.tools.files import browse, coding, edit
 from shared.tools.git import read, write
 from shared.tools.knowledge import memory, notes, prompts, recollection
-from shared.tools.projects import project, repositories, workspaces
+from shared.tools.projects import channels, project, removal, repositories, workspaces
 from shared.tools.registry import Registry
 from shared.tools.research import report, symbols
 from shared.tools.sessions import listing, threads, window
@@ -28,6 +28,8 @@ def registry() -> Registry:
             read.category,
             write.category,
             project.category,
+            removal.category,
+            channels.category,
             workspaces.category,
             repositories.category,
             repositories.removing,

@@ -12,7 +12,7 @@ import pytest
 from shared.bus import keys
 from shared.bus.redis.listener import RedisListener
 from shared.client import feed
-from shared.client.client import Client
+from shared.client.delivery import SpoolDelivery
 from shared.errors import BusUnreachable
 from shared.turns.queue import Queue
 
@@ -38,7 +38,10 @@ async def read() -> None:
 
 
 async def post() -> None:
-    await Client._keep_trying(cast(Any, SimpleNamespace(_letters=[1], moved=nothing, _flush=away)))
+    connection = SimpleNamespace(moved=nothing)
+    await SpoolDelivery._keep_trying(
+        cast(Any, SimpleNamespace(_letters=[1], _connection=connection, _flush=away))
+    )
 
 
 async def script() -> None:

@@ -23,7 +23,7 @@ async def _inbox(client: Client) -> list[str]:
 
 
 def _letters(client: Client) -> list[Path]:
-    return sorted(client.outbox.folder.glob("*.json"))
+    return sorted(client.spool.folder.glob("*.json"))
 
 
 def _age(client: Client, seconds: float) -> None:
@@ -51,9 +51,9 @@ async def test_a_message_that_finds_no_room_on_the_disk_is_refused_with_what_to_
             await client.say("hello", "ada")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (usual, most))
-    assert str(client.outbox.folder) in told.value.why
+    assert str(client.spool.folder) in told.value.why
     assert "make room" in told.value.fix
-    assert list(client.outbox.folder.iterdir()) == []
+    assert list(client.spool.folder.iterdir()) == []
     assert (await client.say("again", "ada")).outcome == "accepted"
 
 
@@ -63,14 +63,14 @@ async def test_what_is_said_while_redis_is_dead_goes_out_in_order_when_it_is_bac
     await client.say("one", "ada")
 
     async def on_disk() -> bool:
-        return not list(client.outbox.folder.glob("*.json"))
+        return not list(client.spool.folder.glob("*.json"))
 
     await until(on_disk)
     server.kill()
     assert [(await client.say(text, "ada")).outcome for text in ("two", "three")] == ["kept", "kept"]
     assert client.kept == 2
     assert [path.stat().st_mode & 0o777 for path in _letters(client)[-2:]] == [0o600, 0o600]
-    assert client.outbox.folder.stat().st_mode & 0o777 == 0o700
+    assert client.spool.folder.stat().st_mode & 0o777 == 0o700
     server.start()
 
     async def sent() -> bool:
@@ -99,7 +99,7 @@ async def test_a_letter_that_had_arrived_already_is_not_answered_twice(
 ) -> None:
     await client.say("once", "ada", message_id="m-1")
     async with Client(settings) as second:
-        second.outbox.put("human-input", {"user_id": "ada", "content": "once", "id": "m-1"})
+        second.spool.put("human-input", {"user_id": "ada", "content": "once", "id": "m-1"})
         _age(second, 60)
         await second.say("next", "ada")
         assert await _inbox(second) == ["once", "next"]
@@ -108,10 +108,10 @@ async def test_a_letter_that_had_arrived_already_is_not_answered_twice(
 async def test_letters_to_another_cluster_and_too_old_ones_stay_or_go_but_are_not_sent(
     client: Client,
 ) -> None:
-    other = Spool(client.outbox.folder, "redis://elsewhere|")
+    other = Spool(client.spool.folder, "redis://elsewhere|")
     other.put("human-input", {"user_id": "ada", "content": "not ours", "id": "m-1"})
     _age(client, 60)
-    client.outbox.put("human-input", {"user_id": "ada", "content": "old", "id": "m-2"})
+    client.spool.put("human-input", {"user_id": "ada", "content": "old", "id": "m-2"})
     newest = _letters(client)[-1]
     newest.rename(newest.with_name(f"{time.time_ns() - int((LIFE + 60) * 1e9):020d}{newest.name[20:]}"))
     await client.say("now", "ada")
@@ -126,7 +126,7 @@ async def test_letters_to_another_cluster_and_too_old_ones_stay_or_go_but_are_no
 async def test_what_cannot_be_taken_is_said_at_once_and_not_kept(client: Client) -> None:
     with pytest.raises(BadMessage):
         await client.say("hello", "")
-    assert not client.outbox.folder.exists() or not _letters(client)
+    assert not client.spool.folder.exists() or not _letters(client)
 
 
 async def test_a_full_inbox_is_said_at_once_and_not_kept(client: Client) -> None:
@@ -137,7 +137,7 @@ async def test_a_full_inbox_is_said_at_once_and_not_kept(client: Client) -> None
 
 
 async def test_a_half_written_letter_is_no_letter(client: Client) -> None:
-    client.outbox.folder.mkdir(parents=True)
-    (client.outbox.folder / f"{time.time_ns() - 60_000_000_000:020d}-x.json").write_text('{"line"')
+    client.spool.folder.mkdir(parents=True)
+    (client.spool.folder / f"{time.time_ns() - 60_000_000_000:020d}-x.json").write_text('{"line"')
     os.sync()
     assert (await client.say("hello", "ada")).outcome == "accepted"

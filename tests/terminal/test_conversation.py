@@ -205,7 +205,7 @@ async def test_the_answer_of_a_turn_that_began_before_the_chat_tells_the_seconds
 
 
 async def _acknowledged(here: Conversation) -> None:
-    await until(lambda: not here.client._confirming)
+    await until(lambda: not here.client._delivery._under_way)
 
 
 async def _event(chatter: Chatter, kind: str, **payload: object) -> None:

@@ -55,9 +55,9 @@ async def examine(client: Client, env_file: Path) -> AsyncGenerator[Finding, Non
     except TimeoutError:
         told = f"the provider did not answer in {_PATIENCE:.0f} s"
         yield Finding("model", "warn", told, "promptdock key check, later")
-    left = client.outbox.left()
+    left = client.spool.left()
     if left:
-        told = f"{len(left)} messages in {client.outbox.folder} were not sent"
+        told = f"{len(left)} messages in {client.spool.folder} were not sent"
         yield Finding("outbox", "warn", told, "they go out with the next promptdock ask or chat")
 
 

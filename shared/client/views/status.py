@@ -69,7 +69,7 @@ async def status(client: Client) -> dict[str, Any]:
         "supervised": (ours := supervision.running(client.settings.home)) is not None,
         "failed": dict(ours.failed) if ours else {},
         "left": supervision.left(client.settings.home),
-        "outbox": len(list(client.outbox.folder.glob("*.json"))),
+        "outbox": len(list(client.spool.folder.glob("*.json"))),
     }
 
 

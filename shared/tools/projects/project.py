@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -15,35 +12,23 @@ from shared.errors import Conflict, ToolError
 from shared.guard.files import roots
 from shared.guard.git.commands import Git, check_ref
 from shared.guard.permissions.touching import touching
-from shared.store.query import IN_LIMIT
 from shared.store.records import (
     Channel,
-    HookRun,
-    Memory,
     Project,
     Repo,
-    Row,
-    Setting,
-    Task,
     TaskEvent,
-    TaskResult,
-    TokenUsage,
-    Workspace,
     derived,
 )
-from shared.tasks import fate
-from shared.tasks.worktree import prune as pruning
 from shared.tools import checkouts, lookup
 from shared.tools.categories import tier
 from shared.tools.context import Context
 from shared.tools.detail import PLACE, dollars, place, words
+from shared.tools.projects import channels
 from shared.tools.projects.repositories import opened_at
 from shared.tools.registry import Result
 
 category = tier("project")
 
-BUSY = ("ASSIGNED", "IN_PROGRESS", "WAITING_INPUT", "VERIFYING")
-DISCORD = "discord"
 ProjectName = Annotated[str, Field(min_length=1, max_length=100)]
 Weight = Annotated[float, Field(gt=0, le=1000)]
 Agents = Annotated[int, Field(ge=1, le=100)]
@@ -68,8 +53,9 @@ def _edited(arguments: dict[str, Any]) -> str:
 async def list_projects(here: Context) -> Result:
     """List all projects in the system."""
     await lookup.project(here.store, lookup.DEFAULT)
-    channels = {
-        row.project_id: row.channel_id for row in await here.store.select(Channel, {"surface": DISCORD})
+    linked = {
+        row.project_id: row.channel_id
+        for row in await here.store.select(Channel, {"surface": channels.DISCORD})
     }
     return {
         "projects": [
@@ -82,7 +68,7 @@ async def list_projects(here: Context) -> Result:
                 "max_concurrent_agents": row.max_concurrent_agents,
                 "workspace": row.workspace,
                 "default_branch": row.default_branch,
-                **({"discord_channel_id": channels[row.id]} if row.id in channels else {}),
+                **({"discord_channel_id": linked[row.id]} if row.id in linked else {}),
             }
             for row in await here.store.select(Project, order=[("slug", "asc")])
         ],
@@ -194,38 +180,6 @@ async def resume_project(here: Context, project_id: str) -> Result:
     return {"resumed": row.slug, "name": row.name}
 
 
-@category.tool(effect="idempotent", detail=_project, touches=touching("records"))
-async def archive_project(here: Context, project_id: str) -> Result:
-    """Archive a project that is done with: out of the lists, no task of it begins. resume_project takes it back."""
-    row = await lookup.project(here.store, project_id)
-    if row.slug == lookup.DEFAULT:
-        raise ToolError(f"the project {row.slug!r} cannot be archived", "one project is always there", "")
-    await _idle(here, row, "archived")
-    if row.status != "ARCHIVED":
-        await lookup.project_changed(here, row, "archived")
-        row = await lookup.change(here.store, row, status="ARCHIVED")
-    await _leave(here, row)
-    return {"archived": row.slug, "name": row.name}
-
-
-async def _idle(here: Context, row: Project, what: str) -> None:
-    """ToolError where somebody works on a task of the project."""
-    tasks = await here.store.select(Task, {"project_id": row.id, "status": ("in", list(BUSY))})
-    if tasks:
-        raise ToolError(
-            f"the project {row.slug!r} cannot be {what}",
-            f"tasks are in progress: {', '.join(task.slug for task in tasks[:5])}",
-            "wait for their end, or stop them first",
-        )
-
-
-async def _leave(here: Context, row: Project) -> None:
-    """No conversation works on it any more; one that gets its name is another project."""
-    for setting in await here.store.select(Setting, {"key": lookup.ACTIVE}):
-        if setting.value.get("project") == row.slug:
-            await lookup.keep_setting(here.store, setting.scope, lookup.ACTIVE, {"project": None})
-
-
 @category.tool(
     effect="idempotent",
     detail=_edited,
@@ -266,30 +220,10 @@ async def edit_project(
     if changes:
         row = await lookup.change(here.store, row, **changes)
     if discord_channel_id != "":
-        await link_channel(here, row, discord_channel_id)
+        await channels.link_channel(here, row, discord_channel_id)
     if repo_default_branch:
         await _set_branch(here, row, repo_default_branch)
     return {"updated": row.slug, "fields": fields}
-
-
-async def link_channel(here: Context, project: Project, channel_id: str | None) -> None:
-    """Make this the project's one channel of Discord; None for no channel."""
-    if channel_id is not None and not (
-        channel_id.isascii() and channel_id.isdigit() and len(channel_id) < 21
-    ):
-        raise ToolError(f"{channel_id[:50]!r} is no id of a Discord channel", "ids are numbers", "look it up")
-    for old in await here.store.select(Channel, {"surface": DISCORD, "project_id": project.id}):
-        if old.channel_id != channel_id and old.note is None:
-            await here.store.update(Channel, {"project_id": None}, {"id": old.id})
-    if channel_id is None:
-        return
-    found = await lookup.first(here.store, Channel, surface=DISCORD, channel_id=channel_id)
-    if found:
-        await here.store.update(Channel, {"project_id": project.id}, {"id": found.id})
-        return
-    id = derived("channel", DISCORD, channel_id)
-    row = Channel(id=id, surface=DISCORD, channel_id=channel_id, project_id=project.id)
-    await here.store.upsert([row])
 
 
 @category.tool(effect="idempotent", detail=_project, touches=touching("records"))
@@ -319,27 +253,6 @@ def _home(here: Context) -> str | None:
     return here.repos.home_id if here.repos else None
 
 
-@category.tool(effect="pure", detail=_project, touches=touching("records"))
-async def get_project_channels(here: Context, project_id: str) -> Result:
-    """Get the Discord channel ID configured for a project."""
-    row = await lookup.project(here.store, project_id)
-    rows = await here.store.select(Channel, {"surface": DISCORD, "project_id": row.id, "note": None})
-    return {"project_id": row.slug, "channel_id": rows[0].channel_id if rows else None}
-
-
-@category.tool(
-    effect="pure", detail=lambda arguments: str(arguments.get("channel_id", "")), touches=touching("records")
-)
-async def get_project_for_channel(here: Context, channel_id: str) -> Result:
-    """Reverse lookup: given a Discord channel ID, find which project it belongs to."""
-    found = await lookup.first(here.store, Channel, surface=DISCORD, channel_id=channel_id)
-    owner = (
-        await lookup.first(here.store, Project, id=found.project_id) if found and found.project_id else None
-    )
-    told = (owner.slug, owner.name) if owner else (None, None)
-    return {"channel_id": channel_id, "project_id": told[0], "project_name": told[1]}
-
-
 @category.tool(effect="idempotent", detail=_project, touches=touching("records"))
 async def set_active_project(here: Context, project_id: str | None = None) -> Result:
     """Set the active project of this conversation, from the next call on; without a project_id it is cleared."""
@@ -357,103 +270,3 @@ async def set_active_project(here: Context, project_id: str | None = None) -> Re
     result: Result = {"active_project": row.slug if row else None, "name": row.name if row else None}
     result |= {"repositories": [repo.name for repo in rows]}
     return result | {"conversation": scope.removeprefix("session:")}
-
-
-@category.tool(effect="idempotent", detail=_project, touches=touching("loss"))
-async def delete_project(here: Context, project_id: str, archive_channels: bool = False) -> Result:
-    """Delete a project and all associated data (tasks, repos, results, token ledger). Repositories stay as they are.
-
-    Merged branches of its tasks go; those with work that is not merged stay, and are named.
-    """
-    row = await lookup.project(here.store, project_id)
-    if row.slug == lookup.DEFAULT:
-        raise ToolError(f"the project {row.slug!r} cannot be deleted", "one project is always there", "")
-    await _idle(here, row, "deleted")
-    tasks = await here.store.select(Task, {"project_id": row.id})
-    channels = await here.store.select(Channel, {"project_id": row.id})
-    result: Result = {"deleted": row.slug, "name": row.name}
-    if here.project_id == row.slug:
-        result[lookup.ACTIVE] = lookup.DEFAULT
-    if channels:
-        result["channel_ids"] = [channel.channel_id for channel in channels]
-        result["archive_channels"] = archive_channels
-        if archive_channels:
-            result["warning"] = (
-                "no channel was archived, nothing here may do that; they belong to no project now"
-            )
-    result |= await _kept(here, row)
-    result = await lookup.removing(here, result)
-    await _clear_away(here, row)
-    await _clear(here, row, [task.id for task in tasks])
-    if not await here.store.delete(Project, {"id": row.id, "version": row.version}):
-        raise Conflict("the project was changed meanwhile", "", "look at it, then try again")
-    mark = derived("project-event", str(row.id), str(row.created_at), "deleted")
-    await here.store.upsert([lookup.project_event(here, row, mark, "deleted")])
-    return result
-
-
-async def _kept(here: Context, row: Project) -> Result:
-    """What stays on disk of a project that is deleted: files in its folder, and branches that are not merged."""
-    filled = bool(row.workspace) and await asyncio.to_thread(_holds, Path(str(row.workspace)))
-    result: Result = {"files_kept": row.workspace} if filled else {}
-    repos = {repo.id: repo for repo in await here.store.select(Repo, {"project_id": row.id})}
-    branches: dict[str, list[str]] = {}
-    for task in await fate.unmerged(here.store, row.id):
-        repo = repos.get(task.repo_id) if task.repo_id else None
-        where = (repo.path or repo.url or repo.name) if repo else "its repository"
-        branches.setdefault(where, []).append(str(task.branch))
-    return result | ({"branches_kept": branches} if branches else {})
-
-
-def _holds(folder: Path) -> bool:
-    return folder.is_dir() and any(folder.iterdir())
-
-
-async def _clear_away(here: Context, row: Project) -> None:
-    """Remove what nobody finds any more once the tasks are gone: merged branches, worktrees, an empty folder."""
-    if here.repos is None:
-        return
-    await pruning.prune(here.repos, here.store, row.id, really=True)
-    if row.workspace:
-        with contextlib.suppress(OSError):  # it is not empty
-            await asyncio.to_thread(Path(row.workspace).rmdir)
-
-
-async def _clear(here: Context, project: Project, tasks: list[UUID]) -> None:
-    """What the database does not take away by itself: rows that name the project or its tasks."""
-    for at in range(0, len(tasks), IN_LIMIT):
-        part = tasks[at : at + IN_LIMIT]
-        await _delete(here, (TaskResult, TaskEvent, TokenUsage), {"task_id": ("in", part)})
-    await _delete(here, (TaskEvent, TokenUsage, Memory, HookRun, Workspace, Task), {"project_id": project.id})
-    await here.store.update(Channel, {"project_id": None}, {"project_id": project.id})
-    await _leave(here, project)
-
-
-async def _delete(here: Context, kinds: Iterable[type[Row]], where: dict[str, Any]) -> None:
-    for kind in kinds:
-        await here.store.delete(kind, where)
-
-
-# Older spellings ----------------------------------------------------------------------------------
-
-
-@category.tool(effect="idempotent", detail=_project, older=True, touches=touching("records"))
-async def set_project_channel(here: Context, project_id: str, channel_id: str) -> Result:
-    """Link a Discord channel to a project."""
-    row = await lookup.project(here.store, project_id)
-    await link_channel(here, row, channel_id)
-    return {"project_id": row.slug, "channel_id": channel_id, "status": "linked"}
-
-
-@category.tool(effect="idempotent", detail=_project, older=True, touches=touching("records"))
-async def set_control_interface(here: Context, project_id: str, channel_name: str) -> Result:
-    """Set a project's Discord channel by the channel's name."""
-    name = channel_name.strip().removeprefix("#")
-    rows = await here.store.select(Channel, {"surface": DISCORD, "name": name}, limit=2)
-    if len(rows) != 1:
-        raise ToolError(
-            f"the channel {name!r} is not known" if not rows else f"several channels are called {name!r}",
-            "channels are known once somebody has written in them",
-            "give its id with set_project_channel",
-        )
-    return await set_project_channel(here, project_id, rows[0].channel_id)
