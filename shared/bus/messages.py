@@ -174,7 +174,9 @@ class Said(Placed):
     project_id: str | None = None
     profile_id: str | None = None
     model: str | None = None
-    temperature: Annotated[float, Field(ge=0, le=1)] | None = None
+    temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = (
+        None  # each provider has a bound above
+    )
     use_memory: bool = True
     mode: Literal["simple", "full"] = "simple"
     notes: bool = False

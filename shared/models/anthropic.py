@@ -114,6 +114,9 @@ class AnthropicModel(RemoteModel):
         own = (self._base_url or PROVIDER).rstrip("/") == PROVIDER
         return own and (version(model) or (0, 0)) >= (4, 5)
 
+    def warmest(self, model: str) -> float:
+        return 1.0
+
     async def close(self) -> None:
         client, self._client = self._client, None
         if client is not None:

@@ -7,6 +7,7 @@ Blocks are dicts in the form of the Messages API, also inside other providers' a
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -143,6 +144,10 @@ class Model(ABC):
 
     async def need(self, model: str) -> None:  # noqa: B027 - one that cannot say says nothing
         """ModelUnusable, with the nearest names, where there is no model of that name."""
+
+    def warmest(self, model: str) -> float:
+        """The highest temperature that its provider takes; the lowest is 0 everywhere."""
+        return math.inf
 
     def speaker(self, model: str) -> str:
         """Whose that model is, as people call it in the log."""

@@ -86,6 +86,9 @@ class FallbackModel(Model):
     def defers(self, model: str) -> bool:
         return self._model.defers(model)
 
+    def warmest(self, model: str) -> float:
+        return self._model.warmest(model)
+
 
 def _words(error: ModelError) -> str:
     return log.redact(error.what)

@@ -101,6 +101,9 @@ class OpenAIModel(RemoteModel):
     def _own(self) -> bool:
         return (self._base_url or PROVIDER).rstrip("/") == PROVIDER
 
+    def warmest(self, model: str) -> float:
+        return 2.0
+
     async def close(self) -> None:
         client, self._client = self._client, None
         if client is not None:

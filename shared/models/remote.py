@@ -86,6 +86,7 @@ class RemoteModel(Model):
 
     async def answer(self, request: Request, on_delta: OnDelta | None = None) -> Answer:
         """One whole answer. Text blocks without words are left out, since none may be sent back."""
+        self._warm_enough(request)
         emit = on_delta or _unheard
         told = f"{self.company} has been silent for {self._quiet:.0f} s; after {self._idle:.0f} s it is asked again"
 
@@ -106,6 +107,16 @@ class RemoteModel(Model):
             base=self._base,
             naps=self._naps,
         )
+
+    def _warm_enough(self, request: Request) -> None:
+        """ModelError for a temperature that the provider does not know."""
+        given, most = request.temperature, self.warmest(request.model)
+        if given is not None and given > most:
+            raise ModelError(
+                f"{request.model} cannot be asked with a temperature of {given:g}",
+                f"{self.called} takes 0 to {most:g}",
+                f"send at most {most:g}, or name a model of another provider",
+            )
 
     async def models(self) -> list[str]:
         return await self._listed(1000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -90,6 +91,10 @@ class RouterModel(Model):
     def defers(self, model: str) -> bool:
         link = self._listed(model) or self._unlisted(model)
         return link is not None and link.model.defers(model)
+
+    def warmest(self, model: str) -> float:
+        link = self._listed(model) or self._unlisted(model)
+        return link.model.warmest(model) if link else math.inf
 
     def speaker(self, model: str) -> str:
         link = self._listed(model) or self._unlisted(model)

@@ -33,7 +33,7 @@ class Profile(BaseModel):
     model: str | None = None
     chosen_model: str | None = None  # that it switched to itself
     max_tokens: Annotated[int, Field(ge=1)] = 4096
-    temperature: Annotated[float, Field(ge=0, le=1)] | None = None
+    temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     tools: list[str] = []
     on_demand: bool = False  # core tools too, and all others can be loaded
     loadable: list[str] = []  # tools of its own that are not shown before they are loaded, on demand

@@ -99,6 +99,9 @@ class KnowsModels(Protocol):
     async def need(self, model: str) -> None:
         """ModelUnusable, with the nearest names, where there is no model of that name."""
 
+    def warmest(self, model: str) -> float:
+        """The highest temperature that its provider takes."""
+
 
 @dataclass(frozen=True)
 class Own:

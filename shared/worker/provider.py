@@ -87,6 +87,9 @@ class ReloadingModel(Model):
     def defers(self, model: str) -> bool:
         return self._current().defers(model)
 
+    def warmest(self, model: str) -> float:
+        return self._current().warmest(model)
+
     async def need(self, model: str) -> None:
         await self._current().need(model)
 

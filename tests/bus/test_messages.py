@@ -320,12 +320,12 @@ def test_an_answer_that_says_more_than_yes_or_no_is_told_from_other_words() -> N
     )
 
 
-@pytest.mark.parametrize("temperature", [-0.1, 1.1, 99])
+@pytest.mark.parametrize("temperature", [-0.1, -99])
 def test_a_temperature_out_of_bounds_is_refused_in_words(temperature: float) -> None:
     with pytest.raises(BadMessage) as caught:
         messages.human({"user_id": "ada", "content": "Hi", "temperature": temperature})
     assert "temperature: must be" in caught.value.why
-    assert messages.human({"user_id": "ada", "content": "Hi", "temperature": 1}).type == "message"
+    assert messages.human({"user_id": "ada", "content": "Hi", "temperature": 1.7}).type == "message"
 
 
 def test_a_message_of_ours_is_written_with_the_contract_s_names_in_its_order() -> None:

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from shared.errors import ModelUnusable
+from shared.errors import ModelError, ModelUnusable
+from shared.models.anthropic import AnthropicModel
 from shared.models.base import ToolSpec
 from shared.models.ollama import OllamaModel
 from shared.models.openai import OpenAIModel
+from shared.models.remote import RemoteModel
 from tests.models.conftest import ask
 from tests.support.chat_api import ChatApi
 from tests.support.messages_script import Step
@@ -52,6 +54,26 @@ async def test_a_temperature_that_is_taken_is_sent_and_nothing_is_said(make: Mak
     with ChatApi() as api:
         answer = await make(api).answer(ask(model="gpt-4.1-mini", temperature=0.2))
         assert (api.requests[0]["temperature"], answer.notes) == (0.2, ())
+
+
+@pytest.mark.parametrize(("kind", "most"), [(AnthropicModel, 1), (OpenAIModel, 2)])
+async def test_a_temperature_above_the_provider_s_is_refused_in_words_and_nothing_is_sent(
+    kind: type[RemoteModel], most: float
+) -> None:
+    model = kind(lambda: "sk-test-0000", base_url="http://127.0.0.1:9")
+    try:
+        with pytest.raises(ModelError, match=f"takes 0 to {most}"):
+            await model.answer(ask(temperature=most + 0.5))
+    finally:
+        await model.close()
+
+
+async def test_an_ollama_server_takes_any_temperature() -> None:
+    with OllamaApi() as served:
+        model = OllamaModel(lambda: "", base_url=served.url)
+        await model.answer(ask(temperature=3))
+        await model.close()
+        assert served.requests[0]["options"]["temperature"] == 3
 
 
 async def test_a_server_without_usage_in_its_stream_answers_all_the_same(make: Make) -> None:

@@ -108,7 +108,7 @@ def test_another_worker_goes_on_and_the_answer_comes_once(
     [
         ({}, "message"),
         ({"message": ""}, "message"),
-        ({"message": "x", "temperature": 9}, "temperature"),
+        ({"message": "x", "temperature": -9}, "temperature"),
         ({"message": "x", "unknown": 1}, "unknown"),
         ({"message": "x", "session_id": "a b"}, "session_id"),
         ({"message": ["x"]}, "message"),

@@ -119,7 +119,7 @@ def test_a_question_back_is_the_answer_with_its_options(sdk: openai.OpenAI) -> N
     [
         ({"n": 2}, "One answer"),
         ({"response_format": {"type": "json_object"}}, "prose"),
-        ({"temperature": 1.5}, "temperature"),
+        ({"temperature": 2.5}, "Temperature must be"),
         ({"messages": [{"role": "assistant", "content": "x"}]}, "nothing to answer"),
         (
             {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},

@@ -40,8 +40,8 @@ class ChatRequest(BaseModel):
     profile_id: Annotated[str, Field(max_length=200)] = Field(
         "default", description="The profile to answer by."
     )
-    temperature: Annotated[float, Field(ge=0, le=1)] | None = Field(
-        None, description="How freely it chooses words; for models that take it."
+    temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = Field(
+        None, description="How freely it chooses words, within the bounds of the model's provider."
     )
     use_memory: bool = Field(True, description="Recall what is remembered, and remember this.")
     project_id: Annotated[str, Field(max_length=200)] | None = Field(

@@ -96,10 +96,6 @@ class CompletionRequest(BaseModel):
             raise HttpError(
                 400, "response_format cannot be honoured", "agents answer in prose", "ask for it in words"
             )
-        if self.temperature is not None and self.temperature > 1:
-            raise HttpError(
-                400, "the temperature is too high", "models of agents take 0 to 1", "send at most 1"
-            )
         told = [words for name, words in _IGNORED.items() if given.get(name) not in (None, [], {})]
         if self.user:
             told.append("user is not who speaks: that is whoever the token belongs to")

@@ -38,6 +38,18 @@ async def kept(here: Context, model: str | None) -> str | None:
     return await need(here, model, later=True) if model and model.strip() else model
 
 
+def warm(here: Context, model: str | None, temperature: float | None) -> None:
+    """ToolError for a temperature that a model which a profile names would refuse in each turn."""
+    for name in chain(model or "") if here.models is not None and temperature is not None else ():
+        assert here.models is not None and temperature is not None
+        if temperature > (most := here.models.warmest(name)):
+            raise ToolError(
+                f"{name} cannot be asked with a temperature of {temperature:g}",
+                f"its provider takes 0 to {most:g}",
+                f"give at most {most:g}, or a model of another provider",
+            )
+
+
 @category.tool(
     effect="idempotent",
     detail=lambda arguments: str(arguments.get("model") or ""),

@@ -49,7 +49,7 @@ ProfileText = Annotated[str, Field(max_length=50_000)]
 Tools = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=300)]
 Sections = Annotated[list[Section], Field(max_length=50)]
 Dollars = Annotated[float, Field(gt=0)]
-Temperature = Annotated[float, Field(ge=0, le=1)]
+Temperature = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 AnswerTokens = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
@@ -117,6 +117,7 @@ async def create_profile(
     """
     slug = slug_of(id)
     model = await models.kept(here, model)
+    models.warm(here, model, temperature)
     row = ProfileRow(
         id=lookup.identity(here, "profile"),
         slug=slug,
@@ -319,6 +320,7 @@ async def edit_profile(
             f"{row.slug!r} holds what an agent changed of itself", "", "let the agent change it, or delete it"
         )
     model = await models.kept(here, model)
+    models.warm(here, model or row.model, row.temperature if temperature is None else temperature)
     parts = row.sections if sections is None else kept_sections(sections)
     told = sections is not None or system_prompt_suffix is not None
     given = {

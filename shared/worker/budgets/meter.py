@@ -214,3 +214,6 @@ class MeteredModel(Model):
 
     def defers(self, model: str) -> bool:
         return self._model.defers(model)
+
+    def warmest(self, model: str) -> float:
+        return self._model.warmest(model)

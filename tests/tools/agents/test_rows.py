@@ -191,7 +191,7 @@ async def test_a_profile_is_made_shown_edited_and_deleted(bench: Bench) -> None:
         ({"permissions": {"allow": ["tool:bash:("]}}, "tool:bash:("),
         ({"permissions": {"permit": ["x"]}}, "permit"),
         ({"limits": {"rounds": 0}}, "rounds"),
-        ({"temperature": 2}, "temperature"),
+        ({"temperature": -2}, "temperature"),
         ({"sections": [{"name": "mood", "text": "x"}]}, "name"),
     ],
 )
