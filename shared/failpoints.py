@@ -85,6 +85,7 @@ Guard = Literal[
     "secret-shapes",  # what looks like a key is in no log, audit row or output
     "self-edits",
     "session-owner",
+    "signed-person",
     "signature",
     "standing-literal",
     "standing-person",

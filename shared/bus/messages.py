@@ -25,6 +25,7 @@ from pydantic import (
     model_validator,
 )
 
+from shared import people
 from shared.bus.images import MAX_IMAGES, Image
 from shared.bus.keys import WIRE
 from shared.errors import BadMessage
@@ -40,7 +41,13 @@ _LONGEST = 200  # characters of an id of a session
 
 Id = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\s\x00-\x1f\x7f]+$")]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[a-z0-9][a-z0-9_.-]*$")]
-UserId = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+# Inside, one more for who did not sign: shared/people.py.
+UserId = Annotated[
+    str,
+    StringConstraints(
+        min_length=1, max_length=201, pattern=r"^(?:\?[^\x00-\x1f\x7f]{1,200}|[^\x00-\x1f\x7f]{1,200})$"
+    ),
+]
 SessionId = Annotated[
     str,
     StringConstraints(min_length=1, max_length=_LONGEST, pattern=r"^[^@\s\x00-\x1f\x7f][^\s\x00-\x1f\x7f]*$"),
@@ -73,6 +80,10 @@ def default_session(user: str, kind: str = OWN) -> str:
 
     What no id holds (blanks) is written as %20 and the like; what would be too long ends with its digest.
     """
+    kind, user = (
+        kind if people.signs(user) else PLAIN + kind.removeprefix(OWN).removeprefix(PLAIN),
+        people.called(user),
+    )
     escaped = kind + re.sub(r"[%\s]", lambda match: quote(match[0]), user)
     if len(escaped) <= _LONGEST:
         return escaped
@@ -365,6 +376,7 @@ class Output(Envelope):
     def text(self, via: str) -> str:
         """As it is sent on the channel `via`, without secrets."""
         clean = {name: redacted(value) for name in _TEXTS if (value := getattr(self, name)) is not None}
+        clean["user_id"] = people.called(self.user_id)
         stamped = self.model_copy(update={**clean, "via": via, "timestamp": self.timestamp or now()})
         return stamped.model_dump_json(exclude_none=True)
 

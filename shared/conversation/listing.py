@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from shared import people
 from shared.bus.messages import OWN, RESERVED_SESSIONS
 from shared.memory.recall import said
 from shared.store.base import Store
@@ -28,9 +29,9 @@ class FoundSession:
 async def of_person(
     store: Store, user: str, archived: bool = False, limit: int = 20, offset: int = 0
 ) -> list[Session]:
-    """A person's conversations, the last used first: those that are archived, or the others."""
+    """The conversations that a person sees, the last used first: those that are archived, or the others."""
     found: list[Session] = []
-    where: dict[str, Any] = {"user_id": user, "archived": archived}
+    where: dict[str, Any] = {"user_id": ("in", people.seen_by(user)), "archived": archived}
     order: Any = [("last_active_at", "desc")]
     read, want = 0, offset + limit
     while len(found) < want:  # those in which nobody talks are left out, so that a page may need another read
@@ -43,8 +44,8 @@ async def of_person(
 
 
 async def search(store: Store, user: str, words: str, limit: int = 20) -> list[FoundSession]:
-    """A person's conversations in which any of these words was said, archived ones too; the best first, each once."""
-    known = await store.select(Session, {"user_id": user})
+    """Those that a person sees in which any of these words was said, archived ones too; the best first, each once."""
+    known = await store.select(Session, {"user_id": ("in", people.seen_by(user))})
     rows = {row.key: row for row in known if not row.key.startswith(_ASIDE)}
     scored: list[tuple[ConversationMessage, float]] = []
     keys = sorted(rows)

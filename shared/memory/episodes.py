@@ -35,7 +35,7 @@ def rows(
             id=key(session, one.seq),
             created_at=one.at,
             kind="turn",
-            **scope.kept_in(project),
+            **scope.kept_in(project, user_id),
             session_id=session,
             user_id=user_id,
             subject=one.speaker,

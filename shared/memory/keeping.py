@@ -125,7 +125,7 @@ class _Keeper:
         return Memory(
             id=derived("memory", draw.id, kind, number),
             kind=kind,
-            **kept_in(project),
+            **kept_in(project, draw.user_id),
             session_id=draw.session,
             user_id=draw.user_id,
             subject=conceal(title),

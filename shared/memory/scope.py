@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from shared import people
 from shared.store.base import Store, Where
 from shared.store.records import Setting, derived, project_key
 from shared.store.row import now
@@ -28,14 +29,15 @@ class MemoryScope:
         mine: dict[str, Any] = {"user_id": self.user_id, "project_id": ("in", sorted({here, everywhere}))}
         if self.anywhere:
             return [{"user_id": self.user_id}]
-        if not self.shared:
+        if not self.shared or not people.signs(self.user_id):
             return [mine]
-        return [mine, {"user_id": ("ne", self.user_id), "project_id": here}]
+        return [mine, {"user_id": ("ne", self.user_id), "project_id": here, "scope": "project"}]
 
 
-def kept_in(project: str) -> dict[str, Any]:
-    """The columns that say where a row belongs."""
-    return {"project_id": project_key(project), "scope": "global" if project == DEFAULT else "project"}
+def kept_in(project: str, person: str = "") -> dict[str, Any]:
+    """The columns that say where a row belongs; what nobody signed is shared with nobody."""
+    shared = project != DEFAULT and people.signs(person)
+    return {"project_id": project_key(project), "scope": "project" if shared else "global"}
 
 
 async def of(store: Store, user_id: str, project: str) -> MemoryScope:

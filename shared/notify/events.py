@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
+from shared import people
 from shared.bus.messages import RESERVED_SESSIONS, Output
 from shared.errors import UsageError
 from shared.redaction import redacted
@@ -157,7 +158,7 @@ def hears(subscription: Subscription, notice: Notice) -> bool:
         return True
     if subscription.project_id is not None:
         return notice.project_id == subscription.project_id
-    return bool(notice.user_id) and notice.user_id == subscription.user_id
+    return people.sees(subscription.user_id, notice.user_id or None)
 
 
 def project_of(rows: Iterable[Project]) -> dict[UUID, str]:

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from pydantic import ConfigDict, TypeAdapter
 
-from shared import failpoints
+from shared import failpoints, people
 from shared.bus import messages
 from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT, Names
 from shared.errors import BadMessage, Refused
@@ -66,7 +66,7 @@ def human(names: Names, message: messages.AnyHuman, data: bytes, trusted: bool =
 
 def owner_of(message: messages.Human, trusted: bool) -> str:
     """Who comes with it into a session, as the scripts note that."""
-    who = threads.trust(trusted) + message.user_id
+    who = threads.trust(trusted) + people.called(message.user_id)
     return f"*{who}" if message.shared and trusted else who
 
 

@@ -1,7 +1,8 @@
 """Whose word a plain message is: signed by a gateway of ours, or anybody's.
 
 What is not signed talks like anybody, and does no more: it allows nothing, runs no tool, claims no role and comes
-into nobody's session. What the owner lets it do beyond that stands in `UNSIGNED_MAY`.
+into nobody's session. Who says it is a person of their own (`shared/people.py`). What the owner lets it do beyond
+that stands in `UNSIGNED_MAY`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from shared import failpoints
+from shared import failpoints, people
 from shared.bus import messages
 from shared.bus.keys import HUMAN_INPUT, Names
 from shared.bus.signing import Signer
@@ -46,6 +47,8 @@ class Signatures:
 
         A signature that is wrong is never taken for none.
         """
+        if channel == self._human:
+            unmarked(content.get("user_id"))
         answers = channel != self._human and content.get("type") in _ANSWERS
         if (
             content.get("sig") is not None and not answers
@@ -75,12 +78,16 @@ class Signatures:
         user, session = plain.get("user_id"), plain.get("session_id")
         if session is None and isinstance(user, str) and not _finds(plain):
             place = plain.get("channel")
-            kind = messages.PLAIN
-            own = messages.in_channel(user, place, kind) if isinstance(place, str) and place else ""
-            plain["session_id"] = own or messages.default_session(user, kind)
+            own = messages.in_channel(user, place, messages.PLAIN) if isinstance(place, str) and place else ""
+            plain["session_id"] = own or messages.default_session(user, messages.PLAIN)
         elif isinstance(session, str) and session.startswith(messages.RESERVED_SESSIONS):
             raise _refused("a message to the session of a person", "session", "promptdock ask")
-        return plain
+        # Whom the owner lets answer, answers as the person who was asked.
+        return (
+            plain
+            if kind == "approval" or not isinstance(user, str)
+            else plain | {"user_id": people.claimed(user)}
+        )
 
     def _agent(self, plain: dict[str, Any]) -> dict[str, Any]:
         if plain.get("type") == "task" and not self.may("task"):
@@ -89,6 +96,14 @@ class Signatures:
             plain.pop("on_behalf_of", None)
             plain.pop("origin", None)  # what nobody says of themselves may have read anything
         return plain
+
+
+def unmarked(user: object) -> None:
+    """Refused for a name that stands for somebody who did not sign."""
+    if isinstance(user, str) and user.startswith(people.CLAIM):
+        raise Refused(
+            f"nobody is called {user[:100]!r}", f"a name does not begin with {people.CLAIM}", "leave it out"
+        )
 
 
 def _finds(plain: dict[str, Any]) -> bool:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 from uuid import uuid4
 
+from shared import people
 from shared.bus import messages
 from shared.bus.base import Bus
 from shared.bus.keys import CHATTER, WIRE, Names
@@ -32,6 +33,11 @@ _WORDS, _LOOKED = 60, 2000  # characters of the first words, and those that are 
 def trust(trusted: bool) -> str:
     """Before a person's name: whether their gateway signs."""
     return "s:" if trusted else "u:"
+
+
+def owner(person: str) -> str:
+    """A person as sessions name whose they are."""
+    return trust(people.signs(person)) + people.called(person)
 
 
 def way(message: messages.AnyHuman, trusted: bool) -> str:
@@ -90,7 +96,7 @@ class Thread:
     @property
     def user(self) -> str:
         """Who began it."""
-        return self.owner[2:]
+        return self.owner[2:] if self.owner.startswith(trust(True)) else people.CLAIM + self.owner[2:]
 
     @property
     def active(self) -> bool:
@@ -126,12 +132,12 @@ def kill(thread: Thread, user: str, id: str) -> dict[str, Any]:
     return {"id": id, "user_id": user, "timestamp": messages.now(), "v": WIRE, **words}
 
 
-async def listed(bus: Bus, names: Names, who: str, channel: str = "") -> list[Thread]:
-    """The threads of a channel, or of all, into which `who` (`s:<user>` or `u:<user>`) may come, by their numbers."""
+async def listed(bus: Bus, names: Names, person: str, channel: str = "") -> list[Thread]:
+    """The threads of a channel, or of all, that a person may see, by their numbers."""
     prefix = names.queue(CHATTER)
     found = []
-    for one in await bus.script(scripts.THREADS, prefix, channel, who):
-        place, number, session, state, owner, words, ends = (item.decode("utf-8", "replace") for item in one)
+    for one in await bus.script(scripts.THREADS, prefix, channel, owner(person)):
+        place, number, session, state, whose, words, ends = (item.decode("utf-8", "replace") for item in one)
         at = datetime.fromtimestamp((int(ends) - HELD_MS) / 1000, UTC)
-        found.append(Thread(place, int(number), session, state, owner, words, at))
+        found.append(Thread(place, int(number), session, state, whose, words, at))
     return sorted(found, key=lambda thread: (thread.channel, thread.number))

@@ -74,6 +74,7 @@ def test_the_rooms_that_the_architecture_draws_are_the_rooms_that_exist() -> Non
         "redaction",
         "shapes",
         "plain",
+        "people",
         "secret",
         "errors",
         "failpoints",

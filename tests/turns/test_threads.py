@@ -41,11 +41,11 @@ async def ended(queue: Queue) -> Claim:
     return claim
 
 
-async def there(queue: Queue, who: str = "s:ada", channel: str = ROOM) -> list[Thread]:
+async def there(queue: Queue, who: str = "ada", channel: str = ROOM) -> list[Thread]:
     return await threads.listed(queue.bus, queue.names, who, channel)
 
 
-async def states(queue: Queue, who: str = "s:ada") -> dict[int, str]:
+async def states(queue: Queue, who: str = "ada") -> dict[int, str]:
     return {thread.number: thread.state for thread in await there(queue, who)}
 
 
@@ -82,7 +82,7 @@ async def test_messages_of_the_same_moment_get_numbers_of_their_own(queue: Queue
 async def test_each_channel_has_numbers_of_its_own(queue: Queue) -> None:
     await post(queue, "m1", replies=True)
     await post(queue, "m2", replies=True, channel="discord:8")
-    found = await threads.listed(queue.bus, queue.names, "s:ada")
+    found = await threads.listed(queue.bus, queue.names, "ada")
     assert [(one.channel, one.number) for one in found] == [(ROOM, 1), ("discord:8", 1)]
 
 
@@ -274,7 +274,7 @@ async def test_nobody_kills_another_person_s_thread(queue: Queue) -> None:
     assert (await post(queue, "k1", user_id="eve", **kill)).outcome == "foreign"
     assert (await post(queue, "k2", False, **kill)).outcome == "foreign"
     assert await states(queue) == {1: "running"}
-    assert await states(queue, "s:eve") == await states(queue, "u:ada") == {}
+    assert await states(queue, "eve") == await states(queue, "?ada") == {}
 
 
 async def test_a_stop_or_an_amendment_of_what_nobody_knows_is_told_so_apart(queue: Queue) -> None:

@@ -29,7 +29,7 @@ class ApprovalAnswer(Body):
 
 def _may_see(person: Person, card: Card, settings: Settings) -> bool:
     roles = settings.approver_roles & set(person.roles)
-    return person.owner or card["user_id"] == person.user_id or bool(roles)
+    return person.sight.sees(card["user_id"]) or bool(roles)
 
 
 @router.get("/inbox")

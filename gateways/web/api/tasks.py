@@ -87,7 +87,7 @@ async def listing(
 
 
 def _seen(card: Card, sight: Sight) -> bool:
-    return card["user_id"] == sight.user_id or card["project"] in sight.projects
+    return sight.sees(card["user_id"]) or card["project"] in sight.projects
 
 
 @router.get("/{task}")

@@ -19,7 +19,7 @@ async def one(turn: Name, client: Line, visitor: Visitor) -> dict[str, Any]:
     """The turn of a message, a task or an id, asker before asked."""
     found = await trace(client, turn, visitor.user_id)
     first = found[0]
-    if first["user"] != visitor.user_id and not visitor.owner:
+    if not visitor.sight.sees(first["user"]):
         if not first["session"]:
             raise visible.hidden("turn", turn)
         await visible.session(client, visitor.sight, str(first["session"]))

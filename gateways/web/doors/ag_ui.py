@@ -89,7 +89,7 @@ async def _resumed(
         )
     entry = entries[0]
     card = await approvals.find(client, entry.interrupt_id)
-    if card.user_id != person.user_id and not person.owner:
+    if not person.sight.sees(card.user_id):
         raise visible.hidden("approval", entry.interrupt_id)
     asking = Asking("", person.user_id, asked.thread_id, card.turn, source="ag-ui")
 

@@ -60,7 +60,7 @@ async def permission(here: Seat, id: str) -> Permission:
     from dataclasses import replace
 
     asked = await approvals.find(here.client, id)
-    if not here.person.owner and asked.user_id != here.person.user_id:
+    if not here.person.sight.sees(asked.user_id):
         raise HttpError(404, "there is no such request")
     made = permission_of(asked.shown())
     if became := await approvals.became(here.client, asked.id):

@@ -234,7 +234,7 @@ def _answered(result: Card) -> Card:
 
 async def _seen(client: Client, task_id: str, caller: Caller) -> None:
     row = await tasks.find(client, task_id)
-    mine = row.user_id == caller.user_id or visible.in_projects(caller.sight, row.project_id)
+    mine = caller.sight.sees(row.user_id) or visible.in_projects(caller.sight, row.project_id)
     if not (mine or caller.sight.everything):
         raise visible.hidden("task", task_id)
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 from uuid import UUID
 
+from shared import people
 from shared.bus.keys import CHATTER, HUMAN_INPUT
 from shared.bus.messages import default_session
 from shared.client.client import Client
@@ -87,7 +88,7 @@ async def _permissions(client: Client, user_id: str) -> list[Item]:
             cards = await approvals.mine(client, user_id)
     except (PromptDockError, TimeoutError):
         store = await client.store()
-        where = {"state": "pending", "user_id": user_id}
+        where: dict[str, Any] = {"state": "pending", "user_id": ("in", people.seen_by(user_id))}
         rows = await store.select(Approval, where, order=[("created_at", "asc")], limit=_MOST)
         cards = [approvals.of_row(row) for row in rows]
     return [
@@ -124,7 +125,7 @@ async def _tasks(client: Client, user_id: str) -> list[Item]:
     for states in (_WAITING, _DONE):  # apart: many that are done hide none that wait
         where: dict[str, Any] = {"archived": False, "status": ("in", list(states))}
         found = await store.select(Task, where, order=[("updated_at", "desc")], limit=_MOST)
-        rows += [row for row in found if row.user_id in (user_id, None)]
+        rows += [row for row in found if row.user_id in (*people.seen_by(user_id), None)]
     done = await fates(store, [row.id for row in rows if row.status == "COMPLETED"])
     projects = {row.id: row.slug for row in await store.select(Project)}
     brings = await _brings(store, [row for row in rows if _reviewed(row, merged=row.id in done)])

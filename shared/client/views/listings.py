@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from shared import people
 from shared.bus.messages import OWN, RESERVED_SESSIONS
 from shared.client.client import Client
 from shared.client.types import Card
@@ -61,7 +62,7 @@ async def sessions(
 def _is_seen(row: Session, card: Card, sight: Sight, slugs: dict[Any, str]) -> bool:
     if row.key.startswith(_ASIDE):
         return False
-    if sight.everything or row.user_id == sight.user_id:
+    if sight.everything or people.sees(sight.user_id, row.user_id):
         return True
     return row.user_id is None and card["project"] in sight.projects and bool(slugs)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from shared import people
 from shared.bus.keys import CHATTER
 from shared.bus.messages import COMMANDS
 from shared.client.client import Client
@@ -51,14 +54,16 @@ async def _theirs(client: Client, session: str, user: str) -> None:
     rows = await (await client.store()).select(Session, {"key": session}, limit=1)
     if not rows:
         raise UsageError(f"there is no conversation {session!r}", "", "name one that there is")
-    if rows[0].user_id not in (None, user):
+    if rows[0].user_id is not None and not people.sees(user, rows[0].user_id):
         raise Denied(f"the conversation {session} is somebody else's", f"{user} did not begin it", "ask them")
 
 
 async def why(client: Client, user: str, turn: str, session: str = "") -> Card:
     """What was remembered for the answer of a turn of theirs, or for their last one; in one conversation, or in any."""
     store = await client.store()
-    where = {"user_id": user, "agent": CHATTER} | ({"turn_id": turn} if turn else {})
+    where: dict[str, Any] = {"user_id": user, "agent": CHATTER}
+    if turn:
+        where |= {"user_id": ("in", people.seen_by(user)), "turn_id": turn}
     where |= {"session_id": session} if session else {}
     rows = await store.select(TurnRow, where, order=[("created_at", "desc")], limit=_RECENT)
     turns = [row for row in rows if not (row.session_id or "").startswith(_ASIDE)]

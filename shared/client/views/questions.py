@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from shared import people
 from shared.bus.keys import CHATTER
 from shared.bus.messages import Output
 from shared.client.client import Client
@@ -77,7 +78,11 @@ def numbered(options: Iterable[str], indent: int = 2, width: int = 0) -> list[st
 async def questions(client: Client, user_id: str, session: str = "") -> list[Question]:
     """Those that are open, in that session or in any, the oldest first. Reads the Store."""
     store = await client.store()
-    where: dict[str, Any] = {"user_id": user_id, "agent": CHATTER, "state": "awaiting_input"}
+    where: dict[str, Any] = {
+        "user_id": ("in", people.seen_by(user_id)),
+        "agent": CHATTER,
+        "state": "awaiting_input",
+    }
     where["created_at"] = ("gt", datetime.now(UTC) - timedelta(days=_DAYS))
     if session:
         where["session_id"] = session

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
+from shared import people
 from shared.bus.keys import CHATTER
 from shared.bus.messages import default_session
 from shared.client.client import Client
@@ -21,6 +22,10 @@ class Sight:
     projects: frozenset[str] = frozenset()
     everything: bool = False
 
+    def sees(self, whose: str | None) -> bool:
+        """Whether what belongs to that person is theirs to see."""
+        return self.everything or people.sees(self.user_id, whose)
+
     @property
     def project_ids(self) -> frozenset[UUID]:
         """The rows of their projects."""
@@ -36,7 +41,9 @@ async def session(client: Client, sight: Sight, name: str) -> None:
         return
     who, shared = await _owner(client, name)
     row = await _row(client, name)
-    if who == sight.user_id or (not who and row is not None and row.user_id == sight.user_id):
+    if people.sees(sight.user_id, who) or (
+        not who and row is not None and people.sees(sight.user_id, row.user_id)
+    ):
         return
     if not who and row is None and not await _used(client, name):
         return
@@ -64,7 +71,7 @@ async def task(client: Client, sight: Sight, name: str) -> Task:
         row = await tasks.find(client, name)
     except UsageError:
         raise hidden("task", name) from None
-    if row.user_id != sight.user_id and not in_projects(sight, row.project_id):
+    if not people.sees(sight.user_id, row.user_id) and not in_projects(sight, row.project_id):
         raise hidden("task", name)
     return row
 
@@ -89,8 +96,9 @@ async def _owner(client: Client, name: str) -> tuple[str, bool]:
         return "", False
     text = found.decode("utf-8", "replace") if found else ""
     who = text.removeprefix("*")
-    # What somebody only says of themselves, without a signature, makes it nobody's who signs in.
-    return ("" if not who else who[2:] if who.startswith("s:") else f"?{who}"), text.startswith("*")
+    # What somebody only says of themselves, without a signature, is the person's who only says so.
+    person = who[2:] if who.startswith("s:") else people.CLAIM + who[2:]
+    return (person if who else ""), text.startswith("*")
 
 
 async def _used(client: Client, name: str) -> bool:

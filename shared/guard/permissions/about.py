@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from shared import log
+from shared import log, people
 from shared.guard.permissions import bound
 from shared.guard.permissions.display import plainly
 
@@ -60,6 +60,8 @@ def always(card: ApprovalRequest, each_time: bool = False) -> str:
     """What `always` would cover, as it is where nobody writes a pattern; `each_time`: it holds for no such call."""
     if not card.user_id:
         return "nothing: nobody asked for this, so that nobody could hold it"
+    if not people.signs(card.user_id):
+        return "nothing: nobody knows who asked for this, so that anybody would hold it"
     if each_time:
         return "nothing: without a sandbox each command is asked for"
     call = "this very command line" if card.tool in _EXACT else "this very call again"

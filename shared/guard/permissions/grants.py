@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from shared import failpoints
+from shared import failpoints, people
 from shared.errors import ConfigurationError, UsageError
 from shared.guard.permissions import bound
 from shared.guard.permissions.policy import SHELLS, clean, literal, pattern, policy
@@ -63,6 +63,12 @@ def check(card: ApprovalRequest, wanted: str, scope: str) -> tuple[str, str]:
         raise UsageError(
             "it cannot be allowed for good",
             "a standing permission belongs to the person who asked, and nobody did",
+            "allow it once",
+        )
+    if not people.signs(card.user_id):
+        raise UsageError(
+            "it cannot be allowed for good",
+            f"whoever says that they are {people.called(card.user_id)} asked for it, and nobody knows who that is",
             "allow it once",
         )
     text = wanted or card.pattern

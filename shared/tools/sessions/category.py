@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 
+from shared import people
 from shared.bus.messages import default_session
 from shared.conversation.context import SHORT
 from shared.errors import Missing, ToolError
+from shared.store.origin import MADE, marked
 from shared.store.records import Session, SnapshotRow
 from shared.tools.context import Context
-from shared.tools.registry import Category
+from shared.tools.registry import Category, Result
 
 SESSIONS = "sessions"
+UNSIGNED = (
+    "nobody signed for this person, who sees only what was said unsigned; what was said signed is shown to who signs: "
+    "promptdock chat, the page"
+)
 _LETTERS = 4  # of an id at least, where it is not whole
 _TRIES, _PAUSE = 6, 0.4  # looks at the Store, seconds between them: rows of a turn come there behind its end
 
@@ -33,7 +40,7 @@ def person(here: Context) -> str:
 
 
 async def own(here: Context, key: str) -> Session:
-    """A conversation of this person. Of one that is another's nothing is told but that."""
+    """A conversation that this person sees. Of one that is another's nothing is told but that."""
     user = person(here)
     rows = await here.store.select(Session, {"key": key}, limit=1)
     if not rows:
@@ -41,9 +48,22 @@ async def own(here: Context, key: str) -> Session:
             f"there is no conversation {key[:100]!r}", "", "list_sessions names those that there are"
         )
     # One that names nobody may be an agent's, with what anybody asked it.
-    if rows[0].user_id != user and not (rows[0].user_id is None and key == default_session(user)):
-        raise ToolError(f"the conversation {key[:100]!r} is not {user}'s", "it belongs to somebody else", "")
+    if not people.sees(user, rows[0].user_id) and not (
+        rows[0].user_id is None and key == default_session(user)
+    ):
+        why, fix = "it belongs to somebody else", ""
+        if people.sees(people.called(user), rows[0].user_id):
+            why, fix = "it is theirs who sign by this name", UNSIGNED
+        raise ToolError(f"the conversation {key[:100]!r} is not {people.called(user)}'s", why, fix)
     return rows[0]
+
+
+def marks(here: Context, rows: Sequence[Session]) -> Result:
+    """What a result that shows these conversations says beside them: what was read for them, and whose it is not."""
+    user = person(here)
+    others = any(row.user_id != user and not people.signs(row.user_id or "") for row in rows)
+    told = {MADE: "what was said unsigned in this name"} if others else marked(rows)
+    return told | ({} if people.signs(user) else {"more": UNSIGNED})
 
 
 async def saved(here: Context, id: str) -> SnapshotRow:
@@ -66,7 +86,9 @@ async def _saved(here: Context, typed: str) -> SnapshotRow:
     mine = [row for row in found if await _theirs(here, row, user)]
     if found and not mine:
         raise ToolError(
-            f"what is saved as {typed[:40]!r} is not {user}'s", "it is of somebody else's conversation", ""
+            f"what is saved as {typed[:40]!r} is not {people.called(user)}'s",
+            "it is of somebody else's conversation",
+            "",
         )
     if not found and wanted:
         called = [row for row in rows if row.description.casefold().startswith(wanted)]

@@ -8,12 +8,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from shared import people
 from shared.bus.keys import CHATTER
 from shared.conversation import copies, exchange, reading
 from shared.conversation import listing as known
 from shared.errors import Conflict, ToolError, UsageError
 from shared.guard.permissions.touching import touching
-from shared.store.origin import marked
+from shared.store.origin import MADE, Origin
 from shared.store.records import ConversationMessage, Session
 from shared.store.row import derived
 from shared.tools.context import Context
@@ -52,6 +53,7 @@ def _titled(title: str) -> str:
 
 def _card(row: Session) -> dict[str, Any]:
     state = {"archived": True} if row.archived else {}
+    state |= {} if people.signs(row.user_id or "") else {"unsigned": True}
     at = row.last_active_at.isoformat()
     return {"session_id": row.key, "title": row.title or row.key, "last_active": at, **state}
 
@@ -63,9 +65,12 @@ async def list_sessions(
     limit: Annotated[int, Field(ge=1, le=200)] = 20,
     offset: Annotated[int, Field(ge=0)] = 0,
 ) -> Result:
-    """The person's conversations, the last used first; with `archived` those that were put away."""
+    """The person's conversations, the last used first; with `archived` those that were put away.
+
+    `unsigned`: it was said in their name, and nobody signed it.
+    """
     rows = await known.of_person(here.store, family.person(here), archived, limit, offset)
-    return {"sessions": [_card(row) for row in rows], **marked(rows)}
+    return {"sessions": [_card(row) for row in rows], **family.marks(here, rows)}
 
 
 @category.tool(effect="pure", touches=_RECORDS, detail=lambda arguments: str(arguments.get("query", "")))
@@ -77,7 +82,7 @@ async def search_sessions(
     """Conversations of the person in which any of these words was said, each with the line that fits best."""
     found = await known.search(here.store, family.person(here), query, limit)
     cards = [{**_card(one.row), "found": one.line, "message_id": one.message_id} for one in found]
-    return {"sessions": cards, **marked([one.row for one in found])}
+    return {"sessions": cards, **family.marks(here, [one.row for one in found])}
 
 
 @category.tool(effect="once", probes=True, touches=_RECORDS)
@@ -132,9 +137,17 @@ async def fork_session(
     key = await _key(here, "fork")
     called = _titled(title or f"{whole.title or whole.key} (fork)")
     made, rows = await copies.fork(here.store, whole, message_id, key, called, family.person(here))
+    if told := family.marks(here, [whole]).get(MADE):  # it goes on in another's name than it was said
+        made = made.model_copy(update={"origin": replace(Origin.of(made.origin), foreign=told).kept()})
     await _insert(here, made, rows)
     messages = sum(isinstance(row, ConversationMessage) for row in rows)
-    return {"session_id": key, "title": called, "messages": messages, "of": whole.key, **marked([whole])}
+    return {
+        "session_id": key,
+        "title": called,
+        "messages": messages,
+        "of": whole.key,
+        **family.marks(here, [whole]),
+    }
 
 
 @category.tool(effect="pure", touches=_RECORDS, detail=_named, foreign=True)

@@ -9,7 +9,6 @@ from pydantic import Field
 from shared.conversation import threads as known
 from shared.errors import ToolError
 from shared.guard.permissions.touching import touching
-from shared.store.origin import marked
 from shared.store.query import IN_LIMIT
 from shared.store.records import Session
 from shared.tools.context import ClusterCalls, Context
@@ -32,7 +31,7 @@ async def list_threads(here: Context, channel: ThreadChannel = "") -> Result:
     found = await _cluster(here).threads(channel)
     keys = [thread.session for thread in found][:IN_LIMIT]
     rows = await here.store.select(Session, {"key": ("in", keys)}) if keys else []
-    return {"threads": await known.called(here.store, found), **marked(rows)}
+    return {"threads": await known.called(here.store, found), **family.marks(here, rows)}
 
 
 @category.tool(effect="idempotent", touches=_RECORDS, detail=lambda arguments: f"#{arguments.get('number')}")

@@ -56,7 +56,7 @@ local function take(a)
     if named and kind ~= 'mail' and not belongs(session, owner) then asked = session
     elseif named and redis.call('EXISTS', P..'msg:'..id) == 1 then return 0
     else asked, place = routed(session, place, reply, id) end
-    if asked == session and not belongs(session, owner) then
+    if asked == session and not belongs(session, owner, kind == 'kill') then
       refuse('refused: the session is somebody else\'s', NOT_YOURS)
     end
   end

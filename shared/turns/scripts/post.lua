@@ -36,7 +36,7 @@ if way then
   if code < 0 then return {code, 0} end
 end
 local session, place = routed(asked, kind, reply, id)
-if session == asked and not belongs(session, owner) then return {-3, 0} end
+if session == asked and not belongs(session, owner, kind == 'kill') then return {-3, 0} end
 local live = way and redis.call('ZSCORE', P..'due', session)
 if way then noted(way, asked, id) end
 local e, was = admit(id, session, channel, data, deadline, place, person, found, way and reply)

@@ -1,5 +1,6 @@
 #!lua
--- The threads of a channel, or of all channels, that hold a number now and into which a person may come.
+-- The threads of a channel, or of all channels, that hold a number now and that a person may see: those into which
+-- they may come, and who signs those that are held in their name without a signature.
 -- KEYS  1 prefix of the agent's keys
 -- ARGV  1 channel, or '' for all  2 who: 's:<user>' | 'u:<user>'
 -- Returns {channel, number, session, state, owner, words, until when it holds its number}…
@@ -7,6 +8,7 @@
 
 local wanted, who = ARGV[1], ARGV[2]
 local signs = string.sub(who, 1, 2) == 's:'
+local said = signs and 'u:'..string.sub(who, 3)
 local channels = wanted ~= '' and {wanted} or redis.call('ZREVRANGE', P..'channels', 0, 199)
 local found = {}
 for _, channel in ipairs(channels) do
@@ -18,7 +20,7 @@ for _, channel in ipairs(channels) do
     local owner = session and redis.call('GET', P..'owner:'..session) or ''
     local shared = string.sub(owner, 1, 1) == '*'
     local whose = shared and string.sub(owner, 2) or owner
-    if session and (live or ends > now) and (whose == who or shared and signs) then
+    if session and (live or ends > now) and (whose == who or shared and signs or whose == said) then
       local thread = redis.call('HMGET', P..'thread:'..session, 'words', 'killed')
       local state = 'completed'
       if live then state = redis.call('EXISTS', P..'asks:'..session) == 1 and 'waiting for permission' or 'running'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from shared import plain
+from shared import people, plain
 from shared.bus import messages
 from shared.errors import PromptDockError, StoreUnavailable, ToolError
 from shared.store.base import Store
@@ -14,6 +14,7 @@ from shared.store.row import derived
 from shared.tasks import states
 from shared.tasks.budgets import ASKED as _KEY
 from shared.tasks.budgets import OPTIONS, question
+from shared.turns.routing import unsigned
 from shared.worker.budgets.ledger import Ledger
 
 _LONG = 20_000  # characters of a task's description that its splitting is told
@@ -61,9 +62,16 @@ async def answered(
     if not found:
         return None
     asked = found[0].value
-    allowed = said.user_id == asked.get("user_id") or set(said.roles or ()) & approvers
+    who = str(asked.get("user_id") or "")
+    allowed = people.sees(said.user_id, who) or set(said.roles or ()) & approvers
     if not allowed:
-        raise PromptDockError("You cannot decide about this budget", f"{asked.get('user_id')} was asked")
+        raise PromptDockError("You cannot decide about this budget", f"{people.called(who)} was asked")
+    if word != "stop" and unsigned(said):
+        raise PromptDockError(
+            "This is not signed, so it decides about no budget",
+            "nobody knows who sent it",
+            "use promptdock budget, sign it as docs/wire.md says, or let everybody do it: UNSIGNED_MAY=approve",
+        )
     if word == "split" and asked.get("scope") in _SHARED and asked.get("answer") is None:
         return "", _NOTHING_LEFT
     # A question is answered once; the same words again, after a crash, are the same answer.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from shared import failpoints
+from shared import failpoints, people
 from shared.bus import messages
 from shared.bus.keys import CHATTER, CHATTER_OUTPUT
 from shared.errors import StoreUnavailable, UsageError
@@ -147,7 +147,7 @@ class ApprovalService:
     def _may(self, card: ApprovalRequest, answer: messages.ApprovalMessage) -> bool:
         return bool(
             failpoints.without("who-answers")
-            or (card.user_id and answer.user_id == card.user_id)
+            or (card.user_id and people.sees(answer.user_id, card.user_id))
             or self.approvers & set(answer.roles)
         )
 

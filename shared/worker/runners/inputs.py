@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from shared import people
 from shared.bus import messages
 from shared.errors import BadMessage
 from shared.guard.permissions.display import tagless
@@ -73,7 +74,9 @@ def words(given: TurnInput) -> list[str]:
 
 def said(message: messages.Said | messages.Amend) -> str:
     """One person's words."""
-    return tagless(conceal(f"[from {message.user_name or message.user_id}]: {message.content}"))
+    return tagless(
+        conceal(f"[from {message.user_name or people.called(message.user_id)}]: {message.content}")
+    )
 
 
 def pictures(message: messages.Said | messages.Amend) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import ValidationError
 
-from shared import log
+from shared import log, people
 from shared.bus.keys import CHATTER_OUTPUT
 from shared.bus.messages import Output
 from shared.turns.queue import Keep
@@ -21,7 +21,7 @@ def missed(untold: Sequence[tuple[str, bytes]], user_id: str) -> Iterator[tuple[
         except ValidationError as error:
             log.get().warning("What was not shown cannot be read", why=str(error))
             continue
-        if output.user_id == user_id:
+        if output.user_id == people.called(user_id):
             yield id, output
 
 

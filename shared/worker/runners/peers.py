@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Literal
 
-from shared import failpoints, log
+from shared import failpoints, log, people
 from shared.bus import messages
 from shared.bus.activity import doing
 from shared.bus.keys import BROADCAST, CHATTER, HUMAN_INPUT, WIRE, is_agent
@@ -207,20 +207,14 @@ class Peers:
 
     async def threads(self, channel: str = "") -> list[Thread]:
         """Those into which the person of this turn may come: nobody who does not sign, into what is signed."""
-        trust, user = await self._trust(), str(self._who.get("user_id", ""))
         bus, names = self._connection.bus, self._connection.names
-        return await threads.listed(bus, names, trust + user, channel)
-
-    async def _trust(self) -> str:
-        """Whether the gateway of this person signs, as it is known of the conversation in which they speak."""
-        owner = await self._turn.queue.owner(self._turn.session)
-        return threads.trust(owner.lstrip("*").startswith(threads.trust(True)))
+        return await threads.listed(bus, names, str(self._who.get("user_id", "")), channel)
 
     async def kill(self, thread: Thread, key: str) -> None:
         """By a stop of that thread, in the name of the person."""
-        names, signs = self._connection.names, await self._trust() == threads.trust(True)
-        channel = names.channel(HUMAN_INPUT)
-        said = threads.kill(thread, str(self._who.get("user_id", "")), f"{key}.kill")
+        names, person = self._connection.names, str(self._who.get("user_id", ""))
+        channel, signs = names.channel(HUMAN_INPUT), people.signs(person)
+        said = threads.kill(thread, person, f"{key}.kill")
         data = json.dumps({**said, "via": channel}, ensure_ascii=False).encode()
         sent = await self._connection.queue(CHATTER).post(
             routing.human(names, messages.human(said), data, signs)

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from shared import log
+from shared import log, people
 from shared.bus import messages
 from shared.bus.base import Bus
 from shared.bus.keys import CHATTER, CHATTER_OUTPUT, DAY, Names
@@ -75,7 +75,7 @@ async def waiting(connection: Connection, store: Store, said: messages.Said) -> 
     """The open questions to the person who says this; none to one who did not sign, or with the Store down."""
     if unsigned(said):
         return []
-    where: dict[str, Any] = {"user_id": said.user_id, "status": "WAITING_INPUT"}
+    where: dict[str, Any] = {"user_id": ("in", people.seen_by(said.user_id)), "status": "WAITING_INPUT"}
     try:
         rows = await store.select(Task, where, order=[("updated_at", "asc")], limit=_MOST)
     except StoreUnavailable:

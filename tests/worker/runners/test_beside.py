@@ -78,7 +78,7 @@ async def test_who_does_not_sign_is_told_of_nothing_that_is_signed(connection: C
     await say(connection, "m1", trusted=False)
     turn = await begun(connection)
     await say(connection, "m2")
-    assert await beside.lines(connection, turn, "ada") == []
+    assert await beside.lines(connection, turn, "?ada") == []
 
 
 async def test_what_has_ended_and_the_turn_itself_are_not_named(connection: Connection) -> None:

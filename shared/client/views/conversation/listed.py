@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from shared import people
 from shared.bus.messages import OWN, RESERVED_SESSIONS
 from shared.client.client import Client
 from shared.conversation import listing
@@ -35,7 +36,9 @@ async def recent(
 ) -> list[ConversationCard]:
     """The last used first: those that were put away, or the others; of one person, or of all. Reads the Store."""
     store = await client.store()
-    where: dict[str, Any] = {"archived": archived} | ({"user_id": user} if user else {})
+    where: dict[str, Any] = {"archived": archived} | (
+        {"user_id": ("in", people.seen_by(user))} if user else {}
+    )
     order: Any = [("last_active_at", "desc")]
     rows = await store.select(Session, where, order=order, limit=limit, offset=offset)
     return [_card(row) for row in rows if _said_in(row.key)]

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from shared import people
 from shared.bus.keys import CHATTER
 from shared.bus.messages import MAX_BYTES, default_session
 from shared.client.client import Client
@@ -99,7 +100,9 @@ async def meant(client: Client, user: str, typed: str) -> Session:
         rows = [row for row in mine if row.key == key]
     if not rows:
         raise UsageError(f"nothing was said in {key!r} yet", "", "promptdock chat begins it")
-    if rows[0].user_id != user and not (rows[0].user_id is None and key == default_session(user)):
+    if not people.sees(user, rows[0].user_id) and not (
+        rows[0].user_id is None and key == default_session(user)
+    ):
         raise Denied(f"the conversation {key} is somebody else's", f"{user} did not begin it", "ask them")
     return rows[0]
 

@@ -46,7 +46,7 @@ async def kill(client: Client, user: str, number: int, channel: str = "", patien
 
 
 async def _there(client: Client, user: str, channel: str) -> list[Thread]:
-    return await threads.listed(client.bus, client.names, threads.trust(True) + user, channel)
+    return await threads.listed(client.bus, client.names, user, channel)
 
 
 def _told(thread: Thread, failed: bool, text: str) -> str:

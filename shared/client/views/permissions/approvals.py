@@ -9,6 +9,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from shared import people
 from shared.bus.messages import Output, PersonDecision
 from shared.client.client import Client
 from shared.client.text.safe import line
@@ -168,7 +169,7 @@ async def mine(client: Client, user_id: str) -> list[Asked]:
     """The requests that wait for this person, in whichever session, the oldest first."""
     await client.reach()
     everywhere = await Approvals(client.bus, client.names).everywhere()
-    return [card for card in everywhere if card.user_id == user_id]
+    return [card for card in everywhere if people.sees(user_id, card.user_id)]
 
 
 async def waiting(client: Client, session: str, user_id: str) -> list[Output]:
@@ -186,7 +187,7 @@ async def waiting(client: Client, session: str, user_id: str) -> list[Output]:
             timestamp=datetime.fromtimestamp(card.at / 1000, UTC).isoformat(timespec="milliseconds"),
         )
         for card in cards
-        if card.user_id == user_id
+        if people.sees(user_id, card.user_id)
     ]
 
 

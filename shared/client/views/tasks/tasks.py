@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from shared import people
 from shared.client.client import Client
 from shared.client.text.matching import pick
 from shared.client.text.times import ago, moment
@@ -53,7 +54,7 @@ async def _where(client: Client, wanted: Filter) -> Where:
     if wanted.project:
         where["project_id"] = project_key(await lookup.project(client, wanted.project))
     if wanted.user:
-        where["user_id"] = wanted.user
+        where["user_id"] = ("in", people.seen_by(wanted.user))
     return where
 
 

@@ -1,6 +1,7 @@
 -- A session belongs to whom its first message was from. owner: '' is nobody's | 's:<user>' of a person, whose
 -- gateway signs | 'u:<user>' of somebody who says so | with a '*' before it, shared with all whose gateways sign.
-local function belongs(session, owner)
+-- `ends`: what is begun in a person's name without a signature is theirs to end.
+local function belongs(session, owner, ends)
   if owner == '' then return true end
   local share = string.sub(owner, 1, 1) == '*'
   local who = share and string.sub(owner, 2) or owner
@@ -16,5 +17,5 @@ local function belongs(session, owner)
     if share and not shared then redis.call('SET', key, owner) end
     return true
   end
-  return shared and signs
+  return signs and (shared or ends and has == 'u:'..string.sub(who, 3))
 end

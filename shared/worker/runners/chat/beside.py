@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 
+from shared import people
 from shared.bus.activity import doing
 from shared.errors import PromptDockError
 from shared.turns import threads
@@ -21,11 +22,12 @@ _MINUTE = 60_000
 async def lines(connection: Connection, turn: Turn, user: str) -> list[str]:
     """Lines for the situation; none where nothing goes on, or where that cannot be told now."""
     with contextlib.suppress(PromptDockError):
-        signs = turn.thread.owner.lstrip("*").startswith(threads.trust(True))
-        bus, names, who = connection.bus, connection.names, threads.trust(signs) + user
-        found = await threads.listed(bus, names, who) if turn.thread.others else []
-        others = [thread for thread in found if thread.active and thread.session != turn.session]
-        running = _running(connection, turn, user) if signs else []
+        bus, names = connection.bus, connection.names
+        found = await threads.listed(bus, names, user) if turn.thread.others else []
+        # What is said unsigned in a person's name stands in no request of theirs.
+        mine = [thread for thread in found if people.signs(user) == people.signs(thread.user)]
+        others = [thread for thread in mine if thread.active and thread.session != turn.session]
+        running = _running(connection, turn, user)
         return [
             *_told("Other threads that are active now:", [_thread(one, turn, user) for one in others]),
             *_told("Running now:", running),

@@ -5,7 +5,7 @@ It has a thread of its own already, by which it goes where nobody knows what it 
 
 from __future__ import annotations
 
-from shared import log
+from shared import log, people
 from shared.conversation import threads
 from shared.errors import StoreUnavailable
 from shared.store.base import Store
@@ -25,7 +25,7 @@ async def sought(store: Store, turn: Turn, given: TurnInput) -> str | None:
     if not seeks or turn.records or not given.said or given.said[0].reply_to != seeks:
         return ""
     said, number = given.said[0], f", #{turn.thread.number}" if turn.thread.number else ""
-    signed = (await turn.queue.owner(turn.session)).lstrip("*").startswith("s:")
+    signed = people.signs(said.user_id)
     try:
         found = await threads.replied(store, said.channel or "", signed, seeks)
     except StoreUnavailable:
