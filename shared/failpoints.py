@@ -67,6 +67,7 @@ Guard = Literal[
     "nobody-to-ask",
     "obeyed-files",  # files that other programs obey are asked for
     "one-answer",
+    "own-answers",
     "own-words",
     "pinned-address",
     "plain-logs",  # one record is one line, in which nothing is obeyed by a terminal

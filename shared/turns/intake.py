@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 from shared import log
@@ -41,6 +41,7 @@ class Intake:
         plain: Sequence[str],
         handoff: Handoff | None = None,
         signatures: Signatures | None = None,
+        here: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self.queue = queue
         self.names = queue.names
@@ -49,6 +50,7 @@ class Intake:
         self._plain = frozenset(plain)  # channels whose plain messages are taken in
         self._handoff = handoff
         self._signatures = signatures  # without one everybody is believed
+        self._here = here  # the agents that workers of the cluster serve now
         self._joined: int | None = None
         self._count = 0
         self._pending: deque[_Task] = deque()
@@ -135,6 +137,9 @@ class Intake:
         notices: list[tuple[str, dict[str, Any] | None]] = []
         for _, i, channel, data in batch:
             mail, content = self._sort(channel, data)
+            if mail is not None and mail.place == "answer" and (agent := await self._elsewhere(mail, data)):
+                mail = routing.dead(self.names, channel, data, _faked(agent))
+                log.get().warning("An answer was refused", request=mail.session, why=mail.reason)
             if mail is None:
                 self._notify(channel, content)
             else:
@@ -143,6 +148,19 @@ class Intake:
         for notice, taken in zip(notices, await self._ingest(batch[0][0], mails), strict=True):
             if taken == 1:
                 self._notify(*notice)
+
+    async def _elsewhere(self, mail: Mail, data: bytes) -> str:
+        """The agent in whose queue the request of a plain answer is, where it is here to answer by itself; else "".
+
+        Its own answer comes by a script. So a program may take an agent's place, and cannot speak beside it.
+        """
+        names = sorted(set(self._here()) - {self.queue.agent})
+        if self._signatures is None or self._signatures.answers(mail.channel, messages.read(data)):
+            return ""
+        for name in names:
+            if await self.queue.bus.command("EXISTS", self.names.keys(name).message(mail.session)):
+                return name
+        return ""
 
     async def _ingest(self, k: int, mails: list[tuple[int, Mail]]) -> list[int]:
         if not mails:
@@ -179,6 +197,14 @@ class Intake:
             log.get().error(event, channel=channel, why=str(error))
             log.get().info("Continuing normally")
             return routing.dead(self.names, channel, data, error), None
+
+
+def _faked(agent: str) -> Refused:
+    return Refused(
+        f"the answer must come from {agent}, which is here",
+        "nobody signed it",
+        f"promptdock up --without {agent} lets a program take its place",
+    )
 
 
 def _look(data: bytes) -> dict[str, Any] | None:

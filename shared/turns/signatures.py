@@ -36,6 +36,10 @@ class Signatures:
         """Whether it is a word of the cluster's own gateways and workers."""
         return failpoints.without("signature") or self._signer.signed(channel, content, since_ms)
 
+    def answers(self, channel: str, content: dict[str, Any]) -> bool:
+        """Whether it may answer a request that an agent of the cluster was sent."""
+        return self.may("speak") or self.signed(channel, content) or failpoints.without("own-answers")
+
     def cancels(self, channel: str, content: dict[str, Any], given: Sequence[QueueEntry]) -> bool:
         """Whether it may end this request: whoever did not sign takes back only what nobody signed."""
         if self.signed(channel, content):

@@ -115,6 +115,7 @@ class Worker:
             plain=self._channels,
             handoff=self.handoff,
             signatures=resources.signatures,
+            here=lambda: (str(card["agent"]) for card in resources.connection.presence.at_hand()),
         )
 
     async def run(self) -> None:
