@@ -10,7 +10,8 @@ from shared import log
 from shared.errors import ToolError
 from shared.guard.git.batch import BatchCommand
 from shared.guard.git.checkout import Checkout
-from shared.guard.git.commands import NAMES, PERSON, check_commit, check_ref, shown, unmarked
+from shared.guard.git.commands import PERSON, check_commit, check_ref, unmarked
+from shared.guard.git.history import NAMES, shown
 from shared.guard.git.runner import checked
 from shared.guard.processes.process import Finished
 
