@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import re
 import time
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from shared import secret
@@ -21,13 +23,33 @@ if TYPE_CHECKING:
 FRESH_MS = 15 * 60_000  # an id is recognised for longer than this: a copy is either known or too old
 _AHEAD_MS = 60_000  # by which somebody's clock may be ahead of ours
 _OUTSIDE = ("sig", "via")
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?[0-9][-+.0-9e]*')
+# A number that other languages write otherwise, and what tells quickly that there is none.
+_SIGNS = (".0,", ".0}", ".0]", "e-", "e+")
+_OTHERWISE = re.compile(r"[0-9](?:\.0|e[-+][0-9]+)[,}\]]")
+_FLOAT = re.compile(r"[.e]")
 
 
 def canonical(message: dict[str, Any]) -> bytes:
     """The one way to write a message for its signature."""
     covered = {name: value for name, value in message.items() if name not in _OUTSIDE}
     text = json.dumps(covered, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    if any(sign in text for sign in _SIGNS) and _OTHERWISE.search(text):  # seldom
+        text = _TOKEN.sub(lambda found: _number(found[0]), text)
     return text.encode("utf-8", "replace")
+
+
+def _number(token: str) -> str:
+    """A number as ECMAScript and RFC 8785 write it; a text as it stands."""
+    if token[0] == '"' or not _FLOAT.search(token):
+        return token
+    value = float(token)
+    if value.is_integer() and abs(value) < 1e21:
+        return str(int(value))
+    digits, _, power = token.partition("e-")
+    if not power:
+        return token
+    return f"{digits}e-{int(power)}" if abs(value) < 1e-6 else format(Decimal(token), "f")
 
 
 def of_home(settings: Settings) -> Signer:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import shutil
+import subprocess
 import time
 from typing import Any
 
@@ -81,3 +83,40 @@ def test_a_message_that_is_written_already_is_signed_with_what_is_added() -> Non
     assert {name: told[name] for name in (*MESSAGE, "kept")} == {**MESSAGE, "kept": True}
     assert Signer(SECRET).signed("chatter-output", told)
     assert not Signer(SECRET).signed("chatter-output", told | {"kept": False})
+
+
+# What `JSON.stringify` makes of these, with the keys in order: RFC 8785.
+NUMBERS = {
+    "1.0": "1", "-0.0": "0", "0.5": "0.5", "100.0": "100", "1e16": "10000000000000000", "1e20": "1" + "0" * 20,
+    "1e21": "1e+21", "0.00001": "0.00001", "1.5e-5": "0.000015", "0.000001": "0.000001", "1e-7": "1e-7",
+    "-2.5e-9": "-2.5e-9", "7": "7", "12345678901234567890": "12345678901234567890",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("written", "expected"), NUMBERS.items())
+def test_a_number_is_signed_as_other_languages_write_it(written: str, expected: str) -> None:
+    message = {"a": json.loads(written), "b": [json.loads(written)], "c": f"{written}, 1.0, 2e-07] \\"}
+    text = json.dumps(message["c"])
+    assert canonical(message).decode() == f'{{"a":{expected},"b":[{expected}],"c":{text}}}'
+
+
+_PROGRAM = """
+const crypto = require('crypto'), secret = process.argv[1], channel = 'human-input', at = Date.now()
+const order = (a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b))
+const write = v => Array.isArray(v) ? '[' + v.map(write) + ']' : v && typeof v === 'object'
+  ? '{' + Object.keys(v).sort(order).map(k => JSON.stringify(k) + ':' + write(v[k])) + '}' : JSON.stringify(v)
+const message = JSON.parse(process.argv[2])
+const code = crypto.createHmac('sha256', secret).update(channel + '\\n' + at + '\\n' + write(message)).digest('hex')
+console.log(JSON.stringify({...message, sig: at + '.' + code}))
+"""
+
+
+def test_a_client_in_javascript_signs_what_counts_here() -> None:
+    if (node := shutil.which("node")) is None:
+        pytest.skip("no node is here")
+    message = {"user_id": "ada", "id": "m", "content": 'ä\u2028\u0007\U0001f600/< "1.0"', "temperature": 1.0}
+    message |= {"more": {"\U0001f600": [1e-7, 0.00001, 1e20], "\uffee": None, "b": True, "a": -0.0}}
+    told = subprocess.run(
+        [node, "-e", _PROGRAM, SECRET, json.dumps(message)], capture_output=True, check=True, timeout=60
+    )
+    assert Signer(SECRET).signed("human-input", json.loads(told.stdout))
