@@ -54,6 +54,8 @@ async def one(here: Here) -> Response:
     """One of them: its name, its saves, and what can be done with it."""
     await visible.session(here.client, here.person.sight, here.session)
     card, saved = await asyncio.gather(_card(here), own.saved(here.client, here.person.user_id, _SAVED))
+    if card is None and not here.own:
+        raise HttpError(404, "there is no such conversation", "nothing was said there yet")
     return await view(here, "sessions", "session.html", card=card, saved=saved)
 
 
