@@ -72,14 +72,13 @@ class QueueEntry:
 class ThreadPlace:
     """Where a session is held: the channel of a surface, and its number among the threads there; 0 for none.
 
-    It `seeks` what it replies to, where that is not known here: the Store may know it. `owner` is whose it is as the
-    scripts note that, and `others` whether there are threads at all.
+    It `seeks` what it replies to, where that is not known here: the Store may know it. `others` says whether there are
+    threads at all.
     """
 
     channel: str = ""
     number: int = 0
     seeks: str = ""
-    owner: str = field(default="", compare=False)
     others: bool = field(default=True, compare=False)
 
 
@@ -165,14 +164,12 @@ def _claim(turn: list[Any], now: int, requested: float) -> Claim:
         now,
         requested,
         [(id.decode(), text) for id, text in zip(untold[::2], untold[1::2], strict=True)],
-        _place(*place[:5]) if len(place) > 4 else ThreadPlace(),
+        _place(place[0], place[1], place[2], place[4]) if len(place) > 4 else ThreadPlace(),
     )
 
 
-def _place(
-    channel: bytes, number: bytes, seeks: bytes, owner: bytes = b"", others: bytes = b"1"
-) -> ThreadPlace:
-    return ThreadPlace(channel.decode(), int(number or 0), seeks.decode(), owner.decode(), others == b"1")
+def _place(channel: bytes, number: bytes, seeks: bytes, others: bytes = b"1") -> ThreadPlace:
+    return ThreadPlace(channel.decode(), int(number or 0), seeks.decode(), others == b"1")
 
 
 class Queue:

@@ -25,7 +25,7 @@ ThreadState = Literal["running", "waiting for permission", "completed", "killed"
 PREFIX = "thread:"  # of the sessions that are threads
 HELD_MS = (
     24 * 3_600_000
-)  # how long a number is a thread's after its last word: HELD of scripts/parts/numbers.lua
+)  # how long a number is a thread's after its last word: HELD of scripts/parts/holds.lua
 _NAMED = 12  # threads that an error names
 _WORDS, _LOOKED = 60, 2000  # characters of the first words, and those that are looked at for secrets
 

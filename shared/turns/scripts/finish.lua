@@ -6,7 +6,7 @@
 --   nothing else  11 number of window records, then these, then: seq, the stream that keeps live events, their channel,
 --   events
 -- Returns 1 done | -1 stale
--- include: prelude load fence bury say numbers
+-- include: prelude load fence bury say holds
 
 local session, epoch, channel, output, rows, reason = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local drop, window_ms, keep, idle = tonumber(ARGV[7]), ARGV[8], ARGV[9], ARGV[10]

@@ -8,7 +8,7 @@
 --     | kill | posted | answer | dead
 -- Returns -1 numbering too old (others had it) | -2 older intakes still hand in
 --   | for each message {1 taken, 2 buried, 0 known}
--- include: prelude load take give admit fits owned bury say numbers threads
+-- include: prelude load take give admit fits owned bury say holds numbers threads
 
 local k, limit, share, output = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local BUSY, NOT_YOURS, NOT_SIGNED, NO_THREAD, bell = ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]

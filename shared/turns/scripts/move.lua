@@ -4,7 +4,7 @@
 -- ARGV  1 session  2 epoch  3 the other session  4 owner  5 what the first message replies to  6 rows for the Store
 --   7 way  8 bell
 -- Returns 1 moved | 0 the other session is somebody else's | -1 stale
--- include: prelude load fence owned take give admit numbers threads
+-- include: prelude load fence owned take give admit holds numbers threads
 
 local session, epoch, target, owner = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local ref, rows, way, bell = ARGV[5], ARGV[6], way_of(ARGV[7]), ARGV[8]

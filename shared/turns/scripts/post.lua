@@ -5,7 +5,7 @@
 --   12 way  13 bell
 -- Returns {1, waiting, session} | {0, state} known | {-1, waiting} busy | {-2, theirs} too much of this person waits
 --   | {-3, 0} the session is somebody else's | {-4, 0} there is no thread of that number
--- include: prelude load take give admit fits owned numbers threads
+-- include: prelude load take give admit fits owned holds numbers threads
 
 local channel, id, asked, deadline, data, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local kind, reply, person, share, owner = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]

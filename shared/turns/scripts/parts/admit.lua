@@ -1,18 +1,20 @@
 -- A message is accepted: known by its id, in the inbox, in its session's mail (or among what may join the turn
 -- that runs), its session due, and on its way to the Store. A negative deadline counts from now. Needs load,
--- take and give. `found` is the session that was found for it, where it names none, and `ref` what it replies to.
+-- take and give. `found` is the session that was found for it, where it names none, and `ref` what it replies to;
+-- both are nil for what has nothing to do with a channel or a reply.
 local function admit(id, session, channel, data, deadline, place, person, found, ref)
   local was = redis.call('SET', P..'msg:'..id, 'accepted', 'NX', 'GET')
   if was then return false, was end
   local ends = tonumber(deadline)
   if ends < 0 then ends = now - ends end
-  local e = redis.call('XADD', P..'inbox', '*', 'id', id, 'session', session, 'channel', channel,
-    'data', data, 'deadline', ends, 'person', person, 'found', found or '', 'ref', ref or '')
+  local message = {'id', id, 'session', session, 'channel', channel, 'data', data, 'deadline', ends, 'person', person}
+  if found or ref then
+    for i, item in ipairs({'found', found or '', 'ref', ref or ''}) do message[12 + i] = item end
+  end
+  local e = redis.call('XADD', P..'inbox', '*', unpack(message))
   local opens = redis.call('ZADD', P..'due', 'NX', due_at(loaded(person, 1)), session) == 1
   redis.call('XADD', P..'archive', '*', 'kind', 'message', 'channel', channel, 'session', session,
     'id', id, 'data', data)
-  local message = {'id', id, 'session', session, 'channel', channel, 'data', data, 'deadline', ends,
-    'found', found or '', 'ref', ref or ''}
   if opens then
     local whole, given = pcall(give, session, e, message)
     if given == true then return e, 'accepted' end

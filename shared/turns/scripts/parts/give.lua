@@ -9,9 +9,12 @@ local function resp(value)
   return table.concat(parts)
 end
 local function give(session, e, message)
-  local last = redis.call('ZREVRANGE', P..'idle', 0, 0, 'WITHSCORES')
-  if not last[1] or redis.call('ZRANGE', P..'due', 0, 0)[1] ~= session then return false end
-  redis.call('ZREM', P..'idle', last[1])
+  local last = redis.call('ZPOPMAX', P..'idle')
+  if not last[1] then return false end
+  if redis.call('ZRANGE', P..'due', 0, 0)[1] ~= session then
+    redis.call('ZADD', P..'idle', last[2], last[1])
+    return false
+  end
   local lease, worker, channel = string.match(last[1], '^(%d+) (%S+) (.*)$')
   if not channel or tonumber(last[2]) < now or redis.call('PUBSUB', 'NUMSUB', channel)[2] == 0 then return false end
   redis.call('RPUSH', P..'given:'..session, e)

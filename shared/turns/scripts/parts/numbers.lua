@@ -1,11 +1,5 @@
 -- Numbers of the threads of a channel. One is a thread's for as long as it runs, and for a day after its last word; then
--- it is free, and the lowest free one is given next.
-local HELD = 86400000
-local function holds(channel, number, session)
-  if redis.call('HGET', P..'numbers:'..channel, number) ~= session then return false end
-  redis.call('ZADD', P..'threads:'..channel, now + HELD, number)
-  return true
-end
+-- it is free, and the lowest free one is given next. Needs holds.
 local function free_number(channel)
   local threads, found = P..'threads:'..channel, nil
   for _, n in ipairs(redis.call('ZRANGEBYSCORE', threads, '-inf', now)) do
@@ -29,12 +23,6 @@ local function numbered(channel, session)
   for _, key in ipairs({'thread:'..session, 'threads:'..channel, 'numbers:'..channel}) do
     redis.call('EXPIRE', P..key, 7776000)
   end
-end
--- A turn of a session that may be a thread has ended: it keeps its number, if it still has it.
-local function kept_number(session)
-  if string.sub(session, 1, 7) ~= 'thread:' then return end
-  local place = redis.call('HMGET', P..'thread:'..session, 'channel', 'number')
-  if place[1] and place[2] then holds(place[1], place[2], session) end
 end
 -- Something was said in a session that may be a thread: it has a number, and the channel its last word.
 local function went_on(session)

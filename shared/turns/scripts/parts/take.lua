@@ -1,6 +1,6 @@
 -- A turn comes into the hands of a worker, which is told {session, epoch, tries, fails, {entry fields…}, journal,
--- window, seq, untold, channel, number in it, what it seeks, whose it is, '1' where there are threads}. untold: {id, text…} of the outputs from before the message that opens the turn, which nobody
--- was shown.
+-- window, seq, untold, channel, number in it, what it seeks, '', '1' where there are threads}. untold: {id, text…} of
+-- the outputs from before the message that opens the turn, which nobody was shown.
 local function entries(given)
   local found = {}
   for _, e in ipairs(given) do
@@ -11,17 +11,26 @@ local function entries(given)
 end
 local function told(session, epoch, tries, fails, given, messages, journal)
   local window, seq, untold = {}, '', {}
-  if redis.call('EXISTS', P..'window:'..session, P..'seq:'..session, P..'untold:'..session) > 0 then
-    window = redis.call('LRANGE', P..'window:'..session, 0, -1)
-    seq = redis.call('GET', P..'seq:'..session) or ''
-    for _, r in ipairs(given[1] and redis.call('XRANGE', P..'untold:'..session, '-', given[1]) or {}) do
+  local turn = {session, epoch, tries, fails, messages, journal, window, seq, untold, '', '', '', '', '0'}
+  local thread, channels = P..'thread:'..session, P..'channels'
+  -- Of most turns there is nothing of all that, and one look tells it.
+  local window_key, seq_key, untold_key = P..'window:'..session, P..'seq:'..session, P..'untold:'..session
+  local there = redis.call('EXISTS', window_key, seq_key, untold_key, thread, channels)
+  if there == 0 then return turn end
+  local placed = redis.call('EXISTS', thread, channels)
+  if there > placed then
+    turn[7] = redis.call('LRANGE', window_key, 0, -1)
+    turn[8] = redis.call('GET', seq_key) or ''
+    for _, r in ipairs(given[1] and redis.call('XRANGE', untold_key, '-', given[1]) or {}) do
       untold[#untold + 1], untold[#untold + 2] = r[1], r[2][2]
     end
   end
-  local place = redis.call('HMGET', P..'thread:'..session, 'channel', 'number', 'seeks')
-  return {session, epoch, tries, fails, messages, journal, window, seq, untold,
-    place[1] or '', place[2] or '', place[3] or '', redis.call('GET', P..'owner:'..session) or '',
-    tostring(redis.call('EXISTS', P..'channels'))}
+  if placed > 0 then
+    local place = redis.call('HMGET', thread, 'channel', 'number', 'seeks')
+    turn[10], turn[11], turn[12] = place[1] or '', place[2] or '', place[3] or ''
+    turn[14] = tostring(redis.call('EXISTS', channels))
+  end
+  return turn
 end
 -- was: {tries, fails} of the turn, if it has begun
 local function lend(session, epoch, worker, lease, was, given, messages, journal)
