@@ -7,7 +7,8 @@ import contextlib
 import sys
 
 from gateways.cli import screen
-from shared.bus.messages import Output, PersonDecision, decision, named
+from shared.bus.decisions import decision, named
+from shared.bus.messages import Output, PersonDecision
 from shared.client import Client
 from shared.client.views.permissions import approvals
 from shared.errors import PromptDockError

@@ -15,8 +15,9 @@ from gateways.terminal.attention import Attention
 from gateways.terminal.requests import Requests
 from gateways.terminal.screen import Screen, words
 from gateways.terminal.watch import Watch
-from shared.bus.messages import CLOSING, Output, default_session, hedged, named
-from shared.bus.messages import decision as decides
+from shared.bus.decisions import decision as decides
+from shared.bus.decisions import hedged, named
+from shared.bus.messages import CLOSING, Output, default_session
 from shared.client import Client
 from shared.client.feed import Feed
 from shared.client.local.typed import runnable

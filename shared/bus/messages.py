@@ -1,7 +1,7 @@
 """The messages of the public contract (docs/wire.md): what may come in, and what we send.
 
-`read` turns bytes from anywhere into an object that is safe to look at; `human` and `agent` then check the
-fields. What cannot be used raises BadMessage, whose words go to the sender.
+`read` of reading.py turns bytes from anywhere into an object that is safe to look at; `human` and `agent` then check
+the fields. What cannot be used raises BadMessage, whose words go to the sender.
 """
 
 from __future__ import annotations
@@ -28,14 +28,10 @@ from pydantic import (
 from shared import people
 from shared.bus.images import MAX_IMAGES, Image
 from shared.bus.keys import WIRE
+from shared.bus.reading import MAX_BYTES
 from shared.errors import BadMessage
 from shared.plain import complaint
 from shared.redaction import redacted
-
-MAX_BYTES = 256 * 1024
-MAX_DEPTH = 64
-_FORBIDDEN_KEYS = frozenset({"__proto__", "constructor", "prototype", "__class__"})
-_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 
 _LONGEST = 200  # characters of an id of a session
 
@@ -381,85 +377,6 @@ class Output(Envelope):
         return stamped.model_dump_json(exclude_none=True)
 
 
-def read(data: bytes) -> dict[str, Any]:
-    """A JSON object from bytes that anybody may have sent; BadMessage says what is wrong with it."""
-    if len(data) > MAX_BYTES:
-        raise BadMessage(
-            f"the message is too large ({len(data)} bytes)",
-            f"at most {MAX_BYTES} bytes are taken",
-            "send larger things by reference",
-        )
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise BadMessage("the message is not UTF-8", str(error.reason), "send JSON in UTF-8") from None
-    if _too_deep(text):
-        raise BadMessage("the message is nested too deeply", f"at most {MAX_DEPTH} levels are taken")
-    try:
-        value = json.loads(
-            text, object_pairs_hook=_object, parse_constant=_no_constant, parse_float=_float, parse_int=_int
-        )
-    except (ValueError, RecursionError) as error:
-        raise BadMessage(
-            "the message is not JSON that can be used", str(error)[:200], "send one JSON object"
-        ) from None
-    if not isinstance(value, dict):
-        raise BadMessage(
-            "the message is not a JSON object", f"it is a {type(value).__name__}", "send one JSON object"
-        )
-    if "\\ud" in text.lower():
-        _no_surrogates(value)
-    return value
-
-
-def _too_deep(text: str) -> bool:
-    if text.count("[") + text.count("{") <= MAX_DEPTH:
-        return False
-    depth = 0
-    for match in _BRACKETS.finditer(text):
-        mark = match.group()
-        if mark in "[{":
-            depth += 1
-            if depth > MAX_DEPTH:
-                return True
-        elif mark in "]}":
-            depth -= 1
-    return False
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        raise ValueError("a key stands twice in one object")
-    if not _FORBIDDEN_KEYS.isdisjoint(made):
-        raise ValueError("a key has a reserved name")
-    return made
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a number of JSON")
-
-
-def _float(text: str) -> float:
-    value = float(text)
-    if value in (float("inf"), float("-inf")):
-        raise ValueError("a number is too large")
-    return value
-
-
-def _int(text: str) -> int:
-    if len(text) > 20:
-        raise ValueError("a number is too large")
-    return int(text)
-
-
-def _no_surrogates(value: dict[str, Any]) -> None:
-    try:
-        json.dumps(value, ensure_ascii=False).encode("utf-8")
-    except UnicodeEncodeError:
-        raise BadMessage("the message holds half a character", "a lone surrogate is no text") from None
-
-
 _KINDS = (
     "message",
     "approval",
@@ -513,62 +430,6 @@ def agent(value: dict[str, Any]) -> AgentMessage:
     if message.sender in SENDERS:
         raise BadMessage("the sender cannot be taken", f"the name {message.sender!r} is reserved")
     return message
-
-
-# What people say to a request for permission, without its commas and points. Nothing but a clear yes is one:
-# politeness may follow, a condition may not. "ok thanks" is not here, which may be said of an answer that came.
-_YES = "yes|y|yeah|yep|yup|ok|okay|sure|allow|allow it|allow once|go ahead|do it"
-_DO = "please|do it|go ahead|allow it|allow once|once|just once|this once"
-_THANKS = "please|thanks|thank you"
-_NOT = "(?:don't|do not)(?: do it)?"
-_DECISIONS: tuple[tuple[PersonDecision, re.Pattern[str]], ...] = (
-    ("allow_once", re.compile(rf"(?:please )?(?:{_YES})(?: (?:{_DO}))*")),
-    ("allow_once", re.compile(rf"(?:yes|y|yeah|yep|yup)(?: (?:{_DO}))*(?: (?:{_THANKS}))*")),
-    (
-        "always",
-        re.compile(rf"(?:yes )?(?:always|allow always|always allow|always allow it)(?: (?:{_THANKS}))*"),
-    ),
-    ("deny", re.compile(rf"(?:no|n|nope|deny|deny it|{_NOT})(?: (?:{_THANKS}|{_NOT}))*")),
-)
-_ANSWERING = re.compile(
-    r"(?i)\s*(?:yes|y|yeah|yep|yup|ok|okay|sure|allow|go ahead|always|no|n|nope|deny|don[’']t)\b"
-)
-# With the first letters of a request's id: of several that are open it means that one.
-_NAMED = re.compile(
-    r"(?is)([a-z][a-z ,'’]{0,40}?)\s+(?=[a-f]*\d)([0-9a-f]{4,16})"
-    r"(?:\s*[,:]\s*|\s+because\s+|\s+(?=please|thank)|[.!]?$)(.{0,500})"
-)
-_NO_BECAUSE = re.compile(r"(?is)(?:no|deny)(?:\s*[,:]\s*|\s+because\s+)(.{1,500})")
-
-
-def _clear(text: str) -> PersonDecision | None:
-    plain = " ".join(re.sub(r"[.,!]+(?=\s|$)", " ", text.replace("’", "'")).casefold().split())
-    return next((how for how, words in _DECISIONS if words.fullmatch(plain)), None)
-
-
-def decision(text: str) -> tuple[PersonDecision, str] | None:
-    """What words say to a request for permission: the decision and a reason; None where they say something else."""
-    if len(text) > 600:
-        return None
-    if how := _clear(text):
-        return how, ""
-    if (match := _NAMED.fullmatch(text.strip())) and (how := _clear(match[1])):
-        if how == "deny":
-            return how, match[3].strip()
-        return (how, "") if _clear(f"{match[1]} {match[3]}") == how else None
-    match = _NO_BECAUSE.fullmatch(text.strip())
-    return ("deny", match.group(1).strip()) if match else None
-
-
-def hedged(text: str) -> bool:
-    """Whether words begin as an answer to a request for permission does, and are none: more is said, or asked."""
-    return bool(_ANSWERING.match(text)) and decision(text) is None
-
-
-def named(text: str) -> str:
-    """The letters of a request's id that such words name; "" where they name none."""
-    match = _NAMED.fullmatch(text.strip()) if decision(text) and not _clear(text) else None
-    return match[2].lower() if match and _clear(match[1]) else ""
 
 
 def deadline_ms(iso: str | None) -> int:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 from uuid import uuid4
 
-from shared.bus import messages
+from shared.bus import messages, reading
 from shared.bus.base import Bus
 from shared.bus.keys import CHATTER, HUMAN_INPUT, Names
 from shared.bus.signing import Signer
@@ -49,7 +49,7 @@ def _data(names: Names, channel: str, message: dict[str, Any]) -> bytes:
         data = json.dumps(marked, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise BadMessage("the message holds half a character", "a lone surrogate is no text") from None
-    messages.read(data)
+    reading.read(data)
     return data
 
 

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 from shared import log
-from shared.bus import messages
+from shared.bus import messages, reading
 from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT
 from shared.errors import BadMessage, PromptDockError, Refused
 from shared.turns import routing
@@ -155,7 +155,7 @@ class Intake:
         Its own answer comes by a script. So a program may take an agent's place, and cannot speak beside it.
         """
         names = sorted(set(self._here()) - {self.queue.agent})
-        if self._signatures is None or self._signatures.answers(mail.channel, messages.read(data)):
+        if self._signatures is None or self._signatures.answers(mail.channel, reading.read(data)):
             return ""
         for name in names:
             if await self.queue.bus.command("EXISTS", self.names.keys(name).message(mail.session)):
@@ -180,7 +180,7 @@ class Intake:
 
     def _sort(self, channel: str, data: bytes) -> tuple[Mail | None, dict[str, Any] | None]:
         try:
-            content = messages.read(data)
+            content = reading.read(data)
             trusted = True
             if self._signatures is not None:
                 content, trusted = self._signatures.judge(channel, content)

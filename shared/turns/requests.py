@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shared.bus import messages
+from shared.bus import messages, reading
 from shared.bus.signing import Signer
 from shared.errors import Busy, PromptDockError
 from shared.turns.queue import Mail, Queue
@@ -17,10 +17,10 @@ async def send(
     channel = queue.names.agent(queue.agent)
     sig = signer.sign(channel, request.fields())
     data = request.model_copy(update={"sig": sig, "via": channel}).to_bytes()
-    if len(data) > messages.MAX_BYTES:
+    if len(data) > reading.MAX_BYTES:
         raise PromptDockError(
             f"the request to {queue.agent} is too large",
-            f"{len(data)} bytes, of at most {messages.MAX_BYTES}",
+            f"{len(data)} bytes, of at most {reading.MAX_BYTES}",
             "shorten it",
         )
     mail = Mail(request.id, request.id, channel, data, deadline=deadline)

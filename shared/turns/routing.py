@@ -12,7 +12,7 @@ from uuid import uuid4
 from pydantic import ConfigDict, TypeAdapter
 
 from shared import failpoints, people
-from shared.bus import messages
+from shared.bus import decisions, messages, reading
 from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT, Names
 from shared.errors import BadMessage, Refused
 from shared.turns import scripts, threads
@@ -45,7 +45,7 @@ def human(names: Names, message: messages.AnyHuman, data: bytes, trusted: bool =
         place = "posted"
     elif isinstance(message, messages.Said):
         reply = message.in_reply_to or message.reply_to or ""
-        place = "word" if messages.decision(message.content) else "reply" if reply else "mail"
+        place = "word" if decisions.decision(message.content) else "reply" if reply else "mail"
         if place == "word" and unsigned(message):
             place = "claim"
     ends = messages.deadline_ms(message.deadline) or -DEADLINE_MS
@@ -175,7 +175,7 @@ def _request(data: bytes) -> tuple[str, str] | None:
 
 
 def _readable(data: bytes) -> dict[str, Any] | None:
-    if len(data) > 8 * messages.MAX_BYTES:
+    if len(data) > 8 * reading.MAX_BYTES:
         return None
     try:
         value: Any = json.loads(data)

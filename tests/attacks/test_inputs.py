@@ -16,7 +16,7 @@ import pytest
 import structlog
 
 from shared import log
-from shared.bus import messages
+from shared.bus import messages, reading
 from shared.errors import BadMessage, ToolError
 from shared.guard.git.checkout import Checkout
 from shared.guard.git.commands import Git, check_ref, check_remote
@@ -120,7 +120,7 @@ async def test_no_byte_reaches_a_server_of_this_machine(builder: Ground) -> None
 def test_a_message_that_is_too_much_or_no_text_is_refused_at_once(data: bytes) -> None:
     began = time.process_time()  # of ours alone: others may have the machine
     with pytest.raises(BadMessage):
-        messages.human(messages.read(data))
+        messages.human(reading.read(data))
     assert time.process_time() - began < 1
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from shared.bus import messages
 from shared.bus.images import MAX_IMAGE_BYTES, MAX_IMAGES, image_of
-from shared.bus.messages import MAX_BYTES, human, read
+from shared.bus.messages import human
+from shared.bus.reading import MAX_BYTES, read
 from shared.errors import BadMessage
 from tests.support.pictures import picture, png
 

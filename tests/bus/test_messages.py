@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.bus import messages
+from shared.bus import decisions, messages, reading
 from shared.bus.keys import WIRE
 from shared.errors import BadMessage
 from shared.redaction import hide
@@ -22,7 +22,7 @@ from tests.bus.malformed import EVERYTHING, MISUSED, UNREADABLE, raw, said
 
 def take(data: bytes) -> messages.AnyHuman:
     """A person's message all the way, as the intake takes it."""
-    message = messages.human(messages.read(data))
+    message = messages.human(reading.read(data))
     messages.deadline_ms(message.deadline)
     return message
 
@@ -40,10 +40,10 @@ def test_malformed_input_is_refused_with_its_reason_and_quickly(kind: str) -> No
 
 def test_the_two_kinds_of_malformed_input_are_told_apart() -> None:
     for data, _ in MISUSED.values():
-        messages.read(data)
+        reading.read(data)
     for data, _ in UNREADABLE.values():
         with pytest.raises(BadMessage):
-            messages.read(data)
+            reading.read(data)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_the_two_kinds_of_malformed_input_are_told_apart() -> None:
         (raw("-0"), "hi"),
         (raw("12345678901234567890"), "hi"),
         (raw("[" + ",".join(["{}"] * 500) + "]"), "hi"),
-        (said(content="x" * (messages.MAX_BYTES - 200)), "x" * (messages.MAX_BYTES - 200)),
+        (said(content="x" * (reading.MAX_BYTES - 200)), "x" * (reading.MAX_BYTES - 200)),
     ],
 )
 def test_what_is_unusual_and_allowed_comes_through_unchanged(data: bytes, content: str) -> None:
@@ -69,7 +69,7 @@ def test_what_is_unusual_and_allowed_comes_through_unchanged(data: bytes, conten
 
 
 def test_the_bound_on_size_is_exact() -> None:
-    filler = messages.MAX_BYTES - len(said(content=""))
+    filler = reading.MAX_BYTES - len(said(content=""))
     assert isinstance(take(said(content="x" * filler)), messages.Said)
     with pytest.raises(BadMessage, match="too large"):
         take(said(content="x" * (filler + 1)))
@@ -87,7 +87,7 @@ def test_fields_that_nobody_knows_are_kept_and_passed_on() -> None:
 )
 def test_any_bytes_are_an_object_or_refused(data: bytes) -> None:
     with contextlib.suppress(BadMessage):
-        assert isinstance(messages.read(data), dict)
+        assert isinstance(reading.read(data), dict)
 
 
 JSON = st.recursive(
@@ -120,7 +120,7 @@ def test_any_values_in_any_fields_are_a_message_or_refused(fields: dict[str, Any
 def test_any_message_between_agents_is_a_message_or_refused(fields: dict[str, Any]) -> None:
     base = {"id": "r1", "from": "chatter", "to": "planner", "type": "question", "payload": {"question": "?"}}
     try:
-        messages.agent(messages.read(json.dumps(base | fields).encode()))
+        messages.agent(reading.read(json.dumps(base | fields).encode()))
     except BadMessage as error:
         assert str(error).encode()
 
@@ -284,7 +284,7 @@ def test_now_is_written_in_utc() -> None:
     ],
 )
 def test_words_may_name_the_request_that_they_answer(text: str, how: object, id: str) -> None:
-    assert (messages.decision(text), messages.named(text)) == (how, id)
+    assert (decisions.decision(text), decisions.named(text)) == (how, id)
 
 
 @pytest.mark.parametrize(
@@ -308,15 +308,15 @@ def test_words_may_name_the_request_that_they_answer(text: str, how: object, id:
     ],
 )  # fmt: skip
 def test_nothing_but_a_clear_yes_is_one(how: str | None, texts: list[str]) -> None:
-    assert {text: (messages.decision(text) or (None,))[0] for text in texts} == dict.fromkeys(texts, how)
+    assert {text: (decisions.decision(text) or (None,))[0] for text in texts} == dict.fromkeys(texts, how)
 
 
 def test_an_answer_that_says_more_than_yes_or_no_is_told_from_other_words() -> None:
     assert all(
-        map(messages.hedged, ("yes, but only the tests", "ok thanks", "Sure, if it is safe", "no problem"))
+        map(decisions.hedged, ("yes, but only the tests", "ok thanks", "Sure, if it is safe", "no problem"))
     )
     assert not any(
-        map(messages.hedged, ("yes", "no, it is late", "yesterday", "build a fence", "notes please"))
+        map(decisions.hedged, ("yes", "no, it is late", "yesterday", "build a fence", "notes please"))
     )
 
 
@@ -341,7 +341,7 @@ def test_a_message_of_ours_is_written_with_the_contract_s_names_in_its_order() -
         "origin": {"session": "s"}, "v": 1, "sig": "1.ab", "via": "agent:planner",
     }  # fmt: skip
     assert sent == json.dumps(by_hand, ensure_ascii=False).encode()
-    assert messages.agent(messages.read(sent)).fields() == by_hand
+    assert messages.agent(reading.read(sent)).fields() == by_hand
 
 
 def test_a_message_of_ours_says_nothing_of_what_was_not_set_and_null_of_what_was_set_to_none() -> None:
@@ -353,4 +353,4 @@ def test_a_message_of_ours_says_nothing_of_what_was_not_set_and_null_of_what_was
 def test_what_json_cannot_write_is_sent_as_text_and_half_a_character_as_a_question_mark() -> None:
     payload = {"question": "a\ud800b", "file": Path("a.py")}
     sent = messages.AgentMessage.outgoing("a", "chatter", "planner", "question", payload).to_bytes()
-    assert messages.read(sent)["payload"] == {"question": "a?b", "file": "a.py"}
+    assert reading.read(sent)["payload"] == {"question": "a?b", "file": "a.py"}

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from shared import errors
-from shared.bus import messages
+from shared.bus import messages, reading
 from shared.bus.keys import BROADCAST, CHATTER_OUTPUT, HUMAN_INPUT, STATUS
 from shared.store.retention import DAYS
 from tests.house.tree import ROOT, code, commands, documents, files, project, read, targets, unknown
@@ -115,7 +115,7 @@ def test_the_contract_names_every_status_and_type(kind: str) -> None:
 def test_the_contract_names_the_channels_and_bounds_of_the_code() -> None:
     page = read("docs/wire.md")
     assert all(f"`{channel}`" in page for channel in (HUMAN_INPUT, CHATTER_OUTPUT, STATUS, BROADCAST))
-    assert f"{messages.MAX_BYTES // 1024} KiB, {messages.MAX_DEPTH} levels" in page
+    assert f"{reading.MAX_BYTES // 1024} KiB, {reading.MAX_DEPTH} levels" in page
 
 
 def test_the_contract_names_every_kind_of_live_event_that_is_sent() -> None:

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 
-from shared.bus import messages
+from shared.bus import messages, reading
 from shared.bus.keys import CHATTER, HUMAN_INPUT, Names
 from shared.bus.redis import RedisBus
 from shared.turns import routing
@@ -24,7 +24,7 @@ def post(url: str, names: Names, sent: Sequence[Message], pause: float = 0.0) ->
         try:
             for message in sent:
                 data = json.dumps(message | {"via": names.channel(HUMAN_INPUT)}).encode()
-                mail = routing.human(names, messages.human(messages.read(data)), data)
+                mail = routing.human(names, messages.human(reading.read(data)), data)
                 outcomes.append((await queue.post(mail, patience=PATIENCE)).outcome)
                 await asyncio.sleep(pause)
         finally:

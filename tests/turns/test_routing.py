@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from shared.bus import messages
+from shared.bus import messages, reading
 from shared.bus.keys import HUMAN_INPUT, Names
 from shared.errors import BadMessage, Refused
 from shared.turns import routing
@@ -27,7 +27,7 @@ def test_a_persons_own_sessions_are_open_to_them_alone_however_alike_the_ids_are
 
     def sent(user: str, session: str | None) -> str:
         data = json.dumps({"user_id": user, "content": "hello", "session_id": session, "id": "m"}).encode()
-        return routing.human(names, messages.human(messages.read(data)), data).session
+        return routing.human(names, messages.human(reading.read(data)), data).session
 
     assert sent("a b", None) == sent("a b", "user:a%20b") == "user:a%20b"
     assert sent("a_b", None) == sent("a_b", "user:a_b") == "user:a_b"

@@ -14,7 +14,8 @@ from gateways.web.pages import tasks
 from gateways.web.pages.frame import Here, Seat, back, entries_shown, given
 from gateways.web.render import words
 from shared.bus.images import MAX_IMAGE_BYTES, MAX_IMAGES, Image, image_of
-from shared.bus.messages import MAX_BYTES, default_session
+from shared.bus.messages import default_session
+from shared.bus.reading import MAX_BYTES
 from shared.client.fanout import is_cursor
 from shared.client.types import Sent
 from shared.client.views import pending, status, visible

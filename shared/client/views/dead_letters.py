@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from shared import log
-from shared.bus import messages
+from shared.bus import messages, reading
 from shared.client.client import Client
 from shared.client.text.matching import pick
 from shared.client.text.times import clocked
@@ -110,7 +110,7 @@ async def replay(client: Client, name: str) -> Sent:
         fix = f"ask who sent something then to send it again; away with this note: promptdock dead drop {letter.key}"
         raise UsageError(f"{letter.key} is no message", "it tells of a time in which nobody listened", fix)
     try:
-        message = messages.read(letter.data)
+        message = reading.read(letter.data)
     except BadMessage as error:
         raise UsageError(
             f"{letter.key} cannot be posted again", str(error), "send a corrected one: promptdock publish"

@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 
 from shared import failpoints, people
-from shared.bus import messages
+from shared.bus import decisions, messages
 from shared.bus.keys import CHATTER, CHATTER_OUTPUT
 from shared.errors import StoreUnavailable, UsageError
 from shared.guard.permissions import about, grants
@@ -113,11 +113,11 @@ class ApprovalService:
 
     async def word(self, said: messages.Said) -> Settled:
         """A plain yes or no: for the question that it replies to, else the one that is open."""
-        read = messages.decision(said.content)
+        read = decisions.decision(said.content)
         flat = await self._bus.command("HKEYS", self.approvals.open_in(said.session))
         open_now = [name.decode() for name in flat]
         _, _, named = (said.in_reply_to or "").rpartition(".ask.")
-        if (short := messages.named(said.content)) or named not in open_now:
+        if (short := decisions.named(said.content)) or named not in open_now:
             fitting = [id for id in open_now if id.startswith(short)]
             named = fitting[0] if len(fitting) == 1 else ""
         if read is None or not named:

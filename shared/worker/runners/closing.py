@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 from shared import log
 from shared.bus.keys import BROADCAST, CHATTER_OUTPUT, HUMAN_INPUT, STATUS
-from shared.bus.messages import MAX_BYTES, AgentMessage
+from shared.bus.messages import AgentMessage
+from shared.bus.reading import MAX_BYTES
 from shared.redaction import concealed
 from shared.store.records import Row
 from shared.store.row import derived

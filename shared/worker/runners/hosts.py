@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from shared import log
-from shared.bus import messages
+from shared.bus import messages, reading
 from shared.errors import BadMessage, PromptDockError
 from shared.store.base import Store
 from shared.tasks.worktree.mirrors import Mirrors
@@ -85,7 +85,7 @@ class RemoteHost:
 
     async def _serve(self, data: bytes) -> None:
         try:
-            content = messages.read(data)
+            content = reading.read(data)
             request = messages.agent(content)
             if not self._signatures.signed(self._channel, content):
                 log.get().warning(

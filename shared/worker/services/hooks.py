@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from shared import failpoints, log
-from shared.bus import messages
+from shared.bus import messages, reading
 from shared.bus.keys import CHATTER
 from shared.errors import Fenced, PromptDockError
 from shared.hooks import launch, steps, template, triggers
@@ -274,7 +274,7 @@ class HookService:
         agent, key = await self._agent(hook), f"{launch.SESSION}{run.id}"
         origin = replace(Origin.of(hook.origin), session=key, foreign=read(hook, run, found)).kept()
         data = (await self._request(hook, run, agent, key, prompt, origin)).to_bytes()
-        if len(data) > messages.MAX_BYTES:
+        if len(data) > reading.MAX_BYTES:
             raise PromptDockError("the hook's words are too many to be sent", f"{len(data)} bytes")
         event = {**run.event, "agent": agent}
         kept = {"steps": found, "prompt": prompt, "turn_id": key, "event": event, "origin": origin}

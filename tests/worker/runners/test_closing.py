@@ -7,7 +7,8 @@ import json
 import pytest
 
 from shared.bus.keys import CHATTER_OUTPUT
-from shared.bus.messages import MAX_BYTES, AgentMessage
+from shared.bus.messages import AgentMessage
+from shared.bus.reading import MAX_BYTES
 from shared.redaction import hide
 from shared.store.records import TurnRow
 from shared.store.sqlite import SqliteStore

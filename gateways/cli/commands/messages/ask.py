@@ -15,8 +15,8 @@ from gateways.cli.commands import repo
 from gateways.cli.commands.messages.request import Conversation, Request
 from gateways.cli.commands.messages.waiting import SETTLE, Limit, Order
 from gateways.cli.run import me
+from shared.bus.decisions import decision as decides
 from shared.bus.messages import CLOSING, Output
-from shared.bus.messages import decision as decides
 from shared.client import Client
 from shared.client.feed import Feed
 from shared.client.local.typed import text_of

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from gateways.cli import screen
-from shared.bus import messages
+from shared.bus import reading
 from shared.client import Client
 from shared.client.text.traffic import in_words
 from shared.client.views import status
@@ -57,7 +57,7 @@ async def publish(settings: Settings, channel: str, message: str, as_json: bool)
     text = screen.typed(message)
     async with Client(settings) as client:
         try:
-            content = messages.read(text.encode())
+            content = reading.read(text.encode())
             await client.reach()
             sent = await client.publish(channel, content)
             unread = await _unread(client, channel) if sent.outcome == "accepted" else ""

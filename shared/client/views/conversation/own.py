@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 from shared import people
 from shared.bus.keys import CHATTER
-from shared.bus.messages import MAX_BYTES, default_session
+from shared.bus.messages import default_session
+from shared.bus.reading import MAX_BYTES
 from shared.client.client import Client
 from shared.client.text.matching import pick
 from shared.client.types import Card
