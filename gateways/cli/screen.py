@@ -153,6 +153,8 @@ def answer(text: str) -> None:
 def talk(*said: Said) -> None:
     """Words beside the data; commands in them work as printed."""
     coloured = colours(sys.stderr)
+    if len(said) == 1 and isinstance(said[0], str):
+        said = (folded(said[0], indent="  "),)
     parts = (runnable(part) if isinstance(part, str) else part for part in said)
     told = "".join(_dressed(part, coloured) for part in parts)
     if _held is None:
@@ -282,19 +284,21 @@ def complain(error: PromptDockError) -> None:
 
 
 def folded(text: str, taken: int = 0, indent: str = "       ") -> str:
-    """On a terminal in lines that end between words; a text with a command stays whole, so that it can be copied."""
+    """On a terminal in lines that end between words; a line with a command stays whole, so that it can be copied."""
     text = runnable(text)
-    if not sys.stderr.isatty() or called() in text or "\n" in text:
+    if not sys.stderr.isatty():
         return text
+    width = max(_NARROWEST, shutil.get_terminal_size().columns)
+    rows = ("x" * taken + text).split("\n")
+    return "\n".join(_folded(row, width, indent) for row in rows)[taken:]
+
+
+def _folded(row: str, width: int, indent: str) -> str:
+    if len(row) <= width or called() in row:
+        return row
     import textwrap
 
-    width = max(_NARROWEST, shutil.get_terminal_size().columns)
-    first = "x" * taken
-    lines = textwrap.wrap(
-        first + text, width, subsequent_indent=indent, drop_whitespace=True, break_long_words=False,
-        break_on_hyphens=False,
-    )  # fmt: skip
-    return "\n".join(lines)[taken:]
+    return textwrap.fill(row, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def card(what: str, why: str = "", fix: str = "", code: int = 1) -> Card:

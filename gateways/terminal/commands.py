@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import textwrap
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -25,14 +26,24 @@ _PATIENCE = 20.0  # seconds that a tool of the cluster may take to answer a comm
 
 
 async def _help(_here: Conversation, _rest: str) -> str:
-    return "\n".join(
-        [
-            *(f"{f'{name} {what}'.strip():18} {told}" for name, (what, told, _run) in COMMANDS.items()),
-            f"{'/quit':18} leave; the agents go on",
-            "Enter sends; Alt-Enter, or a backslash before Enter, begins a line.",
-            "Ctrl-C stops the turn that runs, twice leaves.",
-        ]
+    columns = shutil.get_terminal_size().columns
+    rows = [(f"{name} {what}".strip(), told) for name, (what, told, _run) in COMMANDS.items()]
+    rows.append(("/quit", "leave; the agents go on"))
+    beside = max(len(head) for head, _told in rows) + 2
+    beside = beside if columns >= 2 * beside + 10 else 0  # else each is told below its name
+    keys = (
+        "Enter sends; Alt-Enter, or a backslash before Enter, begins a line.",
+        "Ctrl-C stops the turn that runs, twice leaves.",
     )
+    told = [_explained(head, text, beside, columns) for head, text in rows]
+    return "\n".join([*told, *(textwrap.fill(key, columns) for key in keys)])
+
+
+def _explained(head: str, told: str, beside: int, columns: int) -> str:
+    """A command and what it does, in lines that end between words."""
+    if not beside:
+        return f"{head}\n{textwrap.fill(told, columns, initial_indent='    ', subsequent_indent='    ')}"
+    return textwrap.fill(f"{head:{beside}}{told}", columns, subsequent_indent=" " * beside)
 
 
 async def _tasks(here: Conversation, _rest: str) -> str:

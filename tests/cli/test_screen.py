@@ -200,3 +200,16 @@ def test_on_a_terminal_an_error_ends_its_lines_between_words_and_a_command_stays
     assert max(map(len, lines[:-1])) <= 60 + len("\x1b[1;31m\x1b[0m") and len(lines) == 5
     assert [word for word in words if word in TITLE.split()] == TITLE.split() * 3
     assert lines[-1].endswith(TITLE)
+
+
+def test_a_long_line_beside_the_data_ends_between_words_and_one_with_a_command_stays_whole(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "60")
+    words = "Backend asks for permission to merge what it made of the guest book into the branch main"
+    command = f'answer with: promptdock ask "yes", "always" or "no" {"and so on " * 5}'.strip()
+    screen.talk(f"… {words}\n{command}")
+    told = capsys.readouterr().err.rstrip("\n").split("\n")
+    assert " ".join(" ".join(told[:-1]).split()) == f"… {words}" and max(map(len, told[:-1])) <= 60
+    assert told[-1].endswith(command.partition("promptdock")[2]), "so that it can be copied"

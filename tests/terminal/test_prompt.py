@@ -16,6 +16,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.layout.screen import Char, Screen
 from prompt_toolkit.output import DummyOutput
 
+from gateways.terminal.commands import COMMANDS, obey
 from gateways.terminal.completing import Offers
 from gateways.terminal.conversation import Conversation
 from gateways.terminal.prompt import below, converse, reflow
@@ -179,3 +180,15 @@ async def test_a_backslash_before_enter_begins_a_line(
 ) -> None:
     await _chatted(here, "Build\\\ra fence\r", lambda: bool(here.said))
     assert [*here.said.values()] == ["Build\na fence"]
+
+
+@pytest.mark.parametrize("columns", [44, 60, 80, 120])
+async def test_the_list_of_commands_ends_its_lines_between_words(
+    columns: int, here: Conversation, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    await obey(here, "/help")
+    lines = seen.last("block").split("\n")
+    assert max(map(len, lines)) <= columns
+    words = " ".join(seen.last("block").split())
+    assert all(f"{name} " in words and told in words for name, (_what, told, _run) in COMMANDS.items())
