@@ -56,6 +56,13 @@ def workers(place: Site) -> list[Worker]:
     return place.up("chatter", "host")
 
 
+@pytest.fixture(scope="module")
+def bard(wire: Wire, workers: list[Worker]) -> str:
+    """What was said when the poet was made."""
+    assert workers
+    return str(wire.ask("make a bard")["content"])
+
+
 def run(wire: Wire, tool: str, /, **arguments: Any) -> Message:
     """A tool as a person's own command; its result."""
     said = wire.closing(wire.send(user="test", type="command", tool=tool, arguments=arguments))
@@ -77,9 +84,9 @@ def git(folder: Path, *words: str) -> str:
 
 
 def test_an_agent_made_in_a_conversation_answers_on_its_channel_and_to_others_a_second_later(
-    wire: Wire, place: Site
+    wire: Wire, place: Site, bard: str
 ) -> None:
-    assert "bard" in wire.ask("make a bard")["content"]
+    assert "bard" in bard
     said = wire.ask("rose", user="ada", channel="test:poems")
     assert (said["content"], said["agent"]) == ("O [from ada]: rose", "bard")
     assert said["session_id"] == "on:test:poems:ada"
@@ -94,6 +101,7 @@ def test_an_agent_made_in_a_conversation_answers_on_its_channel_and_to_others_a_
     assert "agent" not in plain and plain["content"] == "Chatter says [from ada]: rose"
 
 
+@pytest.mark.usefixtures("bard")
 def test_its_files_lie_in_its_own_workspace(wire: Wire, place: Site) -> None:
     said = wire.ask("write it down", user="ada", channel="test:poems")
     assert "workspace/a.md" in said["content"], said
@@ -233,6 +241,7 @@ def test_one_runs_alone_in_a_process_of_its_own(wire: Wire, place: Site) -> None
     assert "No module named" in missing.tail() or "there is no agent" in missing.tail()
 
 
+@pytest.mark.usefixtures("bard")
 def test_a_profile_that_somebody_broke_keeps_the_agent_as_it_was_and_is_told(
     wire: Wire, place: Site, workers: list[Worker]
 ) -> None:

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections import defaultdict
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic  # as it is: some tests put their own into its module
 from typing import Any
 
 import pytest
@@ -55,7 +55,7 @@ class Group:
         """Now, the processor time so far, and how long something waited for a processor; in seconds."""
         used = (self._folder / "cpu.stat").read_text().split()[1]
         held = (self._folder / "cpu.pressure").read_text().split("\n")[0].rpartition("=")[2]
-        return time.monotonic(), int(used) / 1e6, int(held) / 1e6
+        return monotonic(), int(used) / 1e6, int(held) / 1e6
 
     def since(self, began: tuple[float, float, float]) -> Spent:
         passed, used, held = (now - then for now, then in zip(self.read(), began, strict=True))

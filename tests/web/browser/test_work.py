@@ -57,6 +57,16 @@ def beside(place: Site, session: str) -> Iterator[Terminal]:
         terminal.close()
 
 
+@pytest.fixture
+def worked(opens: Opens, place: Site) -> None:
+    """There is a conversation `keys` with tasks that are done, whichever tests ran before."""
+    if place.query("select 1 from sessions where key = 'keys'"):
+        return
+    here = opens("/chat/keys")
+    here.says("Build a reading list")
+    built(here, "reading list")
+
+
 def last_task(page: Page) -> str:
     """The task that brings the others with it: the last one of the plan, whichever is told of last."""
     return str(page.locator("#entries ol li").last.inner_text()).partition(":")[0]
@@ -206,6 +216,7 @@ VIEWS = (
 )
 
 
+@pytest.mark.usefixtures("worked")
 def test_no_view_has_a_serious_fault_in_either_theme_or_stands_over_the_edge_at_any_width(
     opens: Opens,
 ) -> None:
@@ -230,6 +241,7 @@ def test_no_view_has_a_serious_fault_in_either_theme_or_stands_over_the_edge_at_
     assert found == {}
 
 
+@pytest.mark.usefixtures("worked")
 def test_the_pictures_of_the_guide_are_made(opens: Opens, request: pytest.FixtureRequest) -> None:
     if not (given := request.config.getoption("--pictures")):
         pytest.skip("make pictures makes them")
