@@ -62,6 +62,7 @@ Guard = Literal[
     "mark-person",
     "memory-bound",
     "no-network",
+    "package-hosts",
     "no-rule",
     "no-sandbox",
     "nobody-to-ask",

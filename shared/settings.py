@@ -107,6 +107,7 @@ class Settings(BaseModel):
     model_fallback_ms: int = Field(60_000, alias="MODEL_FALLBACK", ge=100)
     hook_hosts: frozenset[str] = Field(frozenset(), alias="HOOK_HOSTS")
     allowed_hosts: frozenset[str] = Field(frozenset(), alias="ALLOWED_HOSTS")
+    package_hosts: frozenset[str] = Field(frozenset(), alias="PACKAGE_HOSTS")
     budget_turn: float | None = Field(None, alias="BUDGET_TURN", ge=0)
     budget_session: float | None = Field(None, alias="BUDGET_SESSION", ge=0)
     budget_day: float | None = Field(None, alias="BUDGET_DAY", ge=0)
@@ -152,7 +153,9 @@ class Settings(BaseModel):
     def _absolute(cls, value: Path) -> Path:
         return value.expanduser().resolve()
 
-    @field_validator("approver_roles", "hook_hosts", "allowed_hosts", "unsigned_may", mode="before")
+    @field_validator(
+        "approver_roles", "hook_hosts", "allowed_hosts", "package_hosts", "unsigned_may", mode="before"
+    )
     @classmethod
     def _roles(cls, value: object) -> object:
         if isinstance(value, str):

@@ -22,10 +22,10 @@ from typing import Any
 
 from shared import failpoints, log
 from shared.errors import PromptDockError
-from shared.executors import inside
 from shared.executors.base import TaskWork
 from shared.guard.processes.process import Finished, run
 from shared.guard.processes.reserve import Reserve
+from shared.guard.sandbox import inside
 from shared.redaction import concealed
 
 PROVIDER = "https://api.anthropic.com"

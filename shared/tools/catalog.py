@@ -6,7 +6,7 @@ from shared.tools import browsing
 from shared.tools.agents import consult, install, messaging, models, profiles, prompt, rows, self_edit
 from shared.tools.approvals import revoke, trust
 from shared.tools.cluster import hooks, notifications, system
-from shared.tools.files import browse, coding, edit
+from shared.tools.files import browse, coding, edit, packages
 from shared.tools.git import read, write
 from shared.tools.knowledge import memory, notes, prompts, recollection
 from shared.tools.projects import channels, project, removal, repositories, workspaces
@@ -57,6 +57,7 @@ def registry() -> Registry:
             trust.category,
             models.category,
             coding.category,
+            packages.category,
             review.category,
             self_edit.category,
             steering.category,

@@ -12,6 +12,7 @@ from shared.conversation.past import History
 from shared.errors import Missing, ToolError
 from shared.guard.permissions.presets import Policies
 from shared.guard.processes.process import Lock
+from shared.guard.sandbox.addresses import PUBLIC, Reach
 from shared.guard.sandbox.sandbox import Sandbox
 from shared.notify.sealing import Seal
 from shared.store.base import Store
@@ -124,12 +125,21 @@ def _not_paused(_waits: bool) -> None:
 
 
 @dataclass(frozen=True)
+class PackageRegistries:
+    """Where packages may be installed from: `hosts` as the owner named them, none where nothing is open."""
+
+    hosts: frozenset[str] = frozenset()
+    reach: Reach = PUBLIC
+
+
+@dataclass(frozen=True)
 class TaskWorktree:
     """How the tools of a turn are bound to the worktree of its task; of a turn without one, nothing is."""
 
     lock: Lock | None = None  # fences it
     changing: Callable[[str], Awaitable[None]] = _silent  # told each path before it is changed; may refuse it
     paused: Callable[[bool], None] = _not_paused  # told when a person is waited for, and when no longer
+    registries: PackageRegistries = PackageRegistries()
 
 
 async def _unwritten(_intent: dict[str, Any]) -> None:

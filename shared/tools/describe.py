@@ -203,6 +203,13 @@ async def _command(here: Context, facts: Facts, given: dict[str, Any]) -> list[s
     return [*told, f"in the folder {facts.get('folder') or given.get('working_dir') or 'of the task'}", where]
 
 
+async def _packages(here: Context, facts: Facts, given: dict[str, Any]) -> list[str]:
+    told = await _command(here, facts, given)
+    reaches = f"it reaches package registries and nothing else: {facts.get('address') or 'none'}"
+    code = "what packages run as they are installed is code of others: it sees this folder, and may send it there"
+    return [*told[:2], "in the sandbox: it changes nothing outside of that folder", reaches, code]
+
+
 async def _write(_here: Context, _facts: Facts, given: dict[str, Any]) -> list[str]:
     path, text = str(given.get("path", "")), given.get("content")
     if isinstance(text, str):
@@ -360,6 +367,7 @@ _WRITE = dict.fromkeys(("write_file", "create_file", "edit_file", "str_replace")
 _READ = dict.fromkeys(("read_file", "view", "git_diff", "git_blame"), _read)
 _TELLERS: dict[str, Callable[[Context, Facts, dict[str, Any]], Awaitable[list[str]]]] = {
     **_COMMAND,
+    "install_packages": _packages,
     **_WRITE,
     **_READ,
     "merge_task": _merge_task,

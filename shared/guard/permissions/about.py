@@ -21,7 +21,7 @@ SHORT = 8  # letters of an id by which a person may name a request
 _REASON = 400  # characters of a model's own words
 _FACTS = 24
 _FACT = 400
-_EXACT = frozenset({"bash", "run_command"})
+_EXACT = frozenset({"bash", "run_command", "install_packages"})
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from shared.errors import ConfigurationError
 from shared.guard.permissions import shell, touching
 
 Vote = Literal["allow", "ask", "deny"]
-SHELLS = frozenset({"bash", "run_command"})  # tools whose detail is a command line
+SHELLS = frozenset({"bash", "run_command", "install_packages"})  # tools whose detail is a command line
 
 _STRICT: dict[Vote, int] = {"allow": 0, "ask": 1, "deny": 2}
 _ORDER: tuple[Vote, ...] = ("deny", "allow", "ask")

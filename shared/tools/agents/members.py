@@ -19,7 +19,7 @@ from shared.tools.detail import digest, words
 from shared.tools.registry import Result
 
 SURFACE = "promptdock"  # of the channel that each agent has in our own surfaces
-_OWN_FILES = ["create_file", "str_replace", "view", "bash"]
+_OWN_FILES = ["create_file", "str_replace", "view", "bash", "install_packages"]
 _CODING = [
     *_OWN_FILES, "list_directory", "grep", "escalate_to_human",
     "self_edit_system_prompt", "self_edit_docs", "self_edit_permissions", "self_edit_model",

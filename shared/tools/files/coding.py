@@ -16,7 +16,7 @@ from shared.guard.processes.process import run
 from shared.guard.processes.reserve import Reserve
 from shared.tools import binding
 from shared.tools.context import Context, Root
-from shared.tools.files.writing import before, changing, digest, encoded
+from shared.tools.files.writing import before, changing, digest, encoded, workspace
 from shared.tools.paths import checked, full
 from shared.tools.registry import Category, Result
 
@@ -43,15 +43,6 @@ def is_check(command: str) -> bool:
     return not _NO_CHECK.search(command) and any(_CHECK.fullmatch(part) for part in parts)
 
 
-def _workspace(context: Context) -> Root:
-    writable = [root for root in context.roots.values() if root.writable]
-    if len(writable) != 1:
-        raise ToolError(
-            "there is no workspace to change", "this turn works on no task", "assign a task for the work"
-        )
-    return writable[0]
-
-
 def _inside(context: Context, root: Root, path: str) -> str:
     """`path` in the workspace; the workspace's name may stand before it, as in the tools that read."""
     head, slash, rest = path.partition("/")
@@ -60,7 +51,7 @@ def _inside(context: Context, root: Root, path: str) -> str:
 
 
 async def _checkout(context: Context, **_arguments: Any) -> dict[str, str]:
-    return await binding.checkout(context, _workspace(context))
+    return await binding.checkout(context, workspace(context))
 
 
 @category.tool(
@@ -68,7 +59,7 @@ async def _checkout(context: Context, **_arguments: Any) -> dict[str, str]:
 )
 async def create_file(context: Context, path: str, content: str) -> Result:
     """Create a file in the workspace, or replace the whole of it. Missing folders are made."""
-    root = _workspace(context)
+    root = workspace(context)
     path, data = _inside(context, root, path), encoded(content)
     jail = Jail(root.path, writable=True)
     async with changing(context, jail, path):
@@ -88,7 +79,7 @@ async def str_replace(context: Context, path: str, old_str: str, new_str: str) -
     """Replace text in a file of the workspace. `old_str` must occur exactly once, with its white space."""
     if not old_str:
         raise ToolError("old_str is empty", "", "give the text to replace, or use create_file")
-    root = _workspace(context)
+    root = workspace(context)
     path, old, new = _inside(context, root, path), encoded(old_str), encoded(new_str)
     jail = Jail(root.path, writable=True)
     async with changing(context, jail, path):
@@ -118,7 +109,7 @@ async def view(
     limit: Annotated[int, Field(ge=1, le=LINES)] = LINES,
 ) -> Result:
     """Show a file of the workspace with line numbers, from line `offset`; or what a folder holds."""
-    root = _workspace(context)
+    root = workspace(context)
     path = checked(root, _inside(context, root, path))
     jail, answer = Jail(root.path), {"path": full(root, path), "source": "repository"}
     if jail.stat(path).kind == "dir":
@@ -156,7 +147,7 @@ async def bash(context: Context, command: str, timeout: Annotated[int, Field(ge=
     """
     if "\0" in command:
         raise ToolError("the command was not run", "it holds a NUL", "leave it out")
-    root = _workspace(context)
+    root = workspace(context)
     if (sandbox := context.sandbox) is None:
         raise ToolError("commands cannot be run here", "there is no sandbox", "see promptdock doctor")
     argv = sandbox.wrap(["bash", "-c", command], root.path, writable=True)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 from shared.errors import ToolError
 from shared.guard.files.jail import Jail
-from shared.tools.context import Context
+from shared.tools.context import Context, Root
 
 
 @contextlib.asynccontextmanager
@@ -38,3 +38,13 @@ def encoded(text: str) -> bytes:
         raise ToolError(
             "the text was not written", "it holds half of a surrogate pair", "give valid text"
         ) from None
+
+
+def workspace(context: Context) -> Root:
+    """The one checkout that this turn may change; ToolError where it works on no task."""
+    writable = [root for root in context.roots.values() if root.writable]
+    if len(writable) != 1:
+        raise ToolError(
+            "there is no workspace to change", "this turn works on no task", "assign a task for the work"
+        )
+    return writable[0]

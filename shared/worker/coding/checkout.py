@@ -16,7 +16,7 @@ from shared.tasks import fate
 from shared.tasks.worktree import receipt
 from shared.tasks.worktree.acquire import Worktree
 from shared.tasks.worktree.checks import CheckPlan, Ran
-from shared.tools.context import Context, Root, TaskWorktree
+from shared.tools.context import Context, PackageRegistries, Root, TaskWorktree
 from shared.worker.coding import executor as executing
 from shared.worker.coding.attempt import Attempt
 from shared.worker.coding.clock import WorkClock
@@ -199,7 +199,12 @@ class TaskCheckout:
             say=self._attempt.progress.say_seldom,
             sandbox=self._resources.sandbox,
             task=self._task.row,
-            worktree=TaskWorktree(tree.lock, self._overlap.before, self._clock.stand_still),
+            worktree=TaskWorktree(
+                tree.lock,
+                self._overlap.before,
+                self._clock.stand_still,
+                PackageRegistries(self._resources.settings.package_hosts, self._resources.repos.reach),
+            ),
         )
         return executing.choose(self._attempt.agent_runner, self._turn, context, approver, work)
 

@@ -1,8 +1,8 @@
-"""What runs inside Claude Code's sandbox beside it: its way to the provider, and the command that its shell runs.
+"""What runs inside a sandbox beside a program that has one way out: that way, and commands that it has run outside.
 
 Nothing of the package is importable there, so this file stands alone: `python -I -S inside.py`
 
-    start PLAN PROGRAM ARGUMENT…   lets the program reach the one socket as if it were the provider's address
+    start PLAN PROGRAM ARGUMENT…   lets the program reach the one socket as if it were an address of its own
     run PLAN COMMAND               has a command run that was allowed, by the name that it got, and prints what it did
 
 PLAN is a JSON file: {socket, port, token, environment}. Without a socket the port is one of the host's.
