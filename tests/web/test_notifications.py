@@ -158,3 +158,20 @@ def test_a_person_is_notified_by_apprise(web: httpx.Client, receiver: Receiver, 
     assert one["to"] == "json://…" and "t0ps3cret" not in done.stdout + done.stderr + tested.stdout
     assert web.get("/api/webhooks").json() == {"webhooks": []}
     assert typed(place, "notify", "remove", "phone", "--yes").returncode == 0
+
+
+def test_the_page_adds_tries_lists_and_removes_who_is_told(web: httpx.Client, receiver: Receiver) -> None:
+    def does(path: str, **form: str) -> str:
+        return web.post(path, data=form, follow_redirects=True).text
+
+    address = f"{receiver.url}/hooks/s3cr3t-part"
+    shown = does("/notifications", transport="webhook", url=address, name="by-page", events="task")
+    assert "by-page is told from now on" in shown and "whsec_" in shown and "s3cr3t-part" not in shown
+    assert "whsec_" not in web.get("/notifications").text
+    assert "The test has reached by-page" in does("/notifications/by-page", act="test")
+    assert told(receiver, "test")
+    refused = does("/notifications", transport="webhook", url="ftp://nowhere", name="other")
+    assert 'class="told bad"' in refused
+    assert "by-page is told no more" in does("/notifications/by-page", act="remove")
+    assert "Nobody is told yet" in web.get("/notifications").text
+    assert web.post("/notifications/by-page", data={"act": "nonsense"}).status_code == 422

@@ -17,6 +17,7 @@ VIEWS = (
         "/",
         "/tasks",
         "/inbox",
+        "/notifications",
         "/trace",
         "/sessions",
         "/sessions?q=x",

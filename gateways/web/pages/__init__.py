@@ -16,6 +16,7 @@ from gateways.web.pages import (
     memory,
     models,
     notes,
+    notifications,
     palette,
     profiles,
     sessions,
@@ -27,7 +28,7 @@ from gateways.web.pages import (
 
 _VIEWS = (
     *(static, talk, live, answers, tasks, inbox, trace, sessions, notes, hooks, memory, agents, profiles),
-    *(models, budgets, health, palette),
+    *(models, budgets, health, palette, notifications),
 )
 
 failed = lost.failed  # for what goes wrong at an address of the page

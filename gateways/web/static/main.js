@@ -1,8 +1,8 @@
 // The page comes alive: links, forms, keys, the palette, and what happens elsewhere.
 import { el } from "./words.js";
 import { onEvent, start } from "./live.js";
-import { ago, at, go, json, Options, post, problem, refresh, rows, session, talks, text, times, toast, typing, view } from "./page.js";
-import { opened, send, stop } from "./talk.js";
+import { ago, at, brought, go, json, KEYS, post, problem, refresh, session, talks, text, times, toast, typing, view } from "./page.js";
+import { opened, stop } from "./talk.js";
 
 document.documentElement.classList.add("js");
 times();
@@ -60,12 +60,9 @@ document.addEventListener("submit", (submit) => {
   const data = new FormData(form, button);
   if (form.dataset.card === "approval") return decide(form, data, button);
   if (form.method === "get") return go(form.getAttribute("action") + "?" + new URLSearchParams(data));
-  if (form.id === "changes-form") for (const note of comments) data.append("comment", `${note.at}: ${note.words}`);
   const target = new URL(form.action);
   if (!body.dataset.own) target.searchParams.set("s", body.dataset.session);
-  busy(form, go(location.href, { how: () => fetch(target, { method: "POST", body: data, headers: { "x-part": "work" } }) }).then((done) => {
-    if (done && form.id === "changes-form") comments.length = 0;
-  }));
+  busy(form, go(location.href, { how: () => fetch(target, { method: "POST", body: data, headers: { "x-part": "work" } }) }));
 });
 
 // The buttons of a form are out as long as what it asked for is done.
@@ -107,50 +104,12 @@ document.addEventListener("click", ({ target }) => {
   for (const menu of document.querySelectorAll("details.menu-of[open]")) if (!menu.contains(target)) menu.open = false;
 });
 
-// -- comments on lines of a diff
-
-const comments = [];
-document.addEventListener("click", (click) => {
-  const number = click.target.closest(".on-line");
-  if (!number) return;
-  const row = number.closest("tr");
-  if (row.nextElementSibling?.classList.contains("line-note")) return row.nextElementSibling.querySelector("textarea").focus();
-  const box = el("textarea", { rows: "2", "aria-label": `Comment on ${number.dataset.at}` });
-  const keep = el("button", { class: "primary", type: "button" }, "Add comment"), drop = el("button", { type: "button" }, "Cancel");
-  const note = el("tr", { class: "line-note" }, el("td", { colspan: String(row.cells.length) }, box, el("div", { class: "acts" }, keep, drop)));
-  const leave = () => { note.remove(); noted(); number.focus(); };
-  keep.addEventListener("click", () => { if (box.value.trim()) comments.push({ at: number.dataset.at, words: box.value.trim() }); leave(); });
-  drop.addEventListener("click", leave);
-  box.addEventListener("keydown", (key) => { if (key.key === "Enter" && (key.metaKey || key.ctrlKey)) keep.click(); if (key.key === "Escape") { key.stopPropagation(); leave(); } });
-  row.after(note);
-  box.focus();
-});
-
-function noted() {
-  const list = at("comments");
-  if (!list) return;
-  list.replaceChildren(...comments.map((one) => {
-    const out = el("button", { class: "quiet small", type: "button", "aria-label": "Without this comment" }, "✕");
-    out.addEventListener("click", () => { comments.splice(comments.indexOf(one), 1); noted(); });
-    return el("li", {}, el("code", {}, one.at), one.words, out);
-  }));
-  if (comments.length) at("changes").open = true;
-}
-let reviewed = location.pathname.split("/")[2];
-addEventListener("viewed", () => {
-  const task = location.pathname.split("/")[2];
-  if (task !== reviewed) comments.length = 0;
-  reviewed = task;
-  noted();
-  placed();
-});
-
 // -- keys
 
 let after = "";
 const keysOn = at("keys-on"), notify = at("notify");
 const off = () => localStorage.getItem("keys") === "off";
-const KEYS = { "/": write, "?": () => at("help").showModal(), ".": stop, g: () => (after = "g"), j: () => move(1), k: () => move(-1), n: () => file(1), p: () => file(-1), c: () => document.querySelector(".changes > [data-key=c]")?.click() };
+Object.assign(KEYS, { "/": write, "?": () => at("help").showModal(), ".": stop, g: () => (after = "g"), j: () => move(1), k: () => move(-1), c: () => document.querySelector(".changes > [data-key=c]")?.click() });
 
 document.addEventListener("keydown", (key) => {
   if ((key.metaKey || key.ctrlKey) && key.key.toLowerCase() === "k") { key.preventDefault(); return palette(); }
@@ -174,43 +133,17 @@ function move(step) {
   all[here < 0 ? (step > 0 ? 0 : all.length - 1) : Math.min(all.length - 1, Math.max(0, here + step))]?.focus();
 }
 
-function file(step) {
-  const all = [...view().querySelectorAll(".file")], edge = at("work").getBoundingClientRect().top + 60;
-  const next = all[Math.min(all.length - 1, Math.max(0, all.filter((one) => one.getBoundingClientRect().top < edge).length - 1 + step))];
-  if (!next) return;
-  next.open = true;
-  next.scrollIntoView({ block: "start" });
-  next.querySelector("summary").focus({ preventScroll: true });
-}
-
 // -- palette and help
 
 const finder = at("palette"), field = at("find"), help = at("help");
-let all = [];
-const found = new Options(field, at("found"), (row) => {
-  finder.close();
-  if (row.kind === "say") send(row.words);
-  else if (row.kind === "command") { at("say").value = row.name; at("say-form").requestSubmit(); }
-  else if (row.to.startsWith("/chat/")) location.assign(row.to);
-  else go(row.to + session());
-});
-function search() {
-  const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
-  const fits = all.filter((row) => words.every((word) => `${row.name} ${row.words}`.toLowerCase().includes(word))).slice(0, 30);
-  found.draw(field.value.trim() ? [...fits, { kind: "say", name: "Say it to Chatter", words: field.value.trim() }] : fits);
-}
-async function palette() { // views at once, the rest when it has come
-  all = [...document.querySelectorAll(".tabs a")].map((tab) => ({ kind: "view", name: tab.firstChild.textContent, words: "", to: new URL(tab.href).pathname }));
+let loaded = null; // what is typed before it has come stands in the field
+function palette() {
   field.value = "";
   if (!finder.open) finder.showModal();
-  search();
-  all = await rows();
-  search();
+  loaded = import("./palette.js");
+  loaded.then((found) => found.opened());
 }
-field.addEventListener("input", search);
-field.addEventListener("keydown", (key) => {
-  if (!found.takes(key) && key.key === "Enter" && found.chosen) { key.preventDefault(); found.choose(found.chosen); }
-});
+field.addEventListener("keydown", (key) => key.key === "Enter" && loaded.then((found) => found.chosen()));
 for (const one of [finder, help]) one.addEventListener("click", (click) => click.target === one && one.close());
 at("palette-open").addEventListener("click", palette);
 at("help-open").addEventListener("click", KEYS["?"]);
@@ -226,8 +159,6 @@ notify.addEventListener("change", async () => {
 
 // -- what happens elsewhere
 
-let told = null, asked = 0; // what waits, since when, and when that was looked at last
-const REMIND = [60_000, 900_000]; // ms after which a request is told again
 const storeAway = at("store-away");
 setInterval(() => count(), 30_000);
 async function count() {
@@ -244,13 +175,7 @@ async function count() {
   storeAway.hidden = !known.store;
   storeAway.textContent = known.store ? "The Store cannot be read: " + known.store : "";
   if (shown && !known.store && !document.querySelector("#entries .entry")) location.reload();
-  const now = Date.now(), again = (since) => REMIND.some((ms) => now - since > ms && asked - since <= ms);
-  const fresh = known.items.filter((item) => told && (!told.has(item.id) || (item.kind === "permission" && again(told.get(item.id)))));
-  told = new Map(known.items.map((item) => [item.id, told?.get(item.id) || now]));
-  asked = now;
-  if (!fresh.length || !document.hidden || !notifies()) return;
-  const note = new Notification("PromptDock needs you", { body: fresh[0].what, tag: "promptdock" });
-  note.onclick = () => { focus(); go(fresh[0].to + session()); };
+  if (notifies()) (await import("./notices.js")).notice(known.items);
 }
 
 let changing = 0;
@@ -292,6 +217,8 @@ onEvent(({ topic, kind, data }) => {
   else if (kind === "changed" || topic === "@tasks" || (topic === "@outputs" && data.status !== "progress")) changed();
 });
 
+brought(view());
+addEventListener("viewed", placed);
 placed();
 opened().then(start);
 count();

@@ -59,6 +59,15 @@ let asking = null; // a navigation that is under way: nothing that only refreshe
 let shown = "";
 
 export const view = () => at("view");
+export const KEYS = {}; // what single keys do, also those of views
+
+// Script and style that a view alone needs come with it.
+export async function brought({ dataset: { script, style } }) {
+  if (script) import("./" + script);
+  const address = style && new URL(style, import.meta.url).href;
+  if (!address || [...document.styleSheets].some((sheet) => sheet.href === address)) return;
+  await new Promise((done) => document.head.append(Object.assign(el("link", { rel: "stylesheet", href: address }), { onload: done, onerror: done })));
+}
 
 export async function go(to, { push = true, quiet = false, how = null } = {}) {
   const address = new URL(to, location.href);
@@ -88,6 +97,7 @@ export async function go(to, { push = true, quiet = false, how = null } = {}) {
   const fresh = made.getElementById("view");
   if (!fresh) return failed(told(made) || "That did not work.");
   if (quiet && fresh.outerHTML === shown) return true;
+  await brought(fresh);
   shown = fresh.outerHTML;
   swap(fresh, quiet);
   if (!quiet) {
@@ -101,7 +111,7 @@ export async function go(to, { push = true, quiet = false, how = null } = {}) {
     else work.scrollTop = 0;
     work.focus({ preventScroll: true });
   }
-  dispatchEvent(new CustomEvent("viewed"));
+  dispatchEvent(new CustomEvent("viewed", { detail: { posted: !!how } }));
   return true;
 }
 

@@ -298,7 +298,7 @@ log.addEventListener("click", async (click) => {
 
 // -- the composer
 
-const files = [], menu = at("menu"), listed = at("files"), pick = at("pick");
+const menu = at("menu"), pick = at("pick");
 const suggestions = new Options(say, menu, (row) => { menu.hidden = true; fill(row.put); });
 say.value ||= stored("drafted:", '""');
 let place = -1;
@@ -350,7 +350,7 @@ async function command(words) {
 form.addEventListener("submit", async (submit) => {
   submit.preventDefault();
   const words = say.value.trim();
-  if (!words && !files.length) return;
+  if (!words && !attached?.any()) return;
   fill("");
   place = -1;
   menu.hidden = true;
@@ -378,8 +378,7 @@ const going = new Map(); // id -> files, which only this page has
 export function send(words, reply = "") {
   const forced = words.startsWith("/force ");
   const one = { id: crypto.randomUUID?.() || `web-${Date.now()}-${Math.random().toString(36).slice(2)}`, text: forced ? words.slice(7) : words, force: forced ? "1" : "", in_reply_to: reply || document.querySelector("#entries .ask input[name=in_reply_to]")?.value || "" };
-  going.set(one.id, files.splice(0));
-  drawFiles();
+  going.set(one.id, attached?.taken() || []);
   store("unsent:", [...stored("unsent:", "[]"), one]);
   stand(one);
   document.querySelector("#entries form.ask")?.remove();
@@ -419,14 +418,15 @@ async function flushed() {
     const { id } = one, data = new FormData();
     for (const [key, value] of Object.entries(one)) if (value) data.set(key, value);
     try {
-      for (const file of await fitting(going.get(id) || [])) data.append("file", file);
+      const own = going.get(id);
+      for (const file of own?.length ? await attached.fitting(own) : []) data.append("file", file);
       const sent = await (await post(base + "/say", data)).json();
       if (sent.note && known(id)?.matches(".waits")) foot(id, sent.note);
       else delivered(id);
     } catch (error) {
       if (error.away) { foot(id, "Kept here; it goes out when the page is connected again."); clearTimeout(again); again = setTimeout(flush, 5000); return; }
       const had = going.get(id) || [];
-      foot(id, error.message, " ", button("Try again", () => { known(id).remove(); files.push(...had); send(one.force ? "/force " + one.text : one.text, one.in_reply_to); }));
+      foot(id, error.message, " ", button("Try again", () => { known(id).remove(); attached?.put(had); send(one.force ? "/force " + one.text : one.text, one.in_reply_to); }));
     }
     going.delete(id);
     store("unsent:", stored("unsent:", "[]").filter((other) => other.id !== id));
@@ -438,57 +438,23 @@ export function stop() {
 }
 stopping.addEventListener("click", stop);
 
-// -- files and pictures
+// -- files and pictures: what keeps and fits them comes with the first one
 
-const KINDS = /^image\/(png|jpeg|gif|webp)$/;
-const MOST = 4, BYTES = 170_000, SIDE = 1568; // pictures of a message, bytes of all of them, pixels that a model makes use of
-
-async function fitting(given) {
-  const most = BYTES / given.filter((file) => file.shown).length;
-  return Promise.all(given.map((file) => (file.shown && file.size > most ? smaller(file, most) : file)));
-}
-
-async function smaller(file, most) {
-  const whole = await createImageBitmap(file).catch(() => { throw new Error(`${file.name} cannot be read as a picture.`); });
-  const large = Math.max(whole.width, whole.height);
-  for (let side = Math.min(SIDE, large); side > 100; side *= 0.75) {
-    const scale = side / large;
-    const canvas = new OffscreenCanvas(Math.ceil(whole.width * scale), Math.ceil(whole.height * scale));
-    canvas.getContext("2d").drawImage(whole, 0, 0, canvas.width, canvas.height);
-    const made = await canvas.convertToBlob({ type: "image/webp", quality: 0.8 });
-    if (made.size <= most) return new File([made], file.name, { type: made.type });
-  }
-  throw new Error(`${file.name} is too large.`);
-}
-
-function drawFiles() {
-  listed.hidden = !files.length;
-  say.required = !files.length;
-  listed.replaceChildren(...files.map((file) => el("li", {}, file.shown ? el("img", { src: file.shown, alt: "" }) : "", file.name, Object.assign(button("✕", () => { files.splice(files.indexOf(file), 1); drawFiles(); }), { ariaLabel: "Without " + file.name }))));
-}
-
+let attached = null;
 async function add(found) {
-  for (const file of found) {
-    if (KINDS.test(file.type)) {
-      if (files.filter((one) => one.shown).length >= MOST) { toast(`${MOST} pictures are the most`, true); continue; }
-      file.shown = await new Promise((done) => { const reader = new FileReader(); reader.onload = () => done(reader.result); reader.readAsDataURL(file); });
-    } else if (new Uint8Array(await file.slice(0, 8192).arrayBuffer()).includes(0)) { toast(`${file.name} is neither text nor a picture that can be sent`, true); continue; }
-    else if (file.size > 200_000) { toast(`${file.name} is too large: 200 KB are the most`, true); continue; }
-    if (files.length < 10) files.push(file);
-  }
-  if (found[0]?.shown && document.querySelector(".demo")) toast("The demo model cannot see pictures; one with a key can.");
-  drawFiles();
+  attached ??= await import("./files.js");
+  await attached.add(found);
 }
 
 say.addEventListener("paste", (event) => {
-  if (event.clipboardData?.files.length) { event.preventDefault(); add(event.clipboardData.files); }
+  if (event.clipboardData?.files.length) { event.preventDefault(); add([...event.clipboardData.files]); }
 });
 pick.addEventListener("change", async () => { await add([...pick.files]); pick.value = ""; say.focus(); });
 const talk = at("talk");
 const dropping = (on) => talk.classList.toggle("dropping", on);
 talk.addEventListener("dragover", (event) => { if (event.dataTransfer.types.includes("Files")) { event.preventDefault(); dropping(true); } });
 talk.addEventListener("dragleave", () => dropping(false));
-talk.addEventListener("drop", (event) => { dropping(false); if (event.dataTransfer.files.length) { event.preventDefault(); add(event.dataTransfer.files); } });
+talk.addEventListener("drop", (event) => { dropping(false); if (event.dataTransfer.files.length) { event.preventDefault(); add([...event.dataTransfer.files]); } });
 
 // -- what ran when the page was opened, and what it could not send before
 

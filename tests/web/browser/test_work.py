@@ -192,6 +192,7 @@ VIEWS = (
         "/chat/keys",
         "/",
         "/inbox",
+        "/notifications",
         "/trace",
         "/sessions",
         "/sessions/of/keys",
