@@ -382,6 +382,16 @@ def test_an_agent_that_does_not_report_can_be_waited_for_skipped_or_another_aske
         here.hears("go on without this answer")
 
 
+def test_a_long_title_leaves_the_conversation_as_wide_as_its_zone(opens: Opens, url: str) -> None:
+    says(url, "long-title", "What becomes of a title that goes on and on, " * 6)
+    for width in (1440, 390):
+        here = opens("/chat/long-title", width=width, height=800)
+        expect(here.page.locator(".talk-head h2")).to_contain_text("What becomes")
+        outside = """['#send', '#say-form', '.entry'].filter(one => document.querySelector(one)
+          .getBoundingClientRect().right > document.querySelector('#talk').getBoundingClientRect().right)"""
+        assert here.page.evaluate(outside) == [], width
+
+
 def test_a_request_whose_row_is_on_its_way_is_shown_to_who_opens_the_page_just_then(opens: Opens) -> None:
     here = opens("/chat/just")
     with here.page.expect_request("**/approvals/just-asked"):
