@@ -282,6 +282,10 @@ function settle() {
   }, 300);
 }
 
+// -- pictures that are none
+
+log.addEventListener("error", ({ target }) => target.replaceWith(el("span", { class: "tag" }, "This picture cannot be shown")), true);
+
 // -- earlier messages
 
 log.addEventListener("click", async (click) => {

@@ -355,6 +355,15 @@ def test_a_picture_is_made_small_sent_to_the_model_and_stays_with_the_conversati
     here.is_sound()
 
 
+def test_a_picture_that_is_none_is_said_to_be_none(opens: Opens) -> None:
+    here = opens("/chat/broken")
+    here.says("before")
+    here.hears("before")
+    here.page.evaluate("""() => document.querySelector('#entries .said').insertAdjacentHTML('beforeend',
+      '<div class="pictures"><a href="#x"><img src="/chat/broken/image/none/0" alt="Picture"></a></div>')""")
+    expect(here.page.locator(".pictures")).to_have_text("This picture cannot be shown")
+
+
 def pictures(body: dict[str, Any]) -> list[dict[str, Any]]:
     """The blocks of a model's request that are pictures."""
     return [block for one in body["messages"] for block in one["content"] if block["type"] == "image"]
