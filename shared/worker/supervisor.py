@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
-import json
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from shared import log
 from shared.bus import embedded, signing
 from shared.bus.factory import make_bus
 from shared.bus.keys import Names
 from shared.bus.presence import Presence, instance_of
-from shared.errors import BusUnreachable, ConfigurationError, PromptDockError, UsageError, sentences
+from shared.errors import BusUnreachable, ConfigurationError, PromptDockError
 from shared.folders import HOME_NAME, private
 from shared.guard.processes import plan as plans
 from shared.guard.processes import running as remains
@@ -28,6 +26,7 @@ from shared.guard.processes import starts
 from shared.guard.processes.pid import birth
 from shared.guard.processes.plan import AGENTS, ClusterPlan
 from shared.settings import Settings
+from shared.worker import cluster_home
 
 __all__ = ["AGENTS", "ClusterPlan", "Supervisor", "plans"]
 
@@ -94,8 +93,8 @@ class Supervisor:
     async def run(self) -> None:
         """Until SIGTERM or SIGINT, or `promptdock down`."""
         home = self.settings.home
-        _make(home)
-        with _only_one(home) as lock:
+        cluster_home.make(home)
+        with cluster_home.only_one(home) as lock:
             loop = asyncio.get_running_loop()
             for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 loop.add_signal_handler(name, self._stop)
@@ -106,7 +105,7 @@ class Supervisor:
                 self._follow()
                 self._note(environment["REDIS_URL"])
                 while not self._stopping:
-                    if not _is_ours(lock, home):
+                    if not cluster_home.is_ours(lock, home):
                         self._homeless()
                         break
                     if self._follow() | self._tend(environment):
@@ -114,7 +113,7 @@ class Supervisor:
                     await self._pause(loop)
             finally:
                 await self._end()
-                if _is_ours(lock, home):
+                if cluster_home.is_ours(lock, home):
                     (home / "cluster.json").unlink(missing_ok=True)
             if self._gave_up:
                 raise self._gave_up
@@ -306,7 +305,7 @@ class Supervisor:
     def _cannot(self, child: _Child) -> None:
         """A setting is wrong. A cluster that never ran ends by it; one that works goes on without this one."""
         file = self._log(child)
-        why = _last_error(file)
+        why = cluster_home.last_error(file)
         if child.proven:
             self._later(child, why, _AGAIN)
             child.failed = ""
@@ -397,47 +396,6 @@ class Supervisor:
             self._redis.stop()
 
 
-def _make(home: Path) -> None:
-    """The data folder, for its owner alone."""
-    try:
-        home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise ConfigurationError(
-            f"the data folder {home} cannot be made",
-            error.strerror or str(error),
-            "name another: PROMPTDOCK_HOME",
-        ) from error
-    if home.name == HOME_NAME and not (home / ".gitignore").exists():
-        (home / ".gitignore").write_text("*\n")  # it lies in a folder of people
-
-
-@contextlib.contextmanager
-def _only_one(home: Path) -> Iterator[TextIO]:
-    """One supervisor a home; a second one says so and leaves."""
-    with open(home / "cluster.lock", "w", opener=private) as file:
-        for _ in range(5):  # a command that only looks whether somebody is here has it for a moment
-            with contextlib.suppress(BlockingIOError):
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            time.sleep(0.02)
-        else:
-            raise UsageError(
-                "the cluster is running already",
-                f"in {home}",
-                "see promptdock status; end it with promptdock down",
-            )
-        yield file
-
-
-def _is_ours(lock: TextIO, home: Path) -> bool:
-    """Whether the home is still the one that we locked."""
-    try:
-        there = (home / "cluster.lock").stat()
-    except OSError:
-        return False
-    return os.path.samestat(there, os.fstat(lock.fileno()))
-
-
 def _cause(code: int) -> str:
     """In words, how a process ended."""
     if code >= 0:
@@ -445,16 +403,3 @@ def _cause(code: int) -> str:
     with contextlib.suppress(ValueError):
         return f"it was killed by signal {-code} ({signal.Signals(-code).name})"
     return f"it was killed by signal {-code}"
-
-
-def _last_error(file: Path) -> str:
-    """The last line of level error in a worker's log."""
-    with contextlib.suppress(OSError):
-        for line in reversed(file.read_text("utf-8", "replace").splitlines()[-50:]):
-            try:
-                event = json.loads(line)
-            except ValueError:
-                continue
-            if event.get("level") == "error":
-                return sentences(*(str(event.get(key) or "") for key in ("event", "why", "fix")))
-    return "it ended with a configuration error"

@@ -24,8 +24,9 @@ from shared.turns.queue import Claim, Queue
 from shared.turns.records import CheckRecord
 from shared.turns.turn import Turn
 from shared.worker.connection import Connection
+from shared.worker.permissions.approver import Approver
 from shared.worker.permissions.authority import Authority
-from shared.worker.permissions.gate import Approver, PermissionGate
+from shared.worker.permissions.gate import PermissionGate
 from shared.worker.permissions.service import ApprovalService
 
 HOSTILE: dict[str, Any] = json.loads(Path(__file__).with_name("hostile.json").read_text("utf-8"))

@@ -13,7 +13,7 @@ from shared.guard.sandbox.sandbox import Sandbox
 from shared.loop import Call, Verdict
 from shared.store.records import Setting
 from shared.turns.records import ResultRecord
-from shared.worker.permissions.gate import Approver
+from shared.worker.permissions.approver import Approver
 from tests.attacks.ground import REGISTRY, Ground
 from tests.support.guards import guarded
 

@@ -23,8 +23,8 @@ from shared.store.records import Hook, HookRun, Note, Project, Repo, Task, proje
 from shared.tasks import command
 from shared.turns.outbox import Outbox
 from shared.turns.records import ResultRecord
+from shared.worker.permissions.approver import Approver
 from shared.worker.permissions.authority import Authority
-from shared.worker.permissions.gate import Approver
 from shared.worker.runners import inheriting
 from shared.worker.runners.inputs import TurnInput
 from shared.worker.services import hooks

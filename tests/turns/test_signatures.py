@@ -8,7 +8,7 @@ from shared.bus.keys import Names
 from shared.bus.messages import agent
 from shared.bus.signing import Signer
 from shared.turns.signatures import Signatures
-from shared.worker.permissions.gate import origin_of
+from shared.worker.permissions.approver import origin_of
 from tests.support.guards import guarded
 
 NAMES = Names("here")

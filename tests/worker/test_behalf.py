@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shared.bus import messages
-from shared.worker.permissions.gate import asked_by
+from shared.worker.permissions.approver import asked_by
 
 
 def request(**more: Any) -> messages.AgentMessage:

@@ -15,7 +15,7 @@ from shared.profiles.bridged import Bridged
 from shared.turns.records import BegunRecord, FinalRecord
 from shared.turns.turn import Turn
 from shared.worker.bridge import command
-from shared.worker.permissions.gate import asked_by
+from shared.worker.permissions.approver import asked_by
 from shared.worker.resources import CoreResources
 from shared.worker.runners import closing
 from shared.worker.runners.closing import Replies

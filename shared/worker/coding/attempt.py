@@ -11,7 +11,7 @@ from shared.bus.activity import stream_of
 from shared.tasks.names import slug
 from shared.turns.turn import Turn
 from shared.worker.coding.progress import TaskProgress
-from shared.worker.permissions.gate import Approver, asked_by
+from shared.worker.permissions.approver import Approver, asked_by
 from shared.worker.resources import Resources
 from shared.worker.runners.agent import AgentRunner
 from shared.worker.runners.task_run import Payload, TaskRun

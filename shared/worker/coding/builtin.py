@@ -5,7 +5,7 @@ from __future__ import annotations
 from shared.executors.base import TaskOutcome, TaskWork
 from shared.tools.context import Context
 from shared.turns.turn import Turn
-from shared.worker.permissions.gate import Approver
+from shared.worker.permissions.approver import Approver
 from shared.worker.runners.agent import AgentRunner
 
 

@@ -21,7 +21,7 @@ from shared.tasks.worktree.mirrors import Mirrors
 from shared.tools.context import Context
 from shared.turns.turn import Turn
 from shared.worker.coding.builtin import BuiltinExecutor
-from shared.worker.permissions.gate import Approver
+from shared.worker.permissions.approver import Approver
 from shared.worker.runners.agent import AgentRunner
 
 

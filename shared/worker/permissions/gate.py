@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from shared import failpoints, log
-from shared.bus import messages
 from shared.errors import PromptDockError, StoreUnavailable, ToolError
 from shared.guard.permissions import about, bound, grants, marks, safeguards
 from shared.guard.permissions.about import About
@@ -25,7 +24,6 @@ from shared.guard.sandbox.sandbox import Sandbox
 from shared.loop import Call, PublishEvent, Verdict
 from shared.loop.final import split
 from shared.store.base import Store
-from shared.store.origin import Origin
 from shared.store.row import derived
 from shared.tools import catalog
 from shared.tools.context import Context
@@ -34,6 +32,7 @@ from shared.turns.records import AskRecord, CheckRecord, Records, WaitsRecord
 from shared.turns.turn import Turn
 from shared.turns.waiting import wait_for
 from shared.worker import incidents
+from shared.worker.permissions.approver import Approver
 from shared.worker.permissions.authority import Action, Authority
 from shared.worker.permissions.service import AUDITED, ApprovalService, decided_record
 
@@ -41,49 +40,6 @@ FactsReader = Callable[[], Awaitable[dict[str, str]]]
 _PATHS = frozenset({"files", "coding", "repository"})  # categories whose detail is a path
 _ANEW = 5  # questions about one call that changes each time
 NOBODY = "a person must allow this, and there is nobody who could be asked"
-
-
-@dataclass(frozen=True)
-class Approver:
-    """Who is asked for permission, and in which session. `consents`: they called the tool themselves."""
-
-    user_id: str = ""
-    session: str = ""
-    project: str = ""
-    consents: bool = False
-    in_turn: bool = False  # the turn's closing output goes to people, and closes their answers too
-    roles: frozenset[str] = frozenset()  # that they claim
-    alone: Callable[[], bool] = lambda: True  # whether all words of the turn are theirs
-    maker: Origin | None = None  # of the task that is worked on
-
-    @property
-    def who(self) -> tuple[str, str]:
-        """The person and the conversation."""
-        return self.user_id, self.session
-
-
-def asked_by(request: messages.AgentMessage) -> Approver:
-    """The person on whose behalf another agent asks; nobody where it names none."""
-    named = (request.model_extra or {}).get("on_behalf_of")
-    person = named if isinstance(named, dict) else {}
-    roles = person.get("roles")
-    return Approver(
-        str(person.get("user_id") or "")[:200],
-        str(person.get("session_id") or "")[:200],
-        roles=frozenset(map(str, roles)) if isinstance(roles, list) else frozenset(),
-        maker=origin_of(request) if request.type == "task" else None,
-    )
-
-
-def origin_of(request: messages.AgentMessage) -> Origin:
-    """Who made a request, and what they had read; a program that does not say so may have read anything."""
-    kept = (request.model_extra or {}).get("origin")
-    found = Origin.of(kept)
-    return (
-        found
-        if isinstance(kept, dict)
-        else Origin(by=request.sender, foreign=f"the words of {request.sender}")
-    )
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,8 @@ from shared.turns.records import IntentRecord, NoteRecord
 from shared.turns.turn import Turn
 from shared.worker.budgets.ledger import Ledger
 from shared.worker.budgets.meter import Meter, MeteredModel
-from shared.worker.permissions.gate import Approver, PermissionGate
+from shared.worker.permissions.approver import Approver
+from shared.worker.permissions.gate import PermissionGate
 from shared.worker.resources import Resources
 from shared.worker.runners.calls import TurnCalls
 from shared.worker.runners.closing import Replies

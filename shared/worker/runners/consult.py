@@ -16,7 +16,7 @@ from shared.tools.context import Context, Root
 from shared.tools.research import report
 from shared.turns.records import FinalRecord
 from shared.turns.turn import Turn
-from shared.worker.permissions.gate import asked_by
+from shared.worker.permissions.approver import asked_by
 from shared.worker.runners import closing, inheriting, situation
 from shared.worker.runners.agent import AgentRunner
 from shared.worker.runners.peers import Peers

@@ -10,7 +10,7 @@ from shared.guard.permissions import marks
 from shared.profiles.profile import Profile
 from shared.turns.records import Record
 from shared.turns.turn import Turn
-from shared.worker.permissions.gate import origin_of
+from shared.worker.permissions.approver import origin_of
 from shared.worker.runners.inputs import TurnInput
 
 

@@ -10,11 +10,11 @@ from shared.worker.runners import profiles
 from shared.worker.runners.agent import AgentRunner
 
 
-async def of(engine: AgentRunner, name: str) -> dict[str, Any]:
+async def of(agent_runner: AgentRunner, name: str) -> dict[str, Any]:
     """Its parts in order, those that are off too; what is sent; tools, model and permissions."""
-    resources = engine.resources
+    resources = agent_runner.resources
     _, found, base = await profiles.of_agent(resources.store, resources.settings.home, name)
-    other = await engine.working_as(found, base).equipped()
+    other = await agent_runner.working_as(found, base).equipped()
     view = other.view
     sent = f"{found.system}\n\n{view.index}" if view.index else found.system
     return {

@@ -24,7 +24,7 @@ from shared.turns.routing import unsigned
 from shared.turns.turn import Turn
 from shared.turns.waiting import wait_for
 from shared.worker.connection import Connection
-from shared.worker.permissions.gate import Approver
+from shared.worker.permissions.approver import Approver
 from shared.worker.runners.missed import news
 from shared.worker.runners.task_run import TaskRun
 

@@ -31,12 +31,12 @@ from shared.worker.services.scheduler import ACTOR, SchedulerService
 Services = Callable[[str], dict[str, Coroutine[Any, Any, None]]]  # by the name of the worker's instance
 
 
-def _hook_tools(engine: AgentRunner, instance: str = "") -> HookTools:
-    resources, connection = engine.resources, engine.resources.connection
+def _hook_tools(agent_runner: AgentRunner, instance: str = "") -> HookTools:
+    resources, connection = agent_runner.resources, agent_runner.resources.connection
     return HookTools(
-        engine.handler,
+        agent_runner.handler,
         resources.store,
-        Outbox(connection.bus, connection.names, resources.store, engine.profile.name, instance),
+        Outbox(connection.bus, connection.names, resources.store, agent_runner.profile.name, instance),
         resources.authority,
         resources.sandbox,
         resources.repos,
@@ -48,23 +48,23 @@ def _hook_tools(engine: AgentRunner, instance: str = "") -> HookTools:
 class ConversationServices:
     """What Chatter's tools are handed: how to speak to its services, and to see what is sent."""
 
-    engine: AgentRunner
+    agent_runner: AgentRunner
 
     @property
     def seal(self) -> Seal:
-        return Seal(self.engine.resources.connection.signer)
+        return Seal(self.agent_runner.resources.connection.signer)
 
     async def show_prompt(self, agent: str) -> Result:
-        return await prompts.of(self.engine, agent)
+        return await prompts.of(self.agent_runner, agent)
 
     async def fire_hook(self, hook: Hook, here: Context, key: str) -> Result:
         return await hooking.fire(here, hook, key)
 
     async def preview_hook(self, hook: Hook, key: str) -> Result:
-        return await hooking.preview(_hook_tools(self.engine), hook, key)
+        return await hooking.preview(_hook_tools(self.agent_runner), hook, key)
 
 
-def of_chatter(resources: Resources, engine: AgentRunner) -> Services:
+def of_chatter(resources: Resources, agent_runner: AgentRunner) -> Services:
     """The services of a Chatter."""
 
     connection = resources.connection
@@ -87,9 +87,15 @@ def of_chatter(resources: Resources, engine: AgentRunner) -> Services:
         days = {str(table): kept for table, kept in resources.settings.retention.items()}
         tidies = lease(memory.NAME, instance, least=60_000)
         remembering = MemoryService(
-            *(connection, resources.store, tidies, engine.profile.name, resources.settings.memory_rest_ms)
+            *(
+                connection,
+                resources.store,
+                tidies,
+                agent_runner.profile.name,
+                resources.settings.memory_rest_ms,
+            )
         )
-        hooks = HookService(_hook_tools(engine, instance), connection, lease(AGENT, instance), changes)
+        hooks = HookService(_hook_tools(agent_runner, instance), connection, lease(AGENT, instance), changes)
         return {
             "changes": changes.run(),
             "scheduler": scheduler.run(),
@@ -101,7 +107,7 @@ def of_chatter(resources: Resources, engine: AgentRunner) -> Services:
             "recollection": remembering.run(),
             "idle": IdleService(
                 *(connection, resources.store, lease(idle.NAME, instance)),
-                *(engine.profile.name, resources.settings.session_idle_ms),
+                *(agent_runner.profile.name, resources.settings.session_idle_ms),
             ).run(),
             "retention": RetentionService(resources.store, sweeps, days).run(),
         }

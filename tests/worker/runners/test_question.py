@@ -22,7 +22,7 @@ from shared.turns.queue import Queue, ThreadPlace
 from shared.turns.records import JournalRecord, Records
 from shared.turns.turn import Turn
 from shared.worker.connection import Connection
-from shared.worker.permissions.gate import Approver
+from shared.worker.permissions.approver import Approver
 from shared.worker.permissions.service import ApprovalService
 from shared.worker.runners import question
 from shared.worker.runners.chat.output import TurnOutput

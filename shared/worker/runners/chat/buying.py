@@ -25,7 +25,7 @@ def beside(answer: ModelRecord, text: str) -> BoughtRecord:
 
 
 async def buy(
-    engine: AgentRunner,
+    agent_runner: AgentRunner,
     turn: Turn,
     session: str,
     request: Request,
@@ -37,10 +37,10 @@ async def buy(
 
     `session` pays, or an account of its own, whose bound stands in `settings`.
     """
-    resources = engine.resources
+    resources = agent_runner.resources
     project = await sessions.active_project(resources.store, session)
     meter = Meter(
-        *(engine.ledger, resources.store, settings or resources.settings, turn, project, None),
+        *(agent_runner.ledger, resources.store, settings or resources.settings, turn, project, None),
         account or session,
     )
     await meter.open()

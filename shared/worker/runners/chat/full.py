@@ -57,13 +57,13 @@ _ANSWER = (
 class Work:
     """How a turn is carried out: by whom, with what words of ours, and with what joins it meanwhile."""
 
-    engine: AgentRunner
+    agent_runner: AgentRunner
     joined: JoinedMessages
     opening: list[str] = field(default_factory=list)
 
 
 async def begin(
-    engine: AgentRunner,
+    agent_runner: AgentRunner,
     turn: Turn,
     said: messages.Said | None,
     peers: Peers,
@@ -73,23 +73,23 @@ async def begin(
 ) -> Work:
     """The work of a turn in full mode; in simple mode it is what it is anyway."""
     if said is None or said.mode != "full":
-        return Work(engine, joined)
+        return Work(agent_runner, joined)
     advice = turn.records.first(PlanRecord)
     if advice is None:
-        advice = await _asked(engine, turn, said, peers)
+        advice = await _asked(agent_runner, turn, said, peers)
         await turn.step(advice)
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(advice.steps, 1))
     opening = _BEGIN.format(advice=_ADVICE.format(steps=steps) if steps else "")
-    profile = engine.profile
+    profile = agent_runner.profile
     more = {"tools": [*profile.tools, PLAN], "rounds": max(profile.rounds or 0, _ROUNDS)}
-    full = engine.working_as(profile.model_copy(update=more), engine.folder or profile)
+    full = agent_runner.working_as(profile.model_copy(update=more), agent_runner.folder or profile)
     return Work(full, _Steps(turn, live, say, joined, advice.by).joined, [opening])
 
 
-async def _asked(engine: AgentRunner, turn: Turn, said: messages.Said, peers: Peers) -> PlanRecord:
+async def _asked(agent_runner: AgentRunner, turn: Turn, said: messages.Said, peers: Peers) -> PlanRecord:
     """What the Planner proposes, where it is up."""
     nothing = PlanRecord(at=turn.now())
-    if engine.profile.name == _PLANNER or not (await peers.status(_PLANNER))["online"]:
+    if agent_runner.profile.name == _PLANNER or not (await peers.status(_PLANNER))["online"]:
         return nothing
     question = (
         "Decompose this request into the steps in which it is best answered, at most "

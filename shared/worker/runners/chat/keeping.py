@@ -24,14 +24,14 @@ class WindowKeeper:
 
     def __init__(
         self,
-        engine: AgentRunner,
+        agent_runner: AgentRunner,
         turn: Turn,
         past: History,
         added: Sequence[Record],
         by: str,
         person: str | None,
     ) -> None:
-        self._engine, self._turn, self._by, self._person = engine, turn, by, person
+        self._agent_runner, self._turn, self._by, self._person = agent_runner, turn, by, person
         self._window: list[Record] = [*past.window, *added]  # as the changes so far leave it
         self._seq = added[-1]["seq"] if added else past.seq
         self._summary = past.summary["text"] if past.summary else ""
@@ -62,7 +62,7 @@ class WindowKeeper:
             )
         summary = await self._summarised()
         row = context.snapshot(
-            *(change, self._turn.session, self._engine.profile.name, self._person),
+            *(change, self._turn.session, self._agent_runner.profile.name, self._person),
             *(self._window, summary, self._foreign()),
         )
         parting.rows.append(row)
@@ -90,12 +90,12 @@ class WindowKeeper:
         return buying.text(bought) or self._summary
 
     async def _buy(self) -> BoughtRecord | None:
-        resources, profile = self._engine.resources, self._engine.profile
+        resources, profile = self._agent_runner.resources, self._agent_runner.profile
         name = model_name(resources.settings, profile, resources.model)
         request = summaries.request(name, profile.name, self._summary, self._window)
         session = self._turn.session
         return await buying.buy(
-            *(self._engine, self._turn, session, request),
+            *(self._agent_runner, self._turn, session, request),
             lambda answer: buying.beside(answer, "the summary of what is saved"),
         )
 
@@ -114,7 +114,7 @@ class WindowKeeper:
         parting.result |= {"cleared": count}
 
     async def _restore(self, change: WindowChange, parting: Parting) -> None:
-        rows = await self._engine.resources.store.select(
+        rows = await self._agent_runner.resources.store.select(
             SnapshotRow, {"id": change.id, "kind": "saved"}, limit=1
         )
         if not rows:

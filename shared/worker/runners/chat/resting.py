@@ -28,22 +28,22 @@ _TOLD = (
 )
 
 
-async def rest(engine: AgentRunner, turn: Turn, output: TurnOutput, past: History) -> None:
+async def rest(agent_runner: AgentRunner, turn: Turn, output: TurnOutput, past: History) -> None:
     """Put the conversation to rest, unless somebody has spoken since that was asked for."""
     turn.alone = True
-    row = await _session(engine, turn)
-    idle = timedelta(milliseconds=engine.resources.settings.session_idle_ms)
-    if row is None or not idle or not await _rested(engine, turn, row, past, idle):
+    row = await _session(agent_runner, turn)
+    idle = timedelta(milliseconds=agent_runner.resources.settings.session_idle_ms)
+    if row is None or not idle or not await _rested(agent_runner, turn, row, past, idle):
         await leave(turn)
         return
     how_long = _in_words(idle)
     change = WindowChange("save", str(derived("snapshot", turn.id)), "")
-    keeper = WindowKeeper(engine, turn, past, [], _BY.format(how_long=how_long), None)
+    keeper = WindowKeeper(agent_runner, turn, past, [], _BY.format(how_long=how_long), None)
     if keeper.empty:
         await leave(turn)
         return
     parting = await keeper.part([change, WindowChange("clear")])
-    parting.rows.append(_audit(engine, turn, change.id, parting))
+    parting.rows.append(_audit(agent_runner, turn, change.id, parting))
     output.who = {"user_id": row.user_id or "", "roles": []}
     log.get().info("A conversation was put to rest", of=turn.session)
     told = _TOLD.format(how_long=how_long, id=change.id[:SHORT])
@@ -55,27 +55,29 @@ async def leave(turn: Turn, dead: str = "") -> None:
     await turn.finish(Completion(dead=dead))
 
 
-async def _session(engine: AgentRunner, turn: Turn) -> Session | None:
-    rows = await engine.resources.store.select(Session, {"key": turn.session}, limit=1)
+async def _session(agent_runner: AgentRunner, turn: Turn) -> Session | None:
+    rows = await agent_runner.resources.store.select(Session, {"key": turn.session}, limit=1)
     return rows[0] if rows else None
 
 
-async def _rested(engine: AgentRunner, turn: Turn, row: Session, past: History, idle: timedelta) -> bool:
+async def _rested(
+    agent_runner: AgentRunner, turn: Turn, row: Session, past: History, idle: timedelta
+) -> bool:
     """Whether nobody has spoken for so long: by the window itself, which knows it first, and in other threads."""
     now = datetime.fromtimestamp(turn.now() / 1000, UTC)
     if past.window and now - datetime.fromtimestamp(past.window[-1]["at"] / 1000, UTC) < idle:
         return False
     try:
-        last = await sessions.last_word(engine.resources.store, row)
-        connection = engine.resources.connection
+        last = await sessions.last_word(agent_runner.resources.store, row)
+        connection = agent_runner.resources.connection
         said = await threads.last_word(connection.bus, connection.names, row.channel) if row.channel else None
         return now - max(last, said or last) >= idle
     except StoreUnavailable:
         return False
 
 
-def _audit(engine: AgentRunner, turn: Turn, saved: str, parting: Parting) -> Audit:
-    agent = engine.profile.name
+def _audit(agent_runner: AgentRunner, turn: Turn, saved: str, parting: Parting) -> Audit:
+    agent = agent_runner.profile.name
     return Audit(
         id=derived("audit", agent, turn.id),
         agent=agent,

@@ -210,7 +210,7 @@ class ChatRunner:
         chat.opening.texts.extend(work.opening)
         sent[-1]["content"].extend({"type": "text", "text": text} for text in work.opening)
         request = asked_for(given.requests[0]) if given.requests else {}
-        return await work.engine.think(
+        return await work.agent_runner.think(
             *(chat.turn, (chat.agent_runner.profile.system,), sent, here, live, work.joined, approver),
             model=chat.model,
             tokens=request.get("tokens"),

@@ -30,7 +30,7 @@ _KEY = "channel"  # the setting of a conversation: the channel in which it is he
 class Speaker:
     """Who answers, and what the channel says of the words."""
 
-    engine: AgentRunner
+    agent_runner: AgentRunner
     agent: str = ""  # an agent of its own, whose name stands in the output
     project: str = ""  # that the channel belongs to
     note: str = ""  # of that project, in which what is said here goes
@@ -40,13 +40,13 @@ class Speaker:
         """What its file tools may touch: its own folder, and the project's repositories to read."""
         if self.workspace is None:
             return {}
-        found = await self.engine.resources.repositories.roots(project)
+        found = await self.agent_runner.resources.repositories.roots(project)
         return {**found, self.workspace.name: self.workspace}
 
 
-async def of(engine: AgentRunner, said: messages.Said | None, session: str) -> Speaker:
+async def of(agent_runner: AgentRunner, said: messages.Said | None, session: str) -> Speaker:
     """Who answers `said` (or, without it, news for this conversation); an error in words where nobody can."""
-    store = engine.resources.store
+    store = agent_runner.resources.store
     place = said.channel if said else await _held_in(store, session)
     bound = await _bound(store, place) if place else None
     if bound is not None and said is not None:
@@ -55,58 +55,60 @@ async def of(engine: AgentRunner, said: messages.Said | None, session: str) -> S
     note = (bound.note or "") if bound else ""
     named = (said.profile_id or await model_choice.profile(store, session)) if said else None
     if named and named != DEFAULT:
-        return Speaker(await _with_profile(engine, named, said), project=project, note=note)
+        return Speaker(await _with_profile(agent_runner, named, said), project=project, note=note)
     agent = (bound.agent or "") if bound else ""
     if not agent and place:
         surface, id = channels.parted(place)
         agent = id if surface == members.SURFACE and not (project or note) else ""
-    if agent and agent != engine.profile.name:
-        return await _agent(engine, agent, said, project)
+    if agent and agent != agent_runner.profile.name:
+        return await _agent(agent_runner, agent, said, project)
     if not agent and said is not None and not named:
-        engine = await _by_project(engine, project or said.project_id or "", session, said)
-    return Speaker(engine, project=project, note=note)
+        agent_runner = await _by_project(agent_runner, project or said.project_id or "", session, said)
+    return Speaker(agent_runner, project=project, note=note)
 
 
-async def _by_project(engine: AgentRunner, project: str, session: str, said: messages.Said) -> AgentRunner:
-    """The engine as the profile of the project that is spoken of, where it has one. With the Store down, as it is."""
-    store = engine.resources.store
+async def _by_project(
+    agent_runner: AgentRunner, project: str, session: str, said: messages.Said
+) -> AgentRunner:
+    """As the profile of the project that is spoken of, where it has one. With the Store down, as it is."""
+    store = agent_runner.resources.store
     try:
         rows = await store.select(Project, {"default_profile_id": ("ne", None)})  # few have one
         slug = project or (await sessions.active_project(store, session) if rows else "")
         chosen = next((row.default_profile_id for row in rows if row.slug == slug), None)
         kept = await store.select(ProfileRow, {"id": chosen}, limit=1) if chosen else []
     except StoreUnavailable:
-        return engine
-    return await _with_profile(engine, kept[0].slug, said) if kept else engine
+        return agent_runner
+    return await _with_profile(agent_runner, kept[0].slug, said) if kept else agent_runner
 
 
-async def _with_profile(engine: AgentRunner, name: str, said: messages.Said | None) -> AgentRunner:
-    resources = engine.resources
+async def _with_profile(agent_runner: AgentRunner, name: str, said: messages.Said | None) -> AgentRunner:
+    resources = agent_runner.resources
     profile, base = await profiles.named(resources.store, resources.settings.home, name)
-    return await _run_by(engine, profiles.talking(profile, engine.profile), base, said)
+    return await _run_by(agent_runner, profiles.talking(profile, agent_runner.profile), base, said)
 
 
-async def _agent(engine: AgentRunner, name: str, said: messages.Said | None, project: str) -> Speaker:
-    resources = engine.resources
+async def _agent(agent_runner: AgentRunner, name: str, said: messages.Said | None, project: str) -> Speaker:
+    resources = agent_runner.resources
     row, profile, base = await profiles.of_agent(resources.store, resources.settings.home, name)
-    chosen = await _run_by(engine, profiles.talking(profile, engine.profile), base, said)
+    chosen = await _run_by(agent_runner, profiles.talking(profile, agent_runner.profile), base, said)
     return Speaker(chosen, name, project, workspace=profiles.workspace(resources, row) if row else None)
 
 
 async def _run_by(
-    engine: AgentRunner, profile: profiles.Profile, base: profiles.Profile, said: messages.Said | None
+    agent_runner: AgentRunner, profile: profiles.Profile, base: profiles.Profile, said: messages.Said | None
 ) -> AgentRunner:
-    """The engine as that profile; whoever did not sign gets nobody who may do more than the one who answers all."""
+    """As that profile; whoever did not sign gets nobody who may do more than the one who answers all."""
     nobodys = said is not None and routing.unsigned(said) and not failpoints.without("signature")
-    if nobodys and (why := compare.wider(engine.profile.permissions, profile.permissions)):
+    if nobodys and (why := compare.wider(agent_runner.profile.permissions, profile.permissions)):
         raise Denied(
             f"{profile.name} does not answer this: nobody knows who sent it",
-            f"it may do more than {engine.profile.name}: {why}",
+            f"it may do more than {agent_runner.profile.name}: {why}",
             "sign it as docs/wire.md says, or use promptdock ask",
         )
-    chosen = await engine.working_as(profile, base).equipped()
+    chosen = await agent_runner.working_as(profile, base).equipped()
     chosen.check()
-    return replace(chosen, sandbox=engine.resources.sandbox)
+    return replace(chosen, sandbox=agent_runner.resources.sandbox)
 
 
 async def _bound(store: Store, place: str) -> Channel | None:

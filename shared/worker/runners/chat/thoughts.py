@@ -16,7 +16,7 @@ from shared.tools.context import Context
 from shared.tools.knowledge import ranking
 from shared.tools.knowledge.notes import CHOOSE
 from shared.turns.turn import Turn
-from shared.worker.permissions.gate import Approver
+from shared.worker.permissions.approver import Approver
 from shared.worker.runners.agent import AgentRunner
 from shared.worker.runners.chat.speaker import Speaker
 
@@ -35,17 +35,17 @@ def wanted(said: list[Any], speaker: Speaker) -> bool:
     return bool(said) and (said[0].notes or bool(speaker.note))
 
 
-async def chooser(engine: AgentRunner, project: str) -> AgentRunner:
-    """The engine that chooses the note."""
-    titles = [note.title for note in await _notes(engine.resources.store, project)]
+async def chooser(agent_runner: AgentRunner, project: str) -> AgentRunner:
+    """Who chooses the note."""
+    titles = [note.title for note in await _notes(agent_runner.resources.store, project)]
     listed = "\n".join(f"- {plain(title, 200)}" for title in titles) or "- none yet"
-    profile = engine.profile.model_copy(
+    profile = agent_runner.profile.model_copy(
         update={
             "lead": "", "prompt": _PROMPT.format(notes=listed), "sections": (), "tools": [CHOOSE], "categories": [],
             "on_demand": False, "loadable": [], "rounds": 2, "max_tokens": 512,
         }
     )  # fmt: skip
-    return replace(engine.working_as(profile, engine.folder or engine.profile), brought=())
+    return replace(agent_runner.working_as(profile, agent_runner.folder or agent_runner.profile), brought=())
 
 
 async def _notes(store: Store, project: str) -> list[Note]:
@@ -57,18 +57,18 @@ async def _notes(store: Store, project: str) -> list[Note]:
         return []
 
 
-async def title(engine: AgentRunner, turn: Turn, project: str, words: str) -> str:
+async def title(agent_runner: AgentRunner, turn: Turn, project: str, words: str) -> str:
     """The note that the model chose; where it chose none, the one with most of the words, else one for the rest."""
     chosen = turn.records.last_result(CHOOSE)
     if chosen is not None:
         return str(chosen["title"])
-    notes = await _notes(engine.resources.store, project)
+    notes = await _notes(agent_runner.resources.store, project)
     found = ranking.rank(words, [f"{note.title}\n{note.body}" for note in notes])
     return notes[found[0][0]].title if found else INBOX
 
 
 async def file(
-    engine: AgentRunner, turn: Turn, context: Context, asked: Approver, live: Any, name: str, words: str
+    agent_runner: AgentRunner, turn: Turn, context: Context, asked: Approver, live: Any, name: str, words: str
 ) -> str:
     """Append the words, as the person's own, and say so in one line; else why they are nowhere."""
     key = f"{turn.id}.notes"
@@ -77,7 +77,7 @@ async def file(
     call = Call(key, key, "append_note", arguments, again)
     here = replace(context, agent=PERSON, step_id=key)
     failpoints.point("note chosen", turn.id)
-    result = await engine.command(turn, call, here, asked, live)
+    result = await agent_runner.command(turn, call, here, asked, live)
     if "error" in result:
         return f"Nothing was noted: {result['error']}" + (f" ({result['why']})" if result.get("why") else "")
     return f"Added to {result['title']}{' (a new note)' if result['status'] == 'created' else ''}."

@@ -7,7 +7,7 @@ from typing import Any
 
 from shared.bus import messages
 from shared.turns.turn import Turn
-from shared.worker.permissions.gate import Approver, asked_by
+from shared.worker.permissions.approver import Approver, asked_by
 from shared.worker.runners.inputs import TurnInput
 
 

@@ -63,7 +63,7 @@ class ChatTurn:
 
     def speaks(self, speaker: Speaker) -> None:
         """Go on as this one."""
-        self.speaker, self.agent_runner = speaker, speaker.engine
+        self.speaker, self.agent_runner = speaker, speaker.agent_runner
         self.output.agent = speaker.agent
 
     def is_ended_by(self, stops: Sequence[messages.Stop]) -> bool:
