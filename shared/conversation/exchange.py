@@ -14,6 +14,14 @@ from shared.errors import UsageError
 RESTORED = "restored"  # the source of a message that was loaded again where it had been said
 NOTED = "noted"  # the source of what the model is told was done; nobody said it
 _FORM = "{title?, messages: [{role, content, id?, user_name?, timestamp?}]}"
+_KINDS = {
+    list: "a list",
+    str: "a text",
+    int: "a number",
+    float: "a number",
+    bool: "a truth value",
+    type(None): "nothing",
+}
 _TOLD = 3  # faults of a file that are named
 
 
@@ -62,7 +70,11 @@ class SessionDocument(BaseModel):
 def parse(text: str) -> SessionDocument:
     """The document that a file holds; UsageError says what is wrong with it, and where."""
     try:
-        document = SessionDocument.model_validate(json.loads(text))
+        given = json.loads(text)
+        if not isinstance(given, dict):
+            what = f"the file holds {_KINDS[type(given)]}, and no object with `messages`"
+            raise UsageError("this is no conversation that can be imported", what, _FORM)
+        document = SessionDocument.model_validate(given)
     except ValidationError as error:
         faults = error.errors()
         told = "; ".join(_fault(fault) for fault in faults[:_TOLD])
