@@ -15,15 +15,12 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from pydantic import ValidationError
-
 from shared import log
 from shared.errors import ToolError
-from shared.mcp import http, listing, stdio
+from shared.mcp import failures, http, listing, stdio
 from shared.mcp.bounds import DESCRIBED, LISTED, Watch
 from shared.mcp.config import Server
 from shared.mcp.listing import ListedTool, Listing
-from shared.plain import complaints
 
 if TYPE_CHECKING:
     from mcp import types
@@ -109,7 +106,7 @@ class ServerLink:
             try:
                 await self._keep(self._watch)
             except Exception as error:
-                self._watch.fail(_words(error))
+                self._watch.fail(failures.words(error))
             finally:
                 self._session = None
                 self._ready.clear()
@@ -169,7 +166,7 @@ class ServerLink:
         from mcp import types
         from mcp.client.client import Client
 
-        quiet()
+        failures.quiet()
 
         async def heard(message: Any) -> None:
             if isinstance(message, types.ToolListChangedNotification):
@@ -332,7 +329,7 @@ class ServerLink:
                 raise _Lost(watch.why) from None
             raise ToolError(
                 f"the MCP server {self.name} answered what cannot be read",
-                _words(error)[:DESCRIBED],
+                failures.words(error)[:DESCRIBED],
                 "go on without it",
             ) from None
         finally:
@@ -385,29 +382,3 @@ class _Lost(Exception):
 def _gone(message: str) -> bool:
     """How the library says over HTTP that the server knows this session no more, or is not there."""
     return message in (_FORGOTTEN, "Server returned an error response")
-
-
-def _words(error: BaseException) -> str:
-    """In words; of several what the first says."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    if isinstance(error, ToolError):
-        return str(error)
-    if type(error).__name__ in (
-        "ConnectError",
-        "ConnectTimeout",
-    ):  # of httpx2, which is not loaded for a word
-        return "nothing answers at its address"
-    if isinstance(error, ValidationError):
-        found = complaints(error.errors(include_input=False, include_url=False))
-        return f"what it says is not as the protocol has it: {'; '.join(found[:3])}"
-    text = " ".join(str(error).split())[:DESCRIBED]
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-def quiet() -> None:
-    """What the library logs are a server's own words, as often as it likes: we say ourselves what is wrong."""
-    import logging
-
-    for name in ("mcp", "client"):  # the second is what it calls the log of its sessions
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
