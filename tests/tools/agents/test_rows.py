@@ -45,6 +45,9 @@ class Models:
         if model != "claude-sonnet-5-5":
             raise ModelUnusable(f"there is no model {model!r}", "the nearest is claude-sonnet-5-5", "")
 
+    def warmest(self, model: str) -> float:
+        return 1.0
+
 
 async def test_an_agent_is_registered_once_and_listed(bench: Bench) -> None:
     await bench.linked()
@@ -62,6 +65,17 @@ async def test_an_agent_is_registered_once_and_listed(bench: Bench) -> None:
     for name in ("***", "system", "größe"):
         assert "no name for an agent" in await bench.no("create_agent", name=name)
     assert "no repository" in await bench.no("create_agent", repo_id="nothing")
+
+
+async def test_a_profile_keeps_no_temperature_that_its_model_would_refuse_in_each_turn(bench: Bench) -> None:
+    here: dict[str, Any] = {"models": Models()}
+    named = {"id": "wild", "name": "Wild", "model": "claude-sonnet-5-5"}
+    refused = await bench.no("create_profile", here=here, temperature=1.5, **named)
+    assert "its provider takes 0 to 1" in refused
+    assert "error" not in await bench.run("create_profile", here=here, temperature=0.5, **named)
+    refused = await bench.no("edit_profile", here=here, profile_id="wild", temperature=1.5)
+    assert "its provider takes 0 to 1" in refused
+    assert "error" not in await bench.run("edit_profile", here=here, profile_id="wild", temperature=1)
 
 
 async def test_a_model_that_nobody_has_is_refused_where_it_is_set(bench: Bench) -> None:
