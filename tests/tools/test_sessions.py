@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from shared.conversation import window
+from shared.errors import Missing, ToolError
 from shared.memory import recall
 from shared.memory.scope import MemoryScope
 from shared.store.records import ConversationMessage, Memory, Message, Session, SnapshotRow
-from shared.store.row import now
+from shared.store.row import derived, now
+from shared.tools.sessions import category as family
 from tests.tools.bench import Bench
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -204,7 +206,7 @@ async def test_a_conversation_is_exported_for_reading_and_in_parts(talks: Bench)
     [
         ("no json", "no JSON"),
         ("[" * 100_000, "no JSON"),
-        ("[]", "the file: Input should be"),
+        ("[]", "the file holds a list"),
         ('{"messages": []}', "messages: List should have at least 1"),
         (
             '{"messages": [{"role": "user", "content": "x"}, {"role": "boss", "content": "x"}]}',
@@ -244,3 +246,34 @@ async def test_another_conversation_begins_under_a_title(talks: Bench) -> None:
     told = await talks.twice("new_session", title="The roof")
     [row] = await talks.store.select(Session, {"key": told["session_id"]})
     assert (row.title, row.user_id, row.titled) == ("The roof", "ada", "person")
+
+
+async def test_what_is_saved_is_meant_by_the_beginning_of_its_id_or_of_its_description_and_only_its_persons(
+    talks: Bench,
+) -> None:
+    here = talks.context(user_id="ada", session_id="fence")
+    rows = [
+        SnapshotRow(
+            id=derived("saved", key),
+            session_id=key,
+            agent="chatter",
+            kind="saved",
+            user_id=user,
+            description=about,
+            content=[],
+        )
+        for key, user, about in (
+            ("fence", "ada", "Blue fence"),
+            ("cake", None, "Rested"),
+            ("evil", "eve", "Evil"),
+        )
+    ]
+    await talks.store.upsert(rows)
+    for row in rows[:2]:
+        for typed in (str(row.id), str(row.id)[:12].upper(), row.description[:4]):
+            assert (await family.saved(here, typed)).id == row.id
+    with pytest.raises(ToolError, match="not ada's"):
+        await family.saved(here, str(rows[2].id)[:8])
+    for typed in ("Evil", "zzzz", "0000", ""):
+        with pytest.raises(Missing):
+            await family._saved(here, typed)

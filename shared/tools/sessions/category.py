@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Sequence
+from uuid import UUID
 
 from shared import people
 from shared.bus.messages import default_session
@@ -21,6 +23,8 @@ UNSIGNED = (
     "promptdock chat, the page"
 )
 _LETTERS = 4  # of an id at least, where it is not whole
+_MEANT = 20  # of one beginning that are looked at
+_HEX = re.compile(r"[0-9a-f]{1,32}")
 _TRIES, _PAUSE = 6, 0.4  # looks at the Store, seconds between them: rows of a turn come there behind its end
 
 
@@ -80,9 +84,8 @@ async def saved(here: Context, id: str) -> SnapshotRow:
 
 async def _saved(here: Context, typed: str) -> SnapshotRow:
     user = person(here)
-    rows = await here.store.select(SnapshotRow, {"kind": "saved"}, order=[("created_at", "desc")])
     wanted = " ".join(typed.split()).casefold()
-    found = [row for row in rows if str(row.id).startswith(wanted)] if len(wanted) >= _LETTERS else []
+    found = await _begins(here, wanted)
     mine = [row for row in found if await _theirs(here, row, user)]
     if found and not mine:
         raise ToolError(
@@ -91,6 +94,7 @@ async def _saved(here: Context, typed: str) -> SnapshotRow:
             "",
         )
     if not found and wanted:
+        rows = await _reachable(here, user)
         called = [row for row in rows if row.description.casefold().startswith(wanted)]
         mine = [row for row in called if await _theirs(here, row, user)]
         mine = [row for row in mine if row.description.casefold() == wanted] or mine
@@ -104,6 +108,25 @@ async def _saved(here: Context, typed: str) -> SnapshotRow:
         "it may have been deleted",
         "promptdock sessions saved shows what there is",
     )
+
+
+async def _begins(here: Context, wanted: str) -> list[SnapshotRow]:
+    """Whatever is saved under an id that begins so: the first ones from the lowest such id on."""
+    letters = wanted.replace("-", "")
+    if len(wanted) < _LETTERS or not _HEX.fullmatch(letters):
+        return []
+    where = {"kind": "saved", "id": ("ge", UUID(letters.ljust(32, "0")))}
+    rows = await here.store.select(SnapshotRow, where, order=[("id", "asc")], limit=_MEANT)
+    return [row for row in rows if str(row.id).startswith(wanted)]
+
+
+async def _reachable(here: Context, user: str) -> list[SnapshotRow]:
+    """What may be this person's, the newest first: their own, this conversation's, and what no person saved."""
+    found: dict[UUID, SnapshotRow] = {}
+    for more in ({"user_id": user}, {"session_id": here.session_id}, {"user_id": None}):
+        rows = await here.store.select(SnapshotRow, {"kind": "saved", **more})
+        found |= {row.id: row for row in rows}
+    return sorted(found.values(), key=lambda row: row.created_at, reverse=True)
 
 
 async def _theirs(here: Context, row: SnapshotRow, user: str) -> bool:
