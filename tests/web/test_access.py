@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +13,10 @@ from typing import Any
 import httpx
 import pytest
 
+from gateways.web.app import create_app
 from shared.client.local.people import People
 from shared.errors import PromptDockError
+from shared.settings import Settings
 from tests.support.processes import Site, Worker, site, until
 from tests.support.valkey import free_port
 from tests.web.support import serve
@@ -181,6 +183,65 @@ def test_a_member_sees_their_own_sessions_and_nobody_elses(named: Named) -> None
         assert bob.post(f"/api/sessions/{hers}/stop").status_code == 404
         said = ada.get(f"/api/sessions/{his}/messages").json()["messages"]
         assert said[0]["text"] == "Bob's plan"
+
+
+def _addresses(home: Path) -> list[tuple[str, str]]:
+    """Every method and address with an id in it, of the API, the doors and the page."""
+    app = create_app(Settings.model_validate({"PROMPTDOCK_HOME": str(home)}))
+    return [(method, path) for method, path in _of(app.routes) if "{" in path]
+
+
+def _of(routes: Iterable[Any]) -> Iterator[tuple[str, str]]:
+    for route in routes:
+        if path := getattr(route, "path", ""):
+            yield from (
+                (method, path) for method in getattr(route, "methods", None) or () if method != "HEAD"
+            )
+        elif inner := getattr(route, "original_router", None):  # as FastAPI keeps what was included
+            yield from _of(inner.routes)
+
+
+_BODY: Any = {"title": "Mine", "archived": True, "content": "x", "message": "x", "decision": "deny"}
+
+
+@pytest.mark.timeout(300)
+def test_no_address_tells_or_changes_anything_by_the_id_of_what_is_another_persons(
+    named: Named, tmp_path: Path
+) -> None:
+    canary = "zebra-4711"
+    with signed_in(named, "ada") as ada, signed_in(named, "bob") as bob:
+        ada.post("/api/agent/chat", json={"message": f"The word is {canary}", "session_id": "hidden"})
+        assert canary in str(ada.get("/api/sessions/hidden/messages").json())
+        rows = until(
+            lambda: named.place.query(f"select m.id, t.turn_id from memories m, turns t where body like '%{canary}%' "
+                                      "and t.session_id = 'hidden'"),
+            what="the rows",
+        )  # fmt: skip
+        before = ada.get("/api/sessions/hidden").json()
+        tried = 0
+        for method, path in _addresses(tmp_path):
+            for id in dict.fromkeys(("hidden", str(rows[0]["turn_id"]), str(rows[0]["id"]))):
+                if method != "GET" and id != "hidden":
+                    continue  # what changes something asks who may first: each of these is a turn
+                address, given = (
+                    re.sub(r"\{[^}]*\}", id, path),
+                    {} if method in ("GET", "DELETE") else {"json": _BODY},
+                )
+                with bob.stream(method, address, **given) as answer:
+                    # A session of a name that nobody used yet may be listened to: it is whose first words come.
+                    opens = "event-stream" in answer.headers.get("content-type", "") and id != "hidden"
+                    text = "" if opens else answer.read().decode()
+                tried += 1
+                assert canary not in text, (method, path, id)
+                if id == "hidden" and path.startswith("/api/sessions/"):
+                    assert answer.status_code in (403, 404, 405, 415, 422), (method, path, answer.status_code)
+        assert tried > 100
+        for path in ("/", "/tasks", "/agents", "/inbox", "/nothing", "/chat/hidden", "/sessions/of/hidden"):
+            for part in ({}, {"x-part": "work"}):
+                answer = bob.get(path, params={"s": "hidden"}, headers=part)
+                assert canary not in answer.text, path
+        assert ada.get("/api/sessions/hidden").json() == before
+        assert len(ada.get("/api/sessions/hidden/messages").json()["messages"]) == 2
 
 
 def test_what_is_for_the_owner_is_for_nobody_else(named: Named) -> None:

@@ -228,9 +228,13 @@ async def _list(settings: Settings, user: str, archived: bool, limit: int, as_js
     if as_json:
         screen.document("sessions", sessions=found)
         return
-    rows = [(one["session_id"], one["title"], screen.moment(one["last_active"])) for one in found]
+    rows = [(one["session_id"], _called(one), screen.moment(one["last_active"])) for one in found]
     empty = "Nothing is put away." if archived else f"{user} has no conversation yet: promptdock chat"
     screen.table(rows, ("conversation", "title", "last used"), empty)
+
+
+def _called(card: dict[str, Any]) -> str:
+    return f"{card['title']}  (unsigned)" if card.get("unsigned") else str(card["title"])
 
 
 async def _show(settings: Settings, user: str, session: str, limit: int, as_json: bool) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -26,7 +26,7 @@ from shared.client import Client, Heard
 from shared.client.last_words import missed
 from shared.client.local import key
 from shared.client.local.release import release
-from shared.client.views import budgets, inbox, status
+from shared.client.views import budgets, inbox, status, visible
 from shared.client.views.conversation import listed, running
 from shared.client.views.conversation.transcript import TranscriptEntry, TranscriptPage, transcript
 from shared.client.views.inbox import Item
@@ -122,12 +122,20 @@ class Seat:
         return self.person.how == "cookie"
 
 
-def seat(request: Request) -> Seat:
-    """The session is that of the address, else of `s`, else the person's own."""
+async def seat(request: Request) -> Seat:
+    """The session is that of the address, else of `s`, else the person's own; Missing for one that they do not see."""
+    named = request.path_params.get("session") or request.query_params.get("s") or ""
+    here = own_seat(request)
+    if named and named != here.session:  # each page shows some of it: its title, what was said, what runs
+        await visible.session(here.client, here.person.sight, named)
+    return replace(here, session=named or here.session)
+
+
+def own_seat(request: Request) -> Seat:
+    """In the person's own conversation, whatever the address names."""
     person, client = request.state.person, request.app.state.client
     assert isinstance(person, Person) and isinstance(client, Client)
-    named = request.path_params.get("session") or request.query_params.get("s") or ""
-    return Seat(request, person, client, named or default_session(person.user_id))
+    return Seat(request, person, client, default_session(person.user_id))
 
 
 Here = Annotated[Seat, Depends(seat)]

@@ -197,4 +197,5 @@ def _card(row: Session) -> Card:
         "title": row.title or row.key,
         "last_active": row.last_active_at.isoformat(),
         "archived": row.archived,
+        **({} if people.signs(row.user_id or "") else {"unsigned": True}),
     }
