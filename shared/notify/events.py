@@ -152,7 +152,9 @@ def of_test(subscription: Subscription, key: str) -> Notice:
 
 def hears(subscription: Subscription, notice: Notice) -> bool:
     """Whether a subscription is told of it: of what its person or its project does since it is there."""
-    if notice.event not in subscription.events or notice.at < subscription.created_at:
+    # The time of an output has milliseconds: what was said in that of the subscription was said since then.
+    since = subscription.created_at.replace(microsecond=subscription.created_at.microsecond // 1000 * 1000)
+    if notice.event not in subscription.events or notice.at < since:
         return False
     if subscription.everything:
         return True

@@ -124,7 +124,8 @@ class Notices:
     async def _resume(self, subscriptions: Sequence[Subscription]) -> str:
         found = await self._store.select(Setting, {"scope": "tails", "key": NAME + "-outputs"}, limit=1)
         since = min((one.created_at for one in subscriptions), default=now())
-        begun = f"{int(since.timestamp() * 1000)}-0"
+        # A read begins behind its cursor: what was said in the millisecond of the subscription is part of it.
+        begun = f"{int(since.timestamp() * 1000) - 1}-0"
         kept = str(found[0].value.get("id", "")) if found else ""
         return max(kept, begun, key=_place) if kept else begun
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -129,6 +129,14 @@ async def test_what_is_said_is_told_in_order_and_once(ground: Ground) -> None:
     assert [row.state for row in await ground.store.select(Delivery)] == ["delivered"] * 5
     [one] = await ground.store.select(Subscription)
     assert one.delivered_at and not one.failing_since
+
+
+async def test_what_is_said_in_the_millisecond_of_the_subscription_is_told(ground: Ground) -> None:
+    await ground.said("q0")
+    [(id, _)] = await ground.connection.bus.command("XRANGE", ground.stream, "-", "+")
+    ms = int(id.partition(b"-")[0] if isinstance(id, bytes) else id.partition("-")[0])
+    await ground.subscribe(created_at=datetime.fromtimestamp(ms / 1000 + 0.0005, UTC))
+    assert await ground.told(ground.service()) == ["q0"]
 
 
 async def test_what_the_one_before_read_is_read_on_and_nothing_is_told_twice(ground: Ground) -> None:
