@@ -10,7 +10,8 @@ from shared.errors import ModelError, ModelOverloaded, ModelRefused, ModelUnusab
 from shared.models.base import Answer, Delta, Model, OnDelta, Request
 from shared.models.listing import chain
 
-REST = 300.0  # seconds for which one that could not answer is not asked first
+REST = 300.0  # seconds for which one that could not answer is not asked first, where it does not ask for more
+LONGEST_REST = 3600.0  # whatever it asks for: an account or a provider may be well again before
 
 
 @dataclass
@@ -20,9 +21,9 @@ class Outages:
     patience: float = 60.0  # seconds for which the next one waits
     _until: dict[str, tuple[float, str]] = field(default_factory=dict)
 
-    def note(self, name: str, why: str) -> None:
-        """This one could not answer just now."""
-        self._until[name] = (time.monotonic() + REST, why)
+    def note(self, name: str, why: str, rest: float) -> None:
+        """This one could not answer just now, and is left alone for so many seconds."""
+        self._until[name] = (time.monotonic() + rest, why)
 
     def over(self, name: str) -> None:
         """This one answers."""
@@ -66,8 +67,9 @@ class FallbackModel(Model):
             except (ModelOverloaded, ModelRefused, ModelUnusable) as error:
                 if last:
                     raise _all(error, passed) from error
-                passed[name] = _words(error)
-                self._outages.note(name, passed[name])
+                rest = _rest(error)
+                passed[name] = _words(error, rest)
+                self._outages.note(name, passed[name], rest)
                 log.get().warning("The next model of the chain is asked", model=name, why=str(error))
                 if on_delta:
                     on_delta(Delta("waiting", f"{error.what}; {names[place + 1]} is asked instead"))
@@ -90,8 +92,15 @@ class FallbackModel(Model):
         return self._model.warmest(model)
 
 
-def _words(error: ModelError) -> str:
-    return log.redact(error.what)
+def _rest(error: ModelError) -> float:
+    """For how many seconds it is not asked first: as long as it wants to be left alone, within bounds."""
+    asked = error.retry_after if isinstance(error, ModelOverloaded) else None
+    return min(max(REST, asked or 0.0), LONGEST_REST)
+
+
+def _words(error: ModelError, rest: float) -> str:
+    told = log.redact(error.what)
+    return f"{told}, and is left alone for {rest / 60:.0f} min" if rest > REST else told
 
 
 def _all(error: ModelError, passed: dict[str, str]) -> ModelError:

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import contextmanager
 from contextvars import ContextVar
 from email.utils import parsedate_to_datetime
+from math import isnan
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shared.errors import ModelError, ModelOverloaded, ModelRefused, ModelUnusable
@@ -29,6 +30,7 @@ IDLE = 60.0
 QUIET = 15.0  # seconds of silence after which the person hears of it
 TRIES = 4  # of a question about the account, for whose answer somebody sits and waits
 ASK_DEADLINE = 30.0  # seconds for questions about the account: which models, does the key work
+LONGEST_ASKED = 86_400.0  # seconds to wait that a provider's header is believed
 KEY_FIX = "set one that it takes: promptdock key set"
 MODEL_FIX = (
     "set PROMPTDOCK_MODEL, or the agent's own such as CHATTER_MODEL, to one that promptdock models lists"
@@ -220,16 +222,21 @@ def hooks() -> dict[str, list[Callable[..., Any]]]:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, from the header `retry-after-ms` or `retry-after` (seconds or a date)."""
+    """Seconds to wait, at most a day, from the header `retry-after-ms` or `retry-after` (seconds or a date)."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
-            return max(0.0, float(headers[name]) / unit)
+            return _bounded(float(headers[name]) / unit)
         except (KeyError, ValueError):
             continue
     try:
-        return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - time.time())
-    except (KeyError, ValueError):
+        return _bounded(parsedate_to_datetime(headers["retry-after"]).timestamp() - time.time())
+    except (KeyError, ValueError, OverflowError):
         return None
+
+
+def _bounded(seconds: float) -> float | None:
+    """No number at all ("nan") asks for nothing; a header is not believed that a provider is away for years."""
+    return None if isnan(seconds) else min(max(0.0, seconds), LONGEST_ASKED)
 
 
 async def _gated(sent: Sent) -> None:

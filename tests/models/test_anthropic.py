@@ -14,6 +14,7 @@ import pytest
 from shared.errors import Fenced, ModelError, ModelOverloaded, ModelRefused, ModelUnusable
 from shared.models.anthropic import manners, version
 from shared.models.base import Delta, ToolSpec
+from shared.models.remote import retry_after
 from tests.models.conftest import Connect, ask, heard, until
 from tests.support.messages_api import MODELS, MessagesApi
 from tests.support.messages_script import Step
@@ -179,6 +180,23 @@ async def test_a_wait_may_be_told_as_a_date_or_in_milliseconds(connect: Connect,
     ):
         await connect(api.url).answer(ask())
     assert caught.value.retry_after == pytest.approx(500, abs=5)
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("86401", 86_400),
+        ("1e300", 86_400),
+        ("inf", 86_400),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 86_400),
+        ("-5", 0),
+        ("-inf", 0),
+        ("nan", None),
+        ("soon", None),
+    ],
+)
+def test_a_wait_is_at_most_a_day_and_what_is_no_number_is_none(header: str, seconds: float | None) -> None:
+    assert retry_after({"retry-after": header}) == seconds
 
 
 async def test_a_limit_that_waiting_does_not_lift_is_not_waited_for(connect: Connect) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -233,6 +234,26 @@ async def test_the_first_is_asked_first_again_after_its_rest(monkeypatch: pytest
     monkeypatch.setattr("shared.models.fallback.REST", -1.0)
     await model.answer(ask(model="a,b"))
     first.fails = None
+    assert await _who(model, "a,b") == "one"
+
+
+@pytest.mark.parametrize(("asked", "minutes"), [(900.0, 15), (86_400.0, 60)])
+async def test_one_that_asks_for_a_longer_rest_has_it_for_at_most_an_hour_and_that_is_said(
+    monkeypatch: pytest.MonkeyPatch, asked: float, minutes: int
+) -> None:
+    first, second, now = Fixed("one", ["a"]), Fixed("two", ["b"]), [1_000.0]
+    monkeypatch.setattr("shared.models.fallback.time", SimpleNamespace(monotonic=lambda: now[0]))
+    model = _chain(first, second)
+    await model.models()
+    first.fails = ModelOverloaded("One is overloaded", retry_after=asked)
+    answer = await model.answer(ask(model="a,b"))
+    assert answer.notes == (
+        f"a could not answer (One is overloaded, and is left alone for {minutes} min): b did",
+    )
+    first.fails = None
+    now[0] += minutes * 60 - 1
+    assert await _who(model, "a,b") == "two"
+    now[0] += 2
     assert await _who(model, "a,b") == "one"
 
 
