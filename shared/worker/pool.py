@@ -12,13 +12,23 @@ from typing import Any, Protocol, runtime_checkable
 
 from shared import failpoints, log
 from shared.bus.keys import CHATTER_OUTPUT, HUMAN_INPUT
-from shared.errors import BadMessage, BusUnreachable, Fenced, ModelError, PromptDockError
+from shared.errors import (
+    BadMessage,
+    BusUnreachable,
+    Busy,
+    Conflict,
+    Fenced,
+    PromptDockError,
+    TimedOut,
+    Unreachable,
+)
 from shared.turns import outbox, routing
 from shared.turns.queue import Claim, Completion, Queue
 from shared.turns.turn import Turn
 from shared.worker import incidents
 
 DEATHS, FAILURES = 3, 5  # deliveries after which a message goes to the dead letters
+_PASSING = (Unreachable, Busy, Conflict, TimedOut)  # another try may find it gone
 
 
 class Runner(Protocol):
@@ -198,7 +208,11 @@ class Pool:
                 await self._cancelled(turn, runner)
             except BusUnreachable as error:
                 log.get().warning("Redis is away; the turn will be claimed again", why=str(error))
-            except ModelError as error:
+            except _PASSING as error:
+                await self._failed(turn, runner, error)
+            except (
+                PromptDockError
+            ) as error:  # says what somebody has to do first: another try would end the same
                 await self._fail(runner, error)
             except Exception as error:
                 await self._failed(turn, runner, error)

@@ -9,7 +9,19 @@ from typing import Any
 
 import pytest
 
-from shared.errors import BusUnreachable, Fenced, ModelError, PromptDockError
+from shared.errors import (
+    BusUnreachable,
+    Busy,
+    ConfigurationError,
+    Conflict,
+    Fenced,
+    Lasting,
+    ModelError,
+    PromptDockError,
+    StoreUnavailable,
+    TimedOut,
+    UsageError,
+)
 from shared.turns.queue import Claim, Completion, Mail
 from shared.turns.turn import Turn
 from shared.worker.connection import Connection
@@ -101,9 +113,19 @@ async def test_a_message_whose_deadline_passed_while_it_waited_is_not_begun() ->
     assert await Ground(deadline=1).carry() == ["failed: The message is too old to be answered expired"]
 
 
-async def test_an_error_of_the_model_ends_the_turn_with_its_words() -> None:
-    ground = Ground(raising(ModelError("no key", "it is not set")))
+@pytest.mark.parametrize("kind", [ModelError, UsageError, ConfigurationError, Lasting, PromptDockError])
+async def test_an_error_that_says_what_to_do_ends_the_turn_with_its_words(
+    kind: type[PromptDockError],
+) -> None:
+    ground = Ground(raising(kind("no key", "it is not set")))
     assert await ground.carry() == ["ran", "failed: no key"]
+
+
+@pytest.mark.parametrize("kind", [StoreUnavailable, Busy, Conflict, TimedOut])
+async def test_an_error_that_passes_gives_the_turn_back_for_another_try(kind: type[PromptDockError]) -> None:
+    ground = Ground(raising(kind("not now")))
+    assert await ground.carry() == ["ran"]
+    assert await ground.queue.state("q1") == "accepted"
 
 
 async def test_an_error_that_nobody_foresaw_gives_the_turn_back_for_another_try() -> None:
