@@ -118,6 +118,9 @@ def test_a_kill_ends_a_thread_with_its_request_for_permission_and_what_waits(wir
     again = wire.closing(say(wire, "still there?", channel, reply_to=first))
     assert again["session_id"] == asked["session_id"]
     assert states(place, channel) == {1: "completed"}
+    done = place.run("thread", "kill", "1", "--user", "ada", "--channel", channel)
+    assert done.returncode == 0 and "#1 of discord:10 is finished" in done.stdout
+    assert states(place, channel) == {1: "completed"}, "nothing was sent that could have killed it"
     done = place.run("thread", "kill", "7", "--user", "ada", "--channel", channel)
     assert done.returncode == 1 and "there is no thread #7" in done.stderr
 

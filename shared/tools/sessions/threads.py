@@ -44,7 +44,10 @@ async def kill_thread(
     thread: Thread = threads.numbered(await cluster.threads(channel), number, channel or cluster.channel)
     if thread.session == here.session_id:
         raise ToolError("this is that thread", "it would end this very turn", "end the turn with your answer")
-    await cluster.kill(thread, here.step_id or here.turn_id)
+    if thread.state == "completed":  # a stop would count as said there, and hold its number for longer
+        raise ToolError(f"thread #{number} is finished", "nothing runs in it", "it goes on with a reply")
+    if thread.active:  # one that was killed is, also where this call did it and is made again
+        await cluster.kill(thread, here.step_id or here.turn_id)
     return {"killed": number, "channel": thread.channel, "was": thread.state, "session_id": thread.session}
 
 

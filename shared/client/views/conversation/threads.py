@@ -26,8 +26,14 @@ async def listed(client: Client, user: str, channel: str = "") -> list[Card]:
 
 
 async def kill(client: Client, user: str, number: int, channel: str = "", patience: float = PATIENCE) -> str:
-    """End what runs in a thread, and take back what waits there; what came of it, in words. TimedOut."""
+    """End what runs in a thread, and take back what waits there; what came of it, in words. TimedOut.
+
+    To one that is finished nothing is sent: it would count as said there, and hold the number for longer.
+    """
     thread = threads.numbered(await _there(client, user, channel), number)
+    if not thread.active:
+        ended = "was killed already" if thread.state == "killed" else "is finished"
+        return f"#{thread.number} of {thread.channel} {ended}: nothing runs in it. It goes on with a reply."
     id = str(uuid4())
     async with client.outputs() as heard:
         await client.send(HUMAN_INPUT, threads.kill(thread, user, id))
@@ -50,8 +56,6 @@ async def _there(client: Client, user: str, channel: str) -> list[Thread]:
 
 
 def _told(thread: Thread, failed: bool, text: str) -> str:
-    if not thread.active:
-        return f"Nothing runs in #{thread.number} of {thread.channel}."
     if failed:
         raise PromptDockError(f"#{thread.number} was not killed", text, "see promptdock thread list")
     return f"#{thread.number} of {thread.channel} is killed; it goes on with the next reply."
