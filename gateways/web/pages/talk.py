@@ -22,6 +22,7 @@ from shared.client.views import pending, status, visible
 from shared.client.views.conversation import running
 from shared.client.views.conversation.transcript import entries_of, transcript
 from shared.client.views.conversation.transcript import image_of as stored_image
+from shared.client.views.permissions import approvals
 from shared.errors import BadMessage, PromptDockError
 
 router = APIRouter()
@@ -100,6 +101,7 @@ async def say(here: Here) -> Response:
     await visible.session(here.client, here.person.sight, here.session)
     form = await here.request.form(max_files=10, max_part_size=2 * MAX_BYTES)
     text, images = await _whole(form)
+    answers = await approvals.answered(here.client, here.session, here.person.user_id, text)
     try:
         sent = await here.client.say(
             text,
@@ -112,7 +114,7 @@ async def say(here: Here) -> Response:
             roles=list(here.person.roles) or None,
             images=images or None,
         )
-        note = await _note(here, sent)
+        note = await _note(here, sent, answers)
     except PromptDockError as error:
         if here.part:
             raise
@@ -157,11 +159,14 @@ def fenced(name: str, content: str) -> str:
     return f"`{plain}`:\n{fence}\n{content.rstrip()}\n{fence}"
 
 
-async def _note(here: Seat, sent: Sent) -> str:
-    """What the person should know of the message: that nobody reads it now, or what it waits behind."""
+async def _note(here: Seat, sent: Sent, answers: bool) -> str:
+    """What the person should know of the message: that nobody reads it now, or what it waits behind.
+
+    One that `answers` a request for permission waits behind nothing.
+    """
     if unread := await status.unread(here.client, sent):
         return unread
-    if sent.waiting and (before := await pending.behind(here.client, here.session, sent.id)):
+    if sent.waiting and not answers and (before := await pending.behind(here.client, here.session, sent.id)):
         return f"this waits behind: {before}"
     return ""
 

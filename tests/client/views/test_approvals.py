@@ -34,6 +34,24 @@ async def test_an_always_whose_pattern_does_not_match_is_a_wrong_argument_and_is
     assert claims == []
 
 
+async def test_a_clear_word_answers_a_request_that_waits_here_for_who_says_it(client: Client) -> None:
+    await client.reach()
+    at = int(time.time() * 1000)
+    asked = ApprovalRequest(
+        id="a-1", call="c", agent="chatter", session="s", user_id="ada", turn="t", home="s", tool="merge_task",
+        action="tool:merge_task:otter", arguments={}, arguments_hash="0", why="", pattern="tool:merge_task:otter",
+        project="default", at=at, expires_at=at + 60_000,
+    )  # fmt: skip
+    await Approvals(client.bus, client.names).open(asked)
+    await client.bus.command("HSET", Approvals(client.bus, client.names).open_in("s"), "a-1", at + 60_000)
+    assert [await approvals.answered(client, "s", "ada", text) for text in ("yes", "1", "no, not now")] == [
+        True
+    ] * 3
+    assert not await approvals.answered(client, "s", "ada", "yes, but paint it blue first")
+    assert not await approvals.answered(client, "s", "bob", "yes")
+    assert not await approvals.answered(client, "elsewhere", "ada", "yes")
+
+
 def put(**approval: Any) -> Output:
     fields: dict[str, Any] = {"id": "o-1", "session_id": "s", "approval": approval or None}
     return Output(user_id="ada", content="?", status="awaiting_approval", **fields)

@@ -64,6 +64,8 @@ async def _asked(
     found = request.way.threaded and not request.session
     if not found:
         text = await _numbered(client, where.session, request.user, text)
+    # Looked for before it is sent: when it is accepted the request may be answered already.
+    answers = not found and await approvals.answered(client, where.session, request.user, text)
     ended = asyncio.Event()
     stream = Stream(screen.write, screen.talk) if screen.draws() and not request.as_json else None
     mark = await client.moment() if found else await client.mark(where.session)
@@ -93,7 +95,7 @@ async def _asked(
     session, live = where.session, live or watched()
     if unread := await status.unread(client, sent):
         screen.talk(f"… {unread}")
-    elif sent.waiting:
+    elif sent.waiting and not answers:
         with contextlib.suppress(PromptDockError):
             if before := await pending.behind(client, session, message_id):
                 screen.talk(f"… this waits behind: {before}")

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from shared import people
+from shared.bus.decisions import decision as decides
 from shared.bus.messages import Output, PersonDecision
 from shared.client.client import Client
 from shared.client.text.safe import line
@@ -189,6 +190,16 @@ async def waiting(client: Client, session: str, user_id: str) -> list[Output]:
         for card in cards
         if people.sees(user_id, card.user_id)
     ]
+
+
+async def answered(client: Client, session: str, user_id: str, text: str) -> bool:
+    """Whether these words answer a request that waits in a session now, and so wait behind nothing themselves."""
+    if not decides(worded(text)):
+        return False
+    try:
+        return bool(await waiting(client, session, user_id))
+    except PromptDockError:
+        return False
 
 
 async def standing(client: Client) -> list[Card]:
