@@ -38,6 +38,30 @@ async def test_the_daily_cap_of_a_hook_is_shown_with_its_runs_of_the_day(tmp_pat
     ]
 
 
+async def test_the_budget_of_a_task_is_shown_also_when_it_is_done_until_the_task_is_put_away(
+    tmp_path: Path,
+) -> None:
+    settings = Settings(PROMPTDOCK_HOME=tmp_path)
+    project = Project(slug="shop", name="Shop")
+    tasks = [
+        Task(slug="calm-otter", title="a", project_id=project.id, budget=2.5, status="IN_PROGRESS"),
+        Task(slug="done-owl", title="b", project_id=project.id, budget=0, status="COMPLETED"),
+        Task(slug="gone-ant", title="c", project_id=project.id, budget=1, status="COMPLETED", archived=True),
+        Task(slug="plain-bee", title="d", project_id=project.id),
+    ]
+    store = SqliteStore(store_file(settings))
+    await store.open()
+    for row in (project, *tasks):
+        await store.insert(row)
+    await store.close()
+    async with Client(settings) as client:
+        _, *others = await budgets.budgets(client)
+    assert others == [
+        {"scope": "task", "name": "calm-otter", "budget": 2.5, "spent": 0, "unit": "dollars"},
+        {"scope": "task", "name": "done-owl", "budget": 0, "spent": 0, "unit": "dollars"},
+    ]
+
+
 @pytest.fixture
 async def spent(tmp_path: Path) -> Settings:
     """Calls of two agents: for a task of the shop, for the shop alone, for nothing, and one of long ago."""
