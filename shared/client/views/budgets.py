@@ -17,7 +17,10 @@ _COUNTS = ("calls", "input", "output", "cache_read", "cache_write", "cost")
 
 
 async def budgets(client: Client) -> list[Card]:
-    """The day first, whether or not it has a budget; then projects, tasks and hooks that have one, but for tasks that were put away."""
+    """The day first, whether or not it has a budget; then projects, tasks and hooks that have one.
+
+    Tasks that were put away are not among them.
+    """
     store = await client.store()
     midnight = now().replace(hour=0, minute=0, second=0, microsecond=0)
     limit = await kept.day(store, client.settings.budget_day)
@@ -27,7 +30,9 @@ async def budgets(client: Client) -> list[Card]:
     for project in await store.select(Project, {"budget": ("ne", None)}, order=[("slug", "asc")]):
         spent = await _spent(store, project_id=project.id)
         found.append(_card("project", project.slug, project.budget, spent))
-    for task in await store.select(Task, {"budget": ("ne", None), "archived": False}, order=[("slug", "asc")]):
+    for task in await store.select(
+        Task, {"budget": ("ne", None), "archived": False}, order=[("slug", "asc")]
+    ):
         found.append(_card("task", task.slug, task.budget, await _spent(store, task_id=task.id)))
     for hook in await store.select(Hook, {"daily_cap": ("ne", None)}, order=[("slug", "asc")]):
         runs = await store.count(HookRun, {"hook_id": hook.id, "created_at": ("ge", midnight)})
