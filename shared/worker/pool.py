@@ -210,9 +210,8 @@ class Pool:
                 log.get().warning("Redis is away; the turn will be claimed again", why=str(error))
             except _PASSING as error:
                 await self._failed(turn, runner, error)
-            except (
-                PromptDockError
-            ) as error:  # says what somebody has to do first: another try would end the same
+            except PromptDockError as error:
+                # It says what somebody has to do first: another try would end the same.
                 await self._fail(runner, error)
             except Exception as error:
                 await self._failed(turn, runner, error)
