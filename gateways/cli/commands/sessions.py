@@ -205,7 +205,7 @@ async def _saved(settings: Settings, user: str, limit: int, as_json: bool) -> No
 async def _change(
     settings: Settings, tool: str, arguments: dict[str, Any], user: str, session: str | None, as_json: bool
 ) -> None:
-    meant = await _there(settings, user, session)
+    meant = await _there(settings, user, session, exact=tool == "clear_context")
     result = await call(settings, tool, user, arguments, session=meant, exact=True)
     if as_json:
         screen.document(tool, session_id=meant, **result)
@@ -213,13 +213,13 @@ async def _change(
     screen.out(str(result["told"]))
 
 
-async def _there(settings: Settings, user: str, session: str | None) -> str:
+async def _there(settings: Settings, user: str, session: str | None, exact: bool) -> str:
     """The conversation that is meant; one that was named must be there, so that none begins by a slip."""
     if session in (None, default_session(user)):
         return default_session(user)
     async with Client(settings) as client:
         await own.settled(client)
-        return (await own.meant(client, user, str(session))).key
+        return (await own.meant(client, user, str(session), exact)).key
 
 
 async def _list(settings: Settings, user: str, archived: bool, limit: int, as_json: bool) -> None:

@@ -81,6 +81,8 @@ def test_what_is_saved_is_listed_and_taken_up_again(cluster: Person) -> None:
     cluster.does("sessions", "save", "the", "boat", "--session", "sue-boat", *AS)
     (row,) = until(lambda: cluster.reads("sessions", "saved", *AS)["saved"], what="what was saved")
     assert (row["description"], row["session_id"]) == ("the boat", "sue-boat")
+    part = cluster.is_refused(2, "sessions", "clear", "--session", "boat", *AS)
+    assert "did you mean sue-boat?" in part, "a wrong guess would hide another conversation's words"
     assert "Cleared" in cluster.does("sessions", "clear", "--session", "sue-boat", *AS)
     nobody = cluster.is_refused(2, "sessions", "restore", row["id"], "--session", "sue-ship", *AS)
     assert "there is no conversation 'sue-ship'" in nobody, "none begins by a slip"

@@ -6,9 +6,12 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from shared.client import Client
-from shared.client.views.conversation import listed
+from shared.client.views.conversation import listed, own
 from shared.client.views.conversation.transcript import entries_of, permission_of, transcript
+from shared.errors import UsageError
 from shared.store.records import ConversationMessage, Message, Session, TurnRow, TurnStep
 from shared.store.row import new_id
 
@@ -219,3 +222,21 @@ async def test_conversations_are_listed_and_found_by_what_was_said(reader: Clien
     [found] = await listed.search(reader, "boat in the harbour")
     assert found.key == "web-1" and "harbour" in found.found
     assert await listed.search(reader, "harbour", "ann") == []
+
+
+async def test_where_a_wrong_guess_would_spoil_it_a_conversation_is_named_whole(reader: Client) -> None:
+    await kept(
+        reader,
+        Session(key="sue-boat", user_id="sue", title="The green boat"),
+        Session(key="talk-1", user_id="sue", title="Twice"),
+        Session(key="talk-2", user_id="sue", title="Twice"),
+        Session(key="talk-3", user_id="eve", title="Of Eve"),
+    )
+    assert (await own.meant(reader, "sue", "boat")).key == "sue-boat"
+    for named in ("sue-boat", "the green boat"):
+        assert (await own.meant(reader, "sue", named, exact=True)).key == "sue-boat"
+    for part in ("boat", "sue-b", "The green", "Of Eve"):
+        with pytest.raises(UsageError, match="there is no conversation"):
+            await own.meant(reader, "sue", part, exact=True)
+    with pytest.raises(UsageError, match=r"several conversations are called 'Twice'.*talk-1, talk-2"):
+        await own.meant(reader, "sue", "Twice", exact=True)

@@ -25,6 +25,7 @@ from shared.turns import outbox
 Format = Literal["json", "markdown"]
 _PART = MAX_BYTES * 2 // 3  # bytes of a message that a part may take
 LARGEST = 64 * 1024 * 1024  # bytes of a file that is imported
+_NEAR = 3  # names that are proposed
 _ALL = 1000  # conversations among which a part of a name is looked for
 
 
@@ -89,15 +90,19 @@ async def saved(client: Client, user: str, limit: int = 20) -> list[SavedWindow]
     ]
 
 
-async def meant(client: Client, user: str, typed: str) -> Session:
-    """The conversation of theirs that is meant: by its name, or by a part of it; their usual one by default."""
+async def meant(client: Client, user: str, typed: str, exact: bool = False) -> Session:
+    """The conversation of theirs that is meant: by its name, or by a part of it; their usual one by default.
+
+    With `exact` no part will do, but its title does: for what a wrong guess would spoil.
+    """
     store = await client.store()
     key = typed or default_session(user)
     rows = await store.select(Session, {"key": key}, limit=1)
     if not rows and typed:
         mine = [row for on in (False, True) for row in await listing.of_person(store, user, on, _ALL)]
         fix = "promptdock sessions list shows them"
-        key = pick(typed, (row.key for row in mine), "conversation", fix)
+        keys = (row.key for row in mine)
+        key = _titled(typed, mine, fix) if exact else pick(typed, keys, "conversation", fix)
         rows = [row for row in mine if row.key == key]
     if not rows:
         raise UsageError(f"nothing was said in {key!r} yet", "", "promptdock chat begins it")
@@ -106,6 +111,20 @@ async def meant(client: Client, user: str, typed: str) -> Session:
     ):
         raise Denied(f"the conversation {key} is somebody else's", f"{user} did not begin it", "ask them")
     return rows[0]
+
+
+def _titled(typed: str, mine: list[Session], fix: str) -> str:
+    """The one that is called exactly so; UsageError."""
+    found = [row.key for row in mine if (row.title or "").strip().casefold() == typed.strip().casefold()]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UsageError(
+            f"several conversations are called {typed!r}", ", ".join(sorted(found)), "name one by its id"
+        )
+    near = sorted(row.key for row in mine if typed.casefold() in row.key.casefold())[:_NEAR]
+    why = f"did you mean {' or '.join(near)}? A part of a name is not enough here" if near else ""
+    raise UsageError(f"there is no conversation {typed!r}", why, fix)
 
 
 async def read(client: Client, user: str, typed: str) -> OwnSession:
