@@ -87,13 +87,18 @@ async def test_each_program_speaks_for_the_person_of_its_token_and_sees_what_the
         task = (made.structured_content or {})["created"]
         assert not (await owner.call_tool("get_task", {"task_id": task})).is_error
         asked = (await owner.call_tool("ask", {"message": "hello"})).structured_content or {}
-        for tool, given in (
-            ("get_task", {"task_id": task}),
-            ("review_task", {"task_id": task}),
-            ("wait_for_answer", {"message_id": asked["message_id"]}),
-            ("ask", {"message": "what was said here?", "session_id": asked["session_id"]}),
+        said = {"message": "what was said here?", "session_id": asked["session_id"]}
+        for tool, given, remedy in (
+            ("get_task", {"task_id": task}, "list_tasks lists"),
+            ("review_task", {"task_id": task}, "list_tasks lists"),
+            ("wait_for_answer", {"message_id": asked["message_id"]}, ""),
+            ("ask", said, "leave session_id out"),
+            ("answer_approval", {"approval_id": "none", "decision": "deny"}, "list_approvals lists"),
         ):
-            assert (await bob.call_tool(tool, given)).is_error, tool
+            refused = await bob.call_tool(tool, given)
+            told = str(refused.content)
+            assert refused.is_error and remedy in told.lower(), tool
+            assert "/api/" not in told and "promptdock " not in told, "a program has tools, and no more"
         assert (await bob.call_tool("list_tasks", {})).structured_content == {"result": []}
         own = await bob.call_tool("create_task", {"title": "Bob's", "description": "x"})
         listed = (await bob.call_tool("list_tasks", {})).structured_content or {}

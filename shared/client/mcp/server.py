@@ -20,7 +20,7 @@ from shared.client.types import Card
 from shared.client.views import agents, visible
 from shared.client.views.permissions import approvals
 from shared.client.views.tasks import tasks
-from shared.errors import PromptDockError, sentences
+from shared.errors import Missing, PromptDockError, UsageError, sentences
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import Context, MCPServer
@@ -66,7 +66,7 @@ def _talking(server: "MCPServer[Any]", client: Client, jobs: Jobs, who: Who) -> 
         caller = who(ctx)
         with _worded():
             if session_id:
-                await visible.session(client, caller.sight, session_id)
+                await _spoken(client, session_id, caller)
             question = Asking(
                 message,
                 caller.user_id,
@@ -188,9 +188,11 @@ def _approvals(server: "MCPServer[Any]", client: Client, who: Who) -> None:
         """Decide what waits for permission. Only the person decides this: ask them first."""
         caller = who(ctx)
         with _worded():
-            return await approvals.answer(
-                *(client, approval_id, decision, caller.user_id), reason=reason or None, roles=caller.roles
-            )
+            given = (client, approval_id, decision, caller.user_id)
+            try:
+                return await approvals.answer(*given, reason=reason or None, roles=caller.roles)
+            except UsageError as error:
+                raise UsageError(error.what, "", "list_approvals lists what waits for you") from None
 
 
 class _Hints(NamedTuple):
@@ -232,11 +234,19 @@ def _answered(result: Card) -> Card:
     return result
 
 
+async def _spoken(client: Client, session: str, caller: Caller) -> None:
+    """Missing, with what a program can do, where the conversation is somebody else's."""
+    try:
+        await visible.session(client, caller.sight, session)
+    except Missing as error:
+        raise Missing(error.what, error.why, "leave session_id out to begin anew") from None
+
+
 async def _seen(client: Client, task_id: str, caller: Caller) -> None:
-    row = await tasks.find(client, task_id)
-    mine = caller.sight.sees(row.user_id) or visible.in_projects(caller.sight, row.project_id)
-    if not (mine or caller.sight.everything):
-        raise visible.hidden("task", task_id)
+    try:
+        await visible.task(client, caller.sight, task_id)
+    except Missing as error:
+        raise Missing(error.what, error.why, "list_tasks lists those that you can see") from None
 
 
 def _reporting(ctx: "Context[Any, Any]") -> Callable[[str], Any]:
