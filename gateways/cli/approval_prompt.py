@@ -13,8 +13,6 @@ from shared.client import Client
 from shared.client.views.permissions import approvals
 from shared.errors import PromptDockError
 
-_ASKED = "yes, always or no? "
-
 
 class ApprovalPrompt:
     """An async context manager: while it is open, what is put to it is answered by lines from the terminal."""
@@ -49,7 +47,8 @@ class ApprovalPrompt:
             several = (
                 f"{len(self._open)} requests; for {first[: approvals.SHORT]}: " if len(self._open) > 1 else ""
             )
-            print(f"… {several}{_ASKED}", end="", file=sys.stderr, flush=True)
+            asked = "yes, always or no? " if approvals.lasts(self._open[first].approval) else "yes or no? "
+            print(f"… {several}{asked}", end="", file=sys.stderr, flush=True)
             line = await _line()
             if not line:  # nobody sits there any more
                 return

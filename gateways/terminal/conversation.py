@@ -190,10 +190,11 @@ class Conversation:
             if text.rstrip().endswith("?"):  # it may be about the request: there is all that is known of it
                 for asked in self.requests.open.values():
                     self.screen.answer(asked)
+            lasts = any(approvals.lasts(asked.approval) for asked in self.requests.open.values())
+            how = "yes, always or no, or 1, 2 or 3" if lasts else "yes or no, or 1 or 3"
             unclear = "no clear yes or no, so nothing is allowed yet: " if hedged(text) else ""
             self.screen.note(
-                f"{unclear}this waits behind the request above, and is answered when you have answered that: "
-                "yes, always or no, or 1, 2 or 3"
+                f"{unclear}this waits behind the request above, and is answered when you have answered that: {how}"
             )
             self.idle.set()
         elif before or (sent.waiting and (before := await self._behind(message_id))):

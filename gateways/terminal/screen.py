@@ -18,6 +18,7 @@ from shared.client.local.typed import runnable, text_of
 from shared.client.text.blocks import TextBlock, blocks
 from shared.client.text.safe import safe
 from shared.client.views import questions
+from shared.client.views.permissions import approvals
 
 _NUMBER = re.compile(r" *\d+\. ")
 _LEAD = re.compile(r"· | *(?:\d+\. )?")
@@ -54,7 +55,8 @@ class Screen(Protocol):
 def options(output: Output) -> str:
     """A question's options by number, and how they are answered."""
     if output.status == "awaiting_approval":
-        return "  1. allow once\n  2. always\n  3. deny\n(answer with a number; /deny WHY gives a reason)"
+        always = "  2. always\n" if approvals.lasts(output.approval) else ""
+        return f"  1. allow once\n{always}  3. deny\n(answer with a number; /deny WHY gives a reason)"
     told = questions.numbered(output.options or [])
     how = "answer with a number, or in words" if told else "your next message answers this"
     return "\n".join([*told, f"({how})"])

@@ -49,6 +49,16 @@ def test_a_request_for_leave_shows_its_three_answers_by_number(capsys: pytest.Ca
     assert "  1. allow once\n  2. always\n  3. deny\n" in capsys.readouterr().out
 
 
+def test_a_request_that_nobody_could_hold_for_good_is_not_offered_for_good(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked = _output(
+        "Backend asks for permission", "awaiting_approval", approval={"options": ["allow_once", "deny"]}
+    )
+    Plain().answer(asked)
+    assert "  1. allow once\n  3. deny\n" in capsys.readouterr().out
+
+
 def test_a_long_line_goes_on_below_where_it_began() -> None:
     text = "Chatter asks for permission\n  its receipt says verified: grep exit 0\n  1. allow this once more"
     assert hanging(text, 24).split("\n") == [

@@ -115,7 +115,7 @@ class Translator:
             response_schema={
                 "type": "object",
                 "properties": {
-                    "decision": {"enum": ["allow_once", "always", "deny"]},
+                    "decision": {"enum": card.get("options") or ["allow_once", "always", "deny"]},
                     "reason": {"type": "string"},
                 },
             },

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from shared import failpoints, log
+from shared import failpoints, log, people
 from shared.bus.base import Bus
 from shared.bus.keys import CHATTER, DAY, Names
 from shared.guard.permissions.display import plainly
@@ -27,6 +27,7 @@ from shared.store.row import derived
 
 How = Literal["allow_once", "always", "deny", "expired", "withdrawn"]
 OPTIONS = ("allow_once", "always", "deny")
+_ONCE = ("allow_once", "deny")  # where nobody could hold a standing permission
 _KEPT_MS = 2 * DAY * 1000  # after it has expired, so that a late answer is told what became of it
 _ARGUMENTS = 8000  # characters of all arguments together that a card shows
 
@@ -66,6 +67,11 @@ class ApprovalRequest:
     about: dict[str, Any] = field(default_factory=dict)  # in words: see shared/guard/permissions/about.py
     queue: str = ""  # in which the turn is, where that is not the agent's own
 
+    @property
+    def options(self) -> tuple[str, ...]:
+        """What may be answered: `always` only where it is known who asked, and so whose it would be."""
+        return OPTIONS if self.user_id and people.signs(self.user_id) else _ONCE
+
     def shown(self) -> dict[str, Any]:
         """How every surface shows it: no code point in it that is not plainly visible."""
         arguments = plainly(self.arguments)
@@ -83,7 +89,7 @@ class ApprovalRequest:
             "bound": plainly(self.bound),
             "about": plainly(self.about),
             "project": plainly(self.project),
-            "options": list(OPTIONS),
+            "options": list(self.options),
             "pattern": self._told(),
             "expires_at": _iso(self.expires_at),
         }

@@ -65,7 +65,8 @@ class ApprovalService:
 
     def _output(self, card: ApprovalRequest) -> messages.Output:
         shown = card.shown()
-        text = "\n".join([*about.lines(card), f"Answer yes, always or no; or: {about.command(card)}"])
+        how = "yes, always or no" if "always" in card.options else "yes or no"
+        text = "\n".join([*about.lines(card), f"Answer {how}; or: {about.command(card)}"])
         return messages.Output(
             user_id=card.user_id,
             content=text,

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from shared import people
 from shared.bus.messages import Output
 from shared.client import Client
+from shared.client.views.conversation.transcript import permission_of
 from shared.client.views.permissions import approvals
 from shared.errors import UsageError
 from shared.guard.permissions.requests import ApprovalRequest, Approvals
@@ -50,6 +52,24 @@ async def test_a_clear_word_answers_a_request_that_waits_here_for_who_says_it(cl
     assert not await approvals.answered(client, "s", "ada", "yes, but paint it blue first")
     assert not await approvals.answered(client, "s", "bob", "yes")
     assert not await approvals.answered(client, "elsewhere", "ada", "yes")
+
+
+@pytest.mark.parametrize(
+    ("asker", "lasts"),
+    [("ada", True), (people.CLAIM + "ada", False), ("", False)],
+    ids=["signs", "says", "none"],
+)
+def test_always_is_offered_only_where_it_is_known_whose_it_would_be(asker: str, lasts: bool) -> None:
+    asked = ApprovalRequest(
+        id="a-1", call="c", agent="backend", session="s", user_id=asker, turn="t", home="s", tool="bash",
+        action="tool:bash:make test", arguments={}, arguments_hash="0", why="", pattern="tool:bash:make test",
+        project="default", at=0, expires_at=60_000,
+    )  # fmt: skip
+    assert ("always" in asked.shown()["options"]) == approvals.lasts(asked.shown()) == lasts
+    assert bool(permission_of(asked.shown()).pattern) == lasts, (
+        "the page shows no button and no pattern for it"
+    )
+    assert approvals.lasts({}) and approvals.lasts(None)
 
 
 def put(**approval: Any) -> Output:

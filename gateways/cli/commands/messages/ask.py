@@ -152,9 +152,8 @@ async def _remind(
         for output in await approvals.waiting(client, session, request.user):
             waits = True
             screen.talk(f"… {text_of(output)}")
-            screen.talk(
-                '… your message waits behind this; answer with: promptdock ask "yes", "always" or "no"'
-            )
+            how = '"yes", "always" or "no"' if approvals.lasts(output.approval) else '"yes" or "no"'
+            screen.talk(f"… your message waits behind this; answer with: promptdock ask {how}")
             if prompt is not None:
                 await prompt.put(output)
     return waits

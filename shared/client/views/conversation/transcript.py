@@ -59,7 +59,7 @@ class Permission:
     reason: str
     task: str
     always: str
-    pattern: str
+    pattern: str  # "" where it cannot be allowed for good
     state: str = "pending"
     told: str = ""  # what became of it, in words
     expires: datetime | None = None  # when it is too late to answer
@@ -252,7 +252,7 @@ def permission_of(card: dict[str, Any]) -> Permission:
         reason=str(about.get("reason") or ""),
         task=str(about.get("task") or ""),
         always=str(about.get("always") or ""),
-        pattern=str(card.get("pattern") or ""),
+        pattern=str(card.get("pattern") or "") if approvals.lasts(card) else "",
         expires=times.parsed(str(card.get("expires_at") or "")),
     )
 

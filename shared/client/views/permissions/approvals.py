@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -155,6 +155,12 @@ def worded(text: str) -> str:
     number, _, rest = text.strip().partition(" ")
     number = number.rstrip(".)")
     return f"{NUMBERED[number]} {rest}".strip() if number in NUMBERED else text
+
+
+def lasts(card: Mapping[str, Any] | None) -> bool:
+    """Whether a request may be answered with `always`; to a card that names no options any answer may be given."""
+    options = (card or {}).get("options")
+    return not isinstance(options, list) or not options or "always" in options
 
 
 def beyond(text: str, open_now: Iterable[str]) -> str:
