@@ -292,6 +292,18 @@ def cli(place: Site, *arguments: str) -> tuple[int, dict[str, Any]]:
     return done.returncode, found if "error" not in found else {"error": done.stdout + done.stderr}
 
 
+def test_a_reason_in_words_is_what_the_denied_agent_reads(wire: Wire, place: Site) -> None:
+    sent = wire.send("delete", user="lou")
+    asked = question(wire, "lou")["approval"]["id"]
+    both = place.run("approvals", "deny", asked, "too", "much", "--reason", "no", "--user", "lou")
+    assert both.returncode == 2 and "the reason is given twice" in both.stderr
+    told = place.run("approvals", "deny", asked, "far", "too", "much", "--user", "lou")
+    assert told.returncode == 0 and "far too much" in told.stdout + told.stderr
+    wire.closing(sent)
+    kept = "select reason from approvals where approval_id = ? and state = 'deny'"
+    assert until(lambda: place.query(kept, asked), what="the denial")[0]["reason"] == "far too much"
+
+
 def test_the_command_line_lists_answers_and_revokes(wire: Wire, place: Site) -> None:
     wire.send("delete", user="kim")
     asked = question(wire, "kim")["approval"]["id"]
