@@ -203,13 +203,14 @@ class Client:
         profile: str | None = None,
         session: str = "",
         roles: Sequence[str] = (),
+        message_id: str = "",
     ) -> dict[str, Any]:
         """Run one tool in the cluster; its result, with an `error` key where it failed. TimedOut.
 
         `profile` names the permission profile that it passes under, if not the agent's own. With `session` it is run
         in that conversation, behind what goes on there.
         """
-        message_id = str(uuid4())
+        message_id = message_id or str(uuid4())
         words = {
             "type": "command",
             "id": message_id,
