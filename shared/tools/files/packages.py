@@ -28,13 +28,14 @@ async def _bound(context: Context, **_arguments: Any) -> dict[str, str]:
 
 
 def _root(context: Context) -> Root:
+    root = workspace(context)  # outside of a task there is nowhere to install to, whatever the owner named
     if not context.worktree.registries.hosts:
         raise ToolError(
             "packages cannot be installed here",
             "no package registry is open to commands",
             "its owner can name the hosts of those that are used in PACKAGE_HOSTS",
         )
-    return workspace(context)
+    return root
 
 
 @category.tool(

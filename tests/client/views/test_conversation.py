@@ -224,6 +224,27 @@ async def test_conversations_are_listed_and_found_by_what_was_said(reader: Clien
     assert await listed.search(reader, "harbour", "ann") == []
 
 
+async def test_a_conversation_is_found_by_its_title_or_a_part_of_one(reader: Client) -> None:
+    await kept(
+        reader,
+        Session(key="talk-1", user_id="sue", title="Red tower"),
+        Session(key="talk-2", user_id="sue", title="Tower of the harbour"),
+        Session(key="tower", user_id="sue", title="Stones"),
+        Session(key="talk-3", user_id="eve", title="Ships of Eve"),
+    )
+    for typed, key in (
+        ("red tower", "talk-1"),
+        ("Harbour", "talk-2"),
+        ("towe", "tower"),
+        ("stones", "tower"),
+    ):
+        assert (await own.meant(reader, "sue", typed)).key == key
+    with pytest.raises(UsageError, match="several"):
+        await own.meant(reader, "sue", "talk")
+    with pytest.raises(UsageError, match="there is no conversation"):
+        await own.meant(reader, "sue", "ships of eve")
+
+
 async def test_where_a_wrong_guess_would_spoil_it_a_conversation_is_named_whole(reader: Client) -> None:
     await kept(
         reader,

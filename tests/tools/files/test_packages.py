@@ -124,6 +124,8 @@ async def test_where_no_registry_is_open_or_no_sandbox_has_such_a_way_it_says_wh
     closed = _context(workspace, set())
     with pytest.raises(ToolError, match="PACKAGE_HOSTS"):
         await tool.function(closed, command="true")
+    with pytest.raises(ToolError, match="works on no task"):  # then no host that is named would help
+        await tool.function(replace(closed, roots={}), command="true")
     assert tool.binds is not None
     with pytest.raises(ToolError, match="PACKAGE_HOSTS"):
         await tool.binds(closed, command="true")

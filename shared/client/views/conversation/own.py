@@ -91,7 +91,7 @@ async def saved(client: Client, user: str, limit: int = 20) -> list[SavedWindow]
 
 
 async def meant(client: Client, user: str, typed: str, exact: bool = False) -> Session:
-    """The conversation of theirs that is meant: by its name, or by a part of it; their usual one by default.
+    """The conversation of theirs that is meant: by its id or title, or by a part of one; their usual one by default.
 
     With `exact` no part will do, but its title does: for what a wrong guess would spoil.
     """
@@ -101,8 +101,7 @@ async def meant(client: Client, user: str, typed: str, exact: bool = False) -> S
     if not rows and typed:
         mine = [row for on in (False, True) for row in await listing.of_person(store, user, on, _ALL)]
         fix = "promptdock sessions list shows them"
-        keys = (row.key for row in mine)
-        key = _titled(typed, mine, fix) if exact else pick(typed, keys, "conversation", fix)
+        key = _titled(typed, mine, fix) if exact else _partly(typed, mine, fix)
         rows = [row for row in mine if row.key == key]
     if not rows:
         raise UsageError(f"nothing was said in {key!r} yet", "", "promptdock chat begins it")
@@ -125,6 +124,21 @@ def _titled(typed: str, mine: list[Session], fix: str) -> str:
     near = sorted(row.key for row in mine if typed.casefold() in row.key.casefold())[:_NEAR]
     why = f"did you mean {' or '.join(near)}? A part of a name is not enough here" if near else ""
     raise UsageError(f"there is no conversation {typed!r}", why, fix)
+
+
+def _partly(typed: str, mine: list[Session], fix: str) -> str:
+    """The one whose title it is, or else of whose id or title it is a part; UsageError."""
+    words = typed.strip().casefold()
+    titles = {row.key: (row.title or "").strip().casefold() for row in mine}
+    found = [key for key, title in titles.items() if title == words]
+    if not found and not any(words in key.casefold() for key in titles):
+        found = [key for key, title in titles.items() if words in title]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        several = ", ".join(sorted(found)[:_NEAR])
+        raise UsageError(f"several conversations are called {typed!r}", several, "name one by its id")
+    return pick(typed, titles, "conversation", fix)
 
 
 async def read(client: Client, user: str, typed: str) -> OwnSession:
