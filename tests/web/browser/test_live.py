@@ -394,7 +394,9 @@ def test_an_agent_that_does_not_report_can_be_waited_for_skipped_or_another_aske
 def test_a_long_title_leaves_the_conversation_as_wide_as_its_zone(opens: Opens, url: str) -> None:
     says(url, "long-title", "What becomes of a title that goes on and on, " * 6)
     # The rows of a conversation, and its title with them, come into the Store behind its answer.
-    until(lambda: httpx.get(f"{url}/api/sessions/long-title", timeout=30).json().get("title"), what="its title")
+    until(
+        lambda: httpx.get(f"{url}/api/sessions/long-title", timeout=30).json().get("title"), what="its title"
+    )
     for width in (1440, 390):
         here = opens("/chat/long-title", width=width, height=800)
         expect(here.page.locator(".talk-head h2")).to_contain_text("What becomes")
