@@ -406,8 +406,13 @@ def test_after_kill_9_another_process_goes_on_and_each_commit_is_made_once(
     wire: Wire, place: Site, checkout: Path, workers: dict[str, Worker], api: MessagesApi
 ) -> None:
     task = assign(wire, "last", "# Slow")
-    until(lambda: any("count.txt" in json.dumps(body["messages"]) for body in api.requests), what="its work")
-    workers["backend"].kill()
+    backend = workers["backend"]
+    until(
+        lambda: any("count.txt" in json.dumps(body["messages"]) for body in api.requests),
+        what="its work",
+        told=backend.tail,
+    )
+    backend.kill()
     (successor,) = place.up("backend")
     told = outcome(wire, task)
     assert told["status"] == "completed" and len(told["commits"]) == 1
