@@ -6,9 +6,10 @@ BIN := $(VENV)/bin
 PYTHON ?= python3 python3.14 python3.13 python3.12 python3.11
 # Passed on to what a target runs: make test ARGS="tests/guard -x", make up ARGS="--without planner"
 ARGS ?=
-# How many processes run the tests: two for each processor, and one, as they wait for others half of the time.
+# How many processes run the tests: one for each processor, and one, as they wait for others half of the time. JOBS=5 is
+# quicker on two processors, and crowds what waits for leases.
 PROCESSORS := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
-JOBS ?= $(shell n=$$(( 2 * $(PROCESSORS) + 1 )); echo $$(( n < 8 ? n : 8 )))
+JOBS ?= $(shell n=$$(( $(PROCESSORS) + 1 )); echo $$(( n < 8 ? n : 8 )))
 
 # Byte code is kept, whatever the environment says: a cluster starts half a dozen processes, and the tests hundreds.
 unexport PYTHONDONTWRITEBYTECODE
