@@ -48,7 +48,7 @@ RULES: list[dict[str, Any]] = [
     {
         "user": "rich",
         "steps": [
-            {"text": "# Head\n\n- **one**\n- `two`\n\n```python\nx = 1\n```\n\nThe end.", "pace": 0.02}
+            {"text": "# Head\n\n- **one**\n- `two`\n\n```python\nx = 1\n```\n\nThe end.", "pace": 0.1}
         ],
     },
     {"user": "hurt me", "steps": [{"text": BAD, "pace": 0.005}]},
