@@ -47,9 +47,7 @@ RULES: list[dict[str, Any]] = [
     {"user": "ask somebody", "steps": [{"tools": [ASKED]}, {"text": "Without it: {{result}}"}]},
     {
         "user": "rich",
-        "steps": [
-            {"text": "# Head\n\n- **one**\n- `two`\n\n```python\nx = 1\n```\n\nThe end.", "pace": 0.1}
-        ],
+        "steps": [{"text": "# Head\n\n- **one**\n- `two`\n\n```python\nx = 1\n```\n\nThe end.", "pace": 0.1}],
     },
     {"user": "hurt me", "steps": [{"text": BAD, "pace": 0.005}]},
     {"user": "ask me badly", "steps": [{"tools": [ASK]}, {"text": "unreachable"}]},
