@@ -76,10 +76,8 @@ def default_session(user: str, kind: str = OWN) -> str:
 
     What no id holds (blanks) is written as %20 and the like; what would be too long ends with its digest.
     """
-    kind, user = (
-        kind if people.signs(user) else PLAIN + kind.removeprefix(OWN).removeprefix(PLAIN),
-        people.called(user),
-    )
+    if not people.signs(user):
+        kind, user = PLAIN + kind.removeprefix(OWN).removeprefix(PLAIN), people.called(user)
     escaped = kind + re.sub(r"[%\s]", lambda match: quote(match[0]), user)
     if len(escaped) <= _LONGEST:
         return escaped
@@ -181,9 +179,8 @@ class Said(Placed):
     project_id: str | None = None
     profile_id: str | None = None
     model: str | None = None
-    temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = (
-        None  # each provider has a bound above
-    )
+    # Each provider has a bound above.
+    temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     use_memory: bool = True
     mode: Literal["simple", "full"] = "simple"
     notes: bool = False

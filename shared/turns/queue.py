@@ -164,7 +164,7 @@ def _claim(turn: list[Any], now: int, requested: float) -> Claim:
         now,
         requested,
         [(id.decode(), text) for id, text in zip(untold[::2], untold[1::2], strict=True)],
-        _place(place[0], place[1], place[2], place[4]) if len(place) > 4 else ThreadPlace(),
+        _place(*place[:4]) if len(place) > 2 else ThreadPlace(),
     )
 
 

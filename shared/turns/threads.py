@@ -23,9 +23,8 @@ from shared.turns import scripts
 
 ThreadState = Literal["running", "waiting for permission", "completed", "killed"]
 PREFIX = "thread:"  # of the sessions that are threads
-HELD_MS = (
-    24 * 3_600_000
-)  # how long a number is a thread's after its last word: HELD of scripts/parts/holds.lua
+# How long a number is a thread's after its last word: HELD of scripts/parts/holds.lua.
+HELD_MS = 24 * 3_600_000
 _NAMED = 12  # threads that an error names
 _WORDS, _LOOKED = 60, 2000  # characters of the first words, and those that are looked at for secrets
 

@@ -1,6 +1,6 @@
 -- A turn comes into the hands of a worker, which is told {session, epoch, tries, fails, {entry fields…}, journal,
--- window, seq, untold, channel, number in it, what it seeks, '', '1' where there are threads}. untold: {id, text…} of
--- the outputs from before the message that opens the turn, which nobody was shown.
+-- window, seq, untold, channel, number in it, what it seeks, '1' where there are threads}. untold: {id, text…} of the
+-- outputs from before the message that opens the turn, which nobody was shown.
 local function entries(given)
   local found = {}
   for _, e in ipairs(given) do
@@ -11,7 +11,7 @@ local function entries(given)
 end
 local function told(session, epoch, tries, fails, given, messages, journal)
   local window, seq, untold = {}, '', {}
-  local turn = {session, epoch, tries, fails, messages, journal, window, seq, untold, '', '', '', '', '0'}
+  local turn = {session, epoch, tries, fails, messages, journal, window, seq, untold, '', '', '', '0'}
   local thread, channels = P..'thread:'..session, P..'channels'
   -- Of most turns there is nothing of all that, and one look tells it.
   local window_key, seq_key, untold_key = P..'window:'..session, P..'seq:'..session, P..'untold:'..session
@@ -28,7 +28,7 @@ local function told(session, epoch, tries, fails, given, messages, journal)
   if placed > 0 then
     local place = redis.call('HMGET', thread, 'channel', 'number', 'seeks')
     turn[10], turn[11], turn[12] = place[1] or '', place[2] or '', place[3] or ''
-    turn[14] = tostring(redis.call('EXISTS', channels))
+    turn[13] = tostring(redis.call('EXISTS', channels))
   end
   return turn
 end
